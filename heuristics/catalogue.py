@@ -1,0 +1,42 @@
+"""The catalogue of published schedules, and what each entry says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipesched.problem import Problem
+from pipesched.registry import Registry
+from pipesched.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """What a paper's formula says of one problem: ticks, and activations held at the peak of each device.
+
+    None where the formula says nothing. The tests hold the simulator's result equal to it.
+    """
+
+    makespan: int | None = None
+    span: int | None = None
+    peak: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """A published schedule.
+
+    `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason. `closed_form` evaluates
+    the formulas `bubble` and `peak` on a problem that meets their assumptions, and gives None on any other.
+    """
+
+    name: str
+    reference: str
+    needs: str
+    bubble: str
+    peak: str
+    order: Callable[[Problem], Schedule]
+    closed_form: Callable[[Problem], ClosedForm | None]
+
+
+HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")

@@ -1,0 +1,55 @@
+"""What a published schedule requires of a problem; each check raises `DoesNotApply` with the reason, in one line."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipesched.errors import DoesNotApply
+from pipesched.passes import BW, B, F, Pass, W
+from pipesched.problem import Problem
+
+
+def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
+    """The stages in the order micro-batches walk them, each on a device of its own."""
+    placement = problem.placement
+    if len(placement.chains) != 1 or placement.stages != placement.devices:
+        raise DoesNotApply(f"needs one stage on each device; the placement is {placement.name}")
+    return placement.chains[0]
+
+
+def split_backward(problem: Problem) -> None:
+    """The backward can run as B and W."""
+    if not problem.splittable:
+        raise DoesNotApply("needs a backward that splits into B and W: give times.weight")
+
+
+def round_robin(problem: Problem) -> int:
+    """Stage s on device s mod p; returns the number of chunks a device."""
+    placement = problem.placement
+    expected = tuple(s % placement.devices for s in range(placement.stages))
+    if len(placement.chains) != 1 or placement.stage_device != expected or placement.stages % placement.devices:
+        raise DoesNotApply(f"needs stage s on device s mod p (placement: interleaved); it is {placement.name}")
+    return placement.stages // placement.devices
+
+
+class EqualCosts(NamedTuple):
+    """The durations of every stage of a problem whose stages are all alike and whose transfers are free."""
+
+    F: int
+    B: int
+    W: int
+    BW: int
+
+
+def equal_costs(problem: Problem) -> EqualCosts | None:
+    """The setting of the papers' closed forms: equal stages, free transfers; None for any other problem."""
+    stages = range(problem.placement.stages)
+    kinds = (F, B, W, BW) if problem.splittable else (F, BW)
+    per_kind = {kind: {problem.duration(Pass(kind, s, 0)) for s in stages} for kind in kinds}
+    if any(len(durations) != 1 for durations in per_kind.values()):
+        return None
+    if problem.devices > 1 and any(problem.costs.transfer):
+        return None
+    f, bw = (min(per_kind[kind]) for kind in (F, BW))
+    b, w = (min(per_kind[kind]) for kind in (B, W)) if problem.splittable else (bw, 0)
+    return EqualCosts(f, b, w, bw)

@@ -1,0 +1,70 @@
+"""ZB-H1 and ZB-H2: 1F1B with the backward split, the weight passes put off until they fill the gaps."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.requirements import equal_costs, one_stage_a_device, split_backward
+from pipesched.passes import B, F, Pass, W
+from pipesched.problem import Problem
+from pipesched.schedule import Schedule, schedule_of
+
+
+def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
+    """The family of both: `depth` 1 is ZB-H1, 2 is ZB-H2.
+
+    On the i-th stage (from 0), warm up with depth(p-1-i) forwards; then alternate F and B, with W following its B
+    by depth*i micro-batches, so that every device holds the same number of activations; then the backwards and
+    weight passes left over.
+    """
+    split_backward(problem)
+    chain = one_stage_a_device(problem)
+    m, p = problem.microbatches, problem.devices
+    orders: list[list[Pass]] = [[] for _ in range(p)]
+    for i, stage in enumerate(chain):
+        warm_up, delay = min(m, depth * (p - 1 - i)), depth * i
+        order = [Pass(F, stage, j) for j in range(warm_up)]
+        for j in range(m):
+            if j + warm_up < m:
+                order.append(Pass(F, stage, j + warm_up))
+            order.append(Pass(B, stage, j))
+            if j >= delay:
+                order.append(Pass(W, stage, j - delay))
+        order += [Pass(W, stage, j) for j in range(max(0, m - delay), m)]
+        orders[problem.placement.stage_device[stage]] = order
+    return schedule_of(orders, name)
+
+
+def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
+    """Tables 1 and 2 of the paper, for W no longer than F or B and enough micro-batches to fill the warm-up."""
+    cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
+    memory = problem.memory
+    if cost is None or cost.W > min(cost.F, cost.B) or m < depth * (p - 1) + 1:
+        return None
+    span = m * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - depth * cost.W)
+    peak = [0] * p
+    for i, stage in enumerate(problem.placement.chains[0]):
+        before_b, after_b = memory.activation[stage], memory.activation[stage] - memory.freed[stage]
+        held = (depth * (p - 1 - i) + 1) * before_b + depth * i * after_b
+        peak[problem.placement.stage_device[stage]] = held
+    # ZB-H2 leaves out the makespan: its devices start late and end late, which the span does not see.
+    exact_peak = tuple(peak) if min(memory.freed) >= 0 else None
+    return ClosedForm(makespan=span if depth == 1 else None, span=span, peak=exact_peak)
+
+
+for _name, _depth, _bubble, _peak in (
+    ("zb-h1", 1, "(p-1)(F+B-W) of makespan and span", "(p-i)·M_B + i·M_W on the i-th device, i from 0"),
+    ("zb-h2", 2, "(p-1)(F+B-2W) of span", "(2p-2i-1)·M_B + 2i·M_W on the i-th device, i from 0"),
+):
+    HEURISTICS.register(
+        Heuristic(
+            name=_name,
+            reference="Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2",
+            needs="one stage a device; a backward that splits",
+            bubble=f"{_bubble}, if W <= F, B",
+            peak=_peak,
+            order=partial(handcrafted, name=_name, depth=_depth),
+            closed_form=partial(_closed_form, depth=_depth),
+        )
+    )

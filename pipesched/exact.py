@@ -1,0 +1,84 @@
+"""Exact numbers: decimals as the user wrote them, and the largest step of which they are all whole multiples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd, lcm
+
+import simplejson
+import yaml
+
+from pipesched.errors import BadInput
+
+
+def common_step(numbers: Iterable[Fraction]) -> Fraction:
+    """The largest fraction that divides all the numbers; 1 if they are all zero."""
+    values = [abs(x) for x in numbers if x]
+    if not values:
+        return Fraction(1)
+    denominator = lcm(*(x.denominator for x in values))
+    return Fraction(gcd(*(int(x * denominator) for x in values)), denominator)
+
+
+def as_decimal(number: Fraction) -> int | Decimal:
+    """A fraction as an exact decimal, an int where it is whole; ValueError where it has no finite decimal form."""
+    if number.denominator == 1:
+        return int(number)
+    exponent = 0
+    while (number * 10**exponent).denominator != 1:
+        exponent += 1
+        if exponent > 400:
+            raise ValueError(f"{number} has no finite decimal form")
+    return Decimal(int(number * 10**exponent)).scaleb(-exponent)
+
+
+class _ExactLoader(yaml.SafeLoader):
+    """YAML whose decimals stay decimals: 0.1 means one tenth. A key given twice is an error."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value!r} stands twice", key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _construct_decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object:
+    try:
+        return Decimal(loader.construct_scalar(node).replace("_", ""))
+    except ArithmeticError:
+        return loader.construct_yaml_float(node)  # .inf and .nan, which no field allows
+
+
+_ExactLoader.add_constructor("tag:yaml.org,2002:float", _construct_decimal)
+# YAML 1.1 wants a dot in a float; users write 1e3 all the same.
+_ExactLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+[eE][-+]?\d+$"), list("-+0123456789")
+)
+
+
+def read_yaml(text: str, source: str) -> object:
+    """A YAML document, decimals exact; `BadInput` names the line of a syntax error."""
+    try:
+        return yaml.load(text, Loader=_ExactLoader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
+        raise BadInput(f"{source}:{where} not YAML: {getattr(error, 'problem', None) or error}") from None
+
+
+def read_json(text: str, source: str) -> object:
+    """A JSON document, decimals exact; `BadInput` names the line of a syntax error."""
+    try:
+        return simplejson.loads(text, use_decimal=True)
+    except simplejson.JSONDecodeError as error:
+        raise BadInput(f"{source}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
+
+
+def write_json(document: object) -> str:
+    """JSON text, decimals as they are."""
+    return simplejson.dumps(document, use_decimal=True, indent=1) + "\n"

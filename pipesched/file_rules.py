@@ -1,0 +1,155 @@
+"""The rules of a problem file that concern several keys at once. Each is checked on whatever keys are right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from pipesched.file_errors import shown
+
+if TYPE_CHECKING:
+    from pipesched.problem_file import ProblemFile
+
+# How many stages a device holds under each named placement; None where `chunks` says it.
+_CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "wave": None}
+
+
+def mistakes(form: ProblemFile) -> list[str]:
+    """Every broken rule over several keys, one line each."""
+    found = [*_placement(form), *_chunks(form), *_lengths(form), *_backward(form), *_freed(form), *_capacity(form)]
+    return found
+
+
+def stage_count(form: ProblemFile) -> int | None:
+    """How many stages the file describes; None where it does not say."""
+    if isinstance(form.placement, list):
+        return len(form.placement)
+    if form.devices is None:
+        return None
+    return form.devices * (_CHUNKS[form.placement] or form.chunks or 1)
+
+
+def _placement(form: ProblemFile) -> Iterator[str]:
+    if not isinstance(form.placement, list) or form.devices is None:
+        return
+    for stage, device in enumerate(form.placement):
+        if device >= form.devices:
+            yield f"placement[{stage}]: found device {device}; allowed: 0 to {form.devices - 1}"
+    idle = sorted(set(range(form.devices)) - set(form.placement))
+    if idle:
+        yield (
+            f"placement: found no stage on device {', '.join(map(str, idle))}; allowed: at least one stage on each of "
+            f"the {form.devices} devices"
+        )
+
+
+def _chunks(form: ProblemFile) -> Iterator[str]:
+    if form.chunks is None:
+        return
+    if isinstance(form.placement, list):
+        yield f"chunks: found {form.chunks}; allowed: nothing, since the placement lists every stage"
+        return
+    fixed = _CHUNKS[form.placement]
+    if fixed is not None and form.chunks != fixed:
+        yield (
+            f"chunks: found {form.chunks}; allowed: {fixed} with placement {form.placement} "
+            "(interleaved and wave take any number)"
+        )
+
+
+def _lengths(form: ProblemFile) -> Iterator[str]:
+    stages = stage_count(form)
+    if stages is not None:
+        allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
+        for path, value in _per_stage(form):
+            if isinstance(value, list) and len(value) not in allowed:
+                ways = " or ".join(map(str, sorted(allowed)))
+                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {ways}, one per stage"
+    capacity = form.memory.capacity if form.memory else None
+    if isinstance(capacity, list) and form.devices is not None and len(capacity) != form.devices:
+        yield (
+            f"memory.capacity: found {len(capacity)} values; allowed: one number, or a list of {form.devices}, "
+            "one per device"
+        )
+
+
+def _per_stage(form: ProblemFile) -> Iterator[tuple[str, Fraction | list[Fraction] | None]]:
+    if form.times:
+        for key in type(form.times).model_fields:
+            yield f"times.{key}", getattr(form.times, key)
+    if form.memory:
+        yield "memory.activation", form.memory.activation
+        yield "memory.freed_by_backward", form.memory.freed_by_backward
+
+
+def _backward(form: ProblemFile) -> Iterator[str]:
+    if form.times and form.times.fused is not None and "weight" not in form.times.model_fields_set:
+        yield (
+            "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
+            "backward, or give times.weight"
+        )
+
+
+def _freed(form: ProblemFile) -> Iterator[str]:
+    """What B gives back is part of what F took."""
+    if form.memory is None or form.memory.freed_by_backward is None:
+        return
+    freed = form.memory.freed_by_backward
+    activation = form.memory.activation if form.memory.activation is not None else Fraction(1)
+    for place, (given, taken) in _pairs(freed, activation):
+        if given > taken:
+            yield (
+                f"memory.freed_by_backward{place}: found {shown(_plain(given))}; allowed: at most the activation, "
+                f"{shown(_plain(taken))}"
+            )
+
+
+def _capacity(form: ProblemFile) -> Iterator[str]:
+    """A device must hold at least one activation of each of its stages."""
+    stages = stage_count(form)
+    if form.memory is None or form.memory.capacity is None or stages is None or form.devices is None:
+        return
+    activation = form.memory.activation if form.memory.activation is not None else Fraction(1)
+    capacity = form.memory.capacity
+    largest = max(activation) if isinstance(activation, list) else activation
+    if not isinstance(capacity, list):
+        if capacity < largest:
+            yield _too_small("", capacity, largest)
+        return
+    if len(capacity) != form.devices:
+        return
+    where = form.placement if isinstance(form.placement, list) else None
+    for device, room in enumerate(capacity):
+        need = largest
+        if isinstance(activation, list) and len(activation) == stages and where and len(where) == stages:
+            need = max((a for a, d in zip(activation, where, strict=True) if d == device), default=Fraction(0))
+        elif isinstance(activation, list) and len(activation) == stages and form.placement == "linear":
+            need = activation[device]
+        if room < need:
+            yield _too_small(f"[{device}]", room, need)
+
+
+def _too_small(place: str, found: Fraction, need: Fraction) -> str:
+    return (
+        f"memory.capacity{place}: found {shown(_plain(found))}; allowed: at least one activation, "
+        f"{shown(_plain(need))}"
+    )
+
+
+def _pairs(
+    one: Fraction | list[Fraction], other: Fraction | list[Fraction]
+) -> Iterator[tuple[str, tuple[Fraction, Fraction]]]:
+    """Two values side by side, with the index to name in a message; lists of different length pair as far as both go."""
+    if not isinstance(one, list) and not isinstance(other, list):
+        yield "", (one, other)
+        return
+    count = min(len(x) for x in (one, other) if isinstance(x, list))
+    for index in range(count):
+        a = one[index] if isinstance(one, list) else one
+        b = other[index] if isinstance(other, list) else other
+        yield f"[{index}]", (a, b)
+
+
+def _plain(number: Fraction) -> float | int:
+    return int(number) if number.denominator == 1 else float(number)

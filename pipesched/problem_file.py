@@ -1,0 +1,186 @@
+"""The problem file as a user writes it: its keys, and how it becomes a Problem of integer ticks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from pipesched import fields, placement, visualiser_file
+from pipesched.errors import BadInput
+from pipesched.exact import common_step, read_json, read_yaml
+from pipesched.file_errors import parse_model
+from pipesched.file_rules import mistakes, stage_count
+from pipesched.placement import Placement
+from pipesched.problem import Costs, Memory, Objective, Problem
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+class Times(_Section):
+    """Durations: a number for every stage, or a list with one per stage in stage order."""
+
+    forward: fields.Numbers | None = Field(None, description="forward pass (F)")
+    backward: fields.Numbers | None = Field(None, description="backward for the input (B); without weight: full")
+    weight: fields.Numbers | None = Field(None, description="backward for the weights (W)")
+    fused: fields.Numbers | None = Field(None, description="full backward in one go (BW); default backward + weight")
+    transfer: fields.Numbers | None = Field(
+        None, description="one activation or gradient between a stage and the next on another device; default 0"
+    )
+    overlapped: fields.Numbers | None = Field(None, description="a forward and a full backward run as one block")
+
+
+class MemorySection(_Section):
+    """Activation memory; without this section it is unlimited and counted in activations."""
+
+    unit: fields.Text = Field("activations", description="a label only")
+    capacity: fields.NumbersPerDevice | None = Field(None, description="what is left for activations, per device")
+    activation: fields.Numbers | None = Field(None, description="taken when F starts; default 1")
+    freed_by_backward: fields.SignedNumbers | None = Field(
+        None, description="part given back when B ends, the rest when W ends; negative: B takes more; default 0"
+    )
+
+
+class ProblemFile(_Section):
+    """A pipeline-parallel training iteration to schedule."""
+
+    name: fields.Text | None = Field(None, description="free text; default the file's stem")
+    devices: fields.Count | None = Field(None, description="pipeline ranks")
+    microbatches: fields.Count | None = Field(None, description="micro-batches of one iteration")
+    placement: fields.PlacementField = Field("linear", description="where the stages live")
+    chunks: fields.Count | None = Field(None, description="stages per device, for interleaved and wave; default 1")
+    time_unit: fields.Text = Field("", description="a label only")
+    times: Times | None = None
+    memory: MemorySection | None = None
+    objective: Annotated[
+        Literal["makespan", "span", "period"],
+        fields.one_of(*Objective),
+        WithJsonSchema({"enum": list(Objective)}),
+    ] = Field("makespan", description="what to minimise")
+
+
+# Keys without which a file says too little; the model leaves them open so that all other mistakes are still found.
+REQUIRED = ("devices", "microbatches", "times", "times.forward", "times.backward")
+
+
+def read_problem(path: str | Path) -> Problem:
+    """Read a YAML or JSON problem file, in this form or the older visualiser's; `BadInput` lists every mistake."""
+    document = read_document(path)
+    if visualiser_file.looks_like_one(document):
+        document = visualiser_file.to_problem_document(document, str(path))
+    return problem_from(document, str(path), Path(path).stem)
+
+
+def read_document(path: str | Path) -> object:
+    """The file's content, decimals exact."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    return read_json(text, str(path)) if Path(path).suffix.lower() == ".json" else read_yaml(text, str(path))
+
+
+def problem_from(document: object, source: str, default_name: str = "problem") -> Problem:
+    """A Problem from a document of a problem file; `source` names it in error messages."""
+    form, found = parse_model(ProblemFile, document, REQUIRED)
+    found += mistakes(form)
+    if found:
+        raise BadInput(*(f"{source}: {mistake}" for mistake in found))
+    return _build(form, default_name)
+
+
+def _build(form: ProblemFile, default_name: str) -> Problem:
+    """All numbers present and consistent: into integer ticks and integer memory."""
+    assert form.devices and form.microbatches and form.times
+    where = _placement(form)
+    times, stages = form.times, where.stages
+    forward, backward = _per(times.forward, stages), _per(times.backward, stages)
+    weight = None if times.weight is None else _per(times.weight, stages)
+    whole = backward if weight is None else [b + w for b, w in zip(backward, weight, strict=True)]
+    fused = whole if times.fused is None else _per(times.fused, stages)
+    transfer = _per(times.transfer or Fraction(0), stages)
+    overlap = None if times.overlapped is None else _per(times.overlapped, stages)
+    if weight is None:
+        backward = fused
+    tick = common_step([*forward, *backward, *(weight or ()), *fused, *transfer, *(overlap or ())])
+
+    def ticks(numbers: list[Fraction]) -> tuple[int, ...]:
+        return tuple(int(x / tick) for x in numbers)
+
+    costs = Costs(
+        forward=ticks(forward),
+        backward=ticks(backward),
+        weight=None if weight is None else ticks(weight),
+        fused=ticks(fused),
+        transfer=ticks(transfer),
+        overlapped=None if overlap is None else ticks(overlap),
+    )
+    name = form.name or default_name
+    objective = Objective(form.objective)
+    memory = _memory(form.memory or MemorySection(), where)
+    return Problem(where, form.microbatches, costs, memory, objective, name, form.time_unit, tick)
+
+
+def _placement(form: ProblemFile) -> Placement:
+    assert form.devices
+    if isinstance(form.placement, list):
+        return placement.explicit(form.devices, form.placement)
+    chunks = form.chunks or 1
+    return {
+        "linear": lambda p: placement.linear(p),
+        "interleaved": lambda p: placement.interleaved(p, chunks),
+        "v-shape": lambda p: placement.v_shape(p),
+        "wave": lambda p: placement.wave(p, chunks),
+        "bidirectional": lambda p: placement.bidirectional(p),
+    }[form.placement](form.devices)
+
+
+def _per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
+    """One number for each of `count` places; half as many serve both directions of a bidirectional placement."""
+    assert value is not None
+    if isinstance(value, list):
+        return value * (count // len(value))
+    return [value] * count
+
+
+def _memory(section: MemorySection, where: Placement) -> Memory:
+    activation = _per(section.activation if section.activation is not None else Fraction(1), where.stages)
+    freed = _per(section.freed_by_backward or Fraction(0), where.stages)
+    capacity = None if section.capacity is None else _per(section.capacity, where.devices)
+    step = common_step([*activation, *freed, *(capacity or ())])
+    limits = [None] * where.devices if capacity is None else [int(x / step) for x in capacity]
+    return Memory(
+        activation=tuple(int(x / step) for x in activation),
+        freed=tuple(int(x / step) for x in freed),
+        capacity=tuple(limits),
+        unit=section.unit,
+        resolution=step,
+    )
+
+
+def with_objective(problem: Problem, objective: Objective) -> Problem:
+    """The same problem, to be minimised otherwise."""
+    return replace(problem, objective=objective)
+
+
+def json_schema() -> Mapping[str, Any]:
+    """The JSON Schema of the problem file, for editors."""
+    schema = ProblemFile.model_json_schema()
+    schema["required"] = [key for key in REQUIRED if "." not in key]
+    schema["$defs"]["Times"]["required"] = [key.split(".")[1] for key in REQUIRED if "." in key]
+    return schema
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))  # noqa: T201 - docs/problem.schema.json is this output
+
+__all__ = ["ProblemFile", "json_schema", "problem_from", "read_document", "read_problem", "stage_count", "with_objective"]

@@ -1,0 +1,60 @@
+"""Finds what one new file in a room adds: every module of a package is imported, and what it registers is listed."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+from pipesched.errors import BadInput, did_you_mean
+
+
+class Named(Protocol):
+    """Anything a registry can hold."""
+
+    @property
+    def name(self) -> str: ...
+
+
+Item = TypeVar("Item", bound=Named)
+
+
+class Registry(Generic[Item]):
+    """The things of one kind that the modules of a package define, by name.
+
+    A module takes part by calling `register` when it is imported; the package's modules are imported on first use.
+    """
+
+    def __init__(self, package: str, noun: str) -> None:
+        self._package = package
+        self._noun = noun
+        self._items: dict[str, Item] = {}
+        self._loaded = False
+
+    def register(self, item: Item) -> Item:
+        """Add an item; two of one name are a defect."""
+        if item.name in self._items:
+            raise ValueError(f"two {self._noun}s are named {item.name!r}")
+        self._items[item.name] = item
+        return item
+
+    def __iter__(self) -> Iterator[Item]:
+        self._load()
+        return iter(sorted(self._items.values(), key=lambda item: item.name))
+
+    def names(self) -> list[str]:
+        return [item.name for item in self]
+
+    def __getitem__(self, name: str) -> Item:
+        self._load()
+        if name not in self._items:
+            known = ", ".join(self.names())
+            raise BadInput(f"unknown {self._noun} {name!r}; known: {known}{did_you_mean(name, self._items)}")
+        return self._items[name]
+
+    def _load(self) -> None:
+        if not self._loaded:
+            self._loaded = True
+            for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
+                importlib.import_module(f"{self._package}.{module.name}")

@@ -1,0 +1,68 @@
+"""A schedule is the order on every device, and no times: it is what a runtime executes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipesched.errors import BadInput
+from pipesched.passes import BW, F, Pass, PassKind, parse_pass
+
+# One pass, or an overlapped pair: a forward and a backward of two different micro-batches.
+Slot = tuple[Pass] | tuple[Pass, Pass]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """`orders[d]` is the sequence of slots of device d."""
+
+    orders: tuple[tuple[Slot, ...], ...]
+    name: str = ""
+
+    @cached_property
+    def fused(self) -> frozenset[tuple[int, int]]:
+        """The (stage, micro-batch) pairs whose backward runs in one go."""
+        return frozenset((p.stage, p.microbatch) for p in self.passes() if p.kind is BW)
+
+    def is_fused(self, stage: int, microbatch: int) -> bool:
+        return (stage, microbatch) in self.fused
+
+    def passes(self) -> Iterator[Pass]:
+        """Every pass, device by device, in order."""
+        for device in range(len(self.orders)):
+            yield from self.passes_on(device)
+
+    def passes_on(self, device: int) -> Iterator[Pass]:
+        for slot in self.orders[device]:
+            yield from slot
+
+
+def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
+    """A schedule with no overlapped pairs."""
+    return Schedule(tuple(tuple((p,) for p in order) for order in orders), name)
+
+
+def slot_text(slot: Slot) -> str:
+    """`F0.3`, or `F0.3&BW0.1` for an overlapped pair."""
+    return "&".join(map(str, slot))
+
+
+def parse_slot(text: str) -> Slot:
+    """Read `slot_text` back; raises `BadInput`."""
+    passes = tuple(map(parse_pass, text.split("&")))
+    if len(passes) == 1:
+        return (passes[0],)
+    if len(passes) == 2 and passes[0].kind is F and passes[1].kind is not F:
+        return passes[0], passes[1]
+    raise BadInput(f"found {text!r}; a slot is one pass, or a forward and a backward joined by &: F0.3&BW0.1")
+
+
+def overlapped(forward: Pass, backward: Pass) -> Slot:
+    """A slot in which a forward and a backward run together."""
+    return forward, backward
+
+
+def count(order: Sequence[Slot], kind: PassKind) -> int:
+    """How many passes of a kind a device's order holds."""
+    return sum(p.kind is kind for slot in order for p in slot)

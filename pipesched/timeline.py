@@ -1,0 +1,63 @@
+"""A timeline is a schedule with times: the start of every task, in ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipesched.passes import Pass, Stream, Task
+from pipesched.problem import Problem
+from pipesched.schedule import Schedule, Slot
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """When each task of a schedule starts. Where it ends follows from the problem's durations and the slots."""
+
+    problem: Problem
+    schedule: Schedule
+    starts: Mapping[Task, int]
+
+    @cached_property
+    def _blocks(self) -> dict[Pass, int]:
+        """The duration of each pass that runs inside an overlapped block."""
+        blocks: dict[Pass, int] = {}
+        for order in self.schedule.orders:
+            for slot in order:
+                ticks = block_ticks(self.problem, slot)
+                if ticks is not None:
+                    blocks.update(dict.fromkeys(slot, ticks))
+        return blocks
+
+    def start(self, p: Pass) -> int:
+        return self.starts[Task(p)]
+
+    def end(self, p: Pass) -> int:
+        if p in self._blocks:
+            return self.start(p) + self._blocks[p]
+        last = len(self.problem.costs.of(p.kind, p.stage)) - 1
+        return self.starts[Task(p, last)] + self.problem.costs.of(p.kind, p.stage)[last].ticks
+
+    def in_block(self, p: Pass) -> bool:
+        """Whether p runs inside an overlapped block of one duration."""
+        return p in self._blocks
+
+    def busy(self, device: int, stream: Stream = Stream.COMPUTE) -> list[tuple[int, int]]:
+        """The (start, end) intervals in which a stream of a device works, in the schedule's order."""
+        intervals: list[tuple[int, int]] = []
+        for slot in self.schedule.orders[device]:
+            if slot[0] in self._blocks:
+                if stream is Stream.COMPUTE:
+                    intervals.append((self.start(slot[0]), self.end(slot[0])))
+                continue
+            for p in slot:
+                for task, part in self.problem.tasks(p):
+                    if part.stream is stream:
+                        intervals.append((self.starts[task], self.starts[task] + part.ticks))
+        return intervals
+
+
+def block_ticks(problem: Problem, slot: Slot) -> int | None:
+    """The duration of a slot that runs as one overlapped block; None for every other slot."""
+    return problem.overlapped_ticks(slot[0], slot[1]) if len(slot) == 2 else None

@@ -1,0 +1,34 @@
+"""Files appear whole or not at all: written beside, then renamed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from pipesched.errors import BadInput
+
+
+def write_whole(path: str | Path, content: str | bytes) -> Path:
+    """Write a file; a reader never sees half of it, and an old one stays if writing fails. `BadInput` if it cannot."""
+    target = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(beside).chmod(0o666 & ~umask)
+        Path(beside).replace(target)
+    except OSError as error:
+        Path(beside).unlink(missing_ok=True)
+        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+    return target

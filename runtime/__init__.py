@@ -1,0 +1,1 @@
+"""Writes schedules out for the programs that run or show them."""

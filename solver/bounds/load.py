@@ -1,0 +1,49 @@
+"""Load: a device cannot be done before its first pass can start, all its work is run, and what must follow is too."""
+
+from __future__ import annotations
+
+from pipesched.certificate import Certificate, amount
+from pipesched.problem import Objective, Problem
+from solver.bounds.catalogue import BOUNDS, Bound
+from solver.bounds.paths import Paths, chains_on
+
+
+def load(problem: Problem, objective: Objective) -> list[Certificate]:
+    """Span: the device's work. Makespan: the way to the device, its work, and the way back from its last gradient."""
+    paths = Paths(problem)
+    found = []
+    for device in range(problem.devices):
+        work = paths.work(device)
+        if objective is Objective.SPAN:
+            text = f"Device {device} computes {amount(problem, work)} in all, one pass at a time."
+            found.append(Certificate("load", work, text, device))
+        else:
+            found += _makespan(problem, paths, device, work)
+    return found
+
+
+def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Certificate]:
+    stages = [stage for chain in chains_on(problem, device) for stage in chain]
+    if not stages:
+        return []
+    head = min(paths.head[stage] for stage in stages)
+    text = (
+        f"Device {device} cannot start before {amount(problem, head)}, when the first activation reaches it, and then "
+        f"computes {amount(problem, work)}, one pass at a time: {amount(problem, head + work)}."
+    )
+    found = [Certificate("load", head + work, text, device)]
+    if problem.costs.overlapped is None:
+        # Weight passes may follow the last gradient, so only what must precede it counts before the way back.
+        needed = sum((paths.forward[s] + paths.gradient[s]) * len(problem.microbatches_of[s]) for s in stages)
+        tail = min(paths.tail(stage) for stage in stages)
+        value = head + needed + tail
+        text = (
+            f"Device {device} cannot start before {amount(problem, head)}; its forwards and gradients take "
+            f"{amount(problem, needed)}; from its last gradient the way back to the first stage and the backward there "
+            f"take {amount(problem, tail)}: {amount(problem, value)}."
+        )
+        found.append(Certificate("head and tail", value, text, device))
+    return found
+
+
+BOUNDS.register(Bound("load", load))

@@ -1,0 +1,126 @@
+"""The least time that passes, and chains of passes across devices, take in any schedule."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+
+from pipesched.passes import BW, B, F, Pass, W
+from pipesched.problem import Problem
+
+
+class Paths:
+    """Least durations and path lengths of a problem, in ticks; lists by stage.
+
+    A forward or a full backward inside an overlapped block lasts as long as the block, which may be less than it
+    takes alone; `forward` and `gradient` allow for that.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        placement, costs = problem.placement, problem.costs
+        stages = range(placement.stages)
+        blocks: list[int | None] = [None] * placement.stages
+        if costs.overlapped is not None:
+            for stage in stages:
+                mates = placement.stages_of[placement.stage_device[stage]]
+                blocks[stage] = min(costs.overlapped[mate] for mate in mates)
+        self.forward = [_least(problem.duration(Pass(F, s, 0)), blocks[s]) for s in stages]
+        full = [_least(problem.duration(Pass(BW, s, 0)), blocks[s]) for s in stages]
+        self.gradient = full
+        self.rest = full  # what a micro-batch's backward takes on its device in all
+        if problem.splittable:
+            b, w = ([problem.duration(Pass(kind, s, 0)) for s in stages] for kind in (B, W))
+            self.gradient = [min(x, y) for x, y in zip(b, full, strict=True)]
+            self.rest = [min(x + y, z) for x, y, z in zip(b, w, full, strict=True)]
+        self._walk()
+
+    def _walk(self) -> None:
+        """Path lengths along every chain, forwards and back."""
+        problem = self.problem
+        stages = problem.placement.stages
+        # From time 0 to the earliest start of the stage's first forward.
+        self.head = [0] * stages
+        # From the end of a gradient pass of the stage to the end of the same micro-batch's on the chain's first stage.
+        self.back = [0] * stages
+        # From the end of a forward of the stage to the earliest start of the same micro-batch's backward on it.
+        self.round_trip = [0] * stages
+        for chain in problem.placement.chains:
+            for one, other in zip(chain, chain[1:], strict=False):
+                lag = problem.lag(one, other)
+                self.head[other] = self.head[one] + self.forward[one] + lag
+                self.back[other] = lag + self.gradient[one] + self.back[one]
+            for one, other in zip(chain[-2::-1], chain[::-1], strict=False):
+                there_and_back = 2 * problem.lag(one, other) + self.forward[other] + self.gradient[other]
+                self.round_trip[one] = there_and_back + self.round_trip[other]
+
+    def tail(self, stage: int) -> int:
+        """From the end of a gradient pass of the stage to the end of that micro-batch's backward on the first stage."""
+        first = self.problem.placement.chains[self.problem.placement.chain_index[stage]][0]
+        return 0 if stage == first else self.back[stage] - self.gradient[first] + self.rest[first]
+
+    def away(self, held: list[int]) -> tuple[int, int]:
+        """The least time a micro-batch spends off a device between its forwards on it, and between its gradients.
+
+        `held` are the device's stages of one chain, in walking order.
+        """
+        pairs = list(zip(held, held[1:], strict=False))
+        forwards = sum(self.head[b] - self.head[a] - self.forward[a] for a, b in pairs)
+        gradients = sum(self.back[b] - self.back[a] - self.gradient[a] for a, b in pairs)
+        return forwards, gradients
+
+    def work(self, device: int) -> int:
+        """The least time the device computes in all."""
+        problem = self.problem
+        held = problem.placement.stages_of[device]
+        total = sum(problem.least_work(s) * len(problem.microbatches_of[s]) for s in held)
+        saving = max((self._saving(f, b) for f in held for b in held), default=0)
+        return max(0, total - saving * sum(len(problem.microbatches_of[s]) for s in held))
+
+    def _saving(self, forward: int, backward: int) -> int:
+        """What running a forward and a full backward as one block saves; 0 where nothing."""
+        block = self.problem.overlapped_ticks(Pass(F, forward, 0), Pass(BW, backward, 0))
+        if block is None:
+            return 0
+        alone = self.problem.duration(Pass(F, forward, 0)) + self.problem.duration(Pass(BW, backward, 0))
+        return max(0, alone - block)
+
+
+def chains_on(problem: Problem, device: int) -> list[list[int]]:
+    """The device's stages, chain by chain in walking order; chains that no micro-batch walks are left out."""
+    where = problem.placement.stage_device
+    kept = [[s for s in c if where[s] == device and problem.microbatches_of[s]] for c in problem.placement.chains]
+    return [stages for stages in kept if stages]
+
+
+def most_value(items: list[tuple[int, int, int]], room: int | None) -> int:
+    """The most value that fits into the room, or a little more; items are (value, size, count).
+
+    Exact for up to two kinds of item; a fractional knapsack, rounded down since true values are whole, for more.
+    """
+    counts: dict[tuple[int, int], int] = {}
+    for value, size, count in items:
+        counts[value, size] = counts.get((value, size), 0) + count
+    free = sum(value * count for (value, size), count in counts.items() if room is None or size <= 0)
+    kinds = [(v, s, n) for (v, s), n in counts.items() if room is not None and s > 0]
+    if room is None or not kinds:
+        return free
+    (value, size, count), *others = kinds
+    if len(others) < 2:
+        choices = range(min(count, room // size) + 1)
+        return free + max(n * value + _as_many(others, room - n * size) for n in choices)
+    total, left = Fraction(0), Fraction(room)
+    for value, size, count in sorted(kinds, key=lambda kind: -Fraction(kind[0], kind[1])):
+        taken = min(Fraction(count), left / size)
+        total += value * taken
+        left -= size * taken
+    return free + floor(total)
+
+
+def _as_many(kinds: list[tuple[int, int, int]], room: int) -> int:
+    """The value of as many items of at most one kind as fit."""
+    return sum(value * min(count, room // size) for value, size, count in kinds)
+
+
+def _least(alone: int, block: int | None) -> int:
+    return alone if block is None else min(alone, block)

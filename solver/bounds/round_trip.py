@@ -1,0 +1,149 @@
+"""Round trips: memory lets a device run only so much before its first backward and after its last forward.
+
+Zero Bubble (arXiv 2401.10241), section 3, counts the forwards that fill the wait for the first backward. The wait for
+the last one is its mirror. Neither can be avoided by any order, and they add up where they cannot be the same time.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipesched.certificate import Certificate, amount
+from pipesched.passes import BW, B, F, Pass, W
+from pipesched.problem import Objective, Problem
+from solver.bounds.catalogue import BOUNDS, Bound
+from solver.bounds.paths import Paths, chains_on, most_value
+
+
+class _Gap(NamedTuple):
+    """A time that must pass, and the most work that can be done in it."""
+
+    length: int
+    filled: int
+
+    @property
+    def idle(self) -> int:
+        return max(0, self.length - self.filled)
+
+
+def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
+    """Work plus the idle time at the head and at the tail of each device."""
+    paths = Paths(problem)
+    found = []
+    for device in range(problem.devices):
+        chains = chains_on(problem, device)
+        if not chains:
+            continue
+        # Either all forwards run before the first backward, or a backward starts before the last forward. In the
+        # second case the two gaps are apart and add up; in the first they may be the same time.
+        tail = _tail_gap(problem, paths, device, chains)
+        all_first, mixed = (_head_gap(problem, paths, device, chains, spare) for spare in (0, 1))
+        together = max(all_first.idle, tail.idle)
+        if _forced_apart(problem, device, chains):
+            head, idle, why = mixed, mixed.idle + tail.idle, _FORCED
+        elif mixed.idle + tail.idle <= together:
+            head, idle, why = mixed, mixed.idle + tail.idle, _APART
+        else:
+            head, idle, why = all_first, together, _TOGETHER
+        start = min(paths.head[chain[0]] for chain in chains) if objective is Objective.MAKESPAN else 0
+        value = start + paths.work(device) + idle
+        text = _text(problem, start, paths.work(device), head, tail, f"{why} {amount(problem, value)}.", device)
+        found.append(Certificate("round trip", value, text, device))
+    return found
+
+
+_FORCED = "Memory forces a backward before the last forward, so the two waits are apart and add up:"
+_APART = (
+    "The two waits add up if a backward starts before the last forward; if none does, it idles at least as long:"
+)
+_TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
+
+
+def _head_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]], spare: int) -> _Gap:
+    """From the start of the device's first pass to its first backward, in which only forwards can run.
+
+    The first backward is of some chain's last stage on the device, whose micro-batch has walked all the device's
+    stages of that chain before. `spare` forwards are known to run later.
+    """
+    lengths = []
+    for chain in chains:
+        way = sum(paths.forward[s] for s in chain) + paths.away(chain)[0]
+        lengths.append(way + paths.round_trip[chain[-1]])
+    stages = [stage for chain in chains for stage in chain]
+    memory = problem.memory
+    alone = {s: problem.duration(Pass(F, s, 0)) for s in stages}
+    items = [(alone[s], memory.activation[s], len(problem.microbatches_of[s])) for s in stages]
+    filled = most_value(items, memory.capacity[device])
+    everything = sum(value * count for value, _, count in items)
+    if spare:
+        filled = min(filled, everything - min(alone.values()))
+    return _Gap(min(lengths), filled)
+
+
+def _tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> _Gap:
+    """From the end of the device's last forward to that micro-batch's last backward on it.
+
+    In between only backwards and weight passes run, of micro-batches whose activations memory held beside those of
+    the last micro-batch. The gap of the chain that leaves least idle time counts, since any may come last.
+    """
+    memory = problem.memory
+    capacity = memory.capacity[device]
+    gaps = []
+    for chain in chains:
+        first, *later = chain
+        # The last forward is of the chain's last stage here, so the micro-batch holds all its activations.
+        room = None if capacity is None else capacity - sum(memory.activation[s] for s in chain)
+        items = []
+        for stage in (s for c in chains for s in c):
+            count = len(problem.microbatches_of[stage]) - (stage in chain)
+            items += [(value, size, count) for value, size in _pending(problem, stage)]
+        own = sum(_longest_rest(problem, stage) for stage in later)
+        back = sum(paths.gradient[s] for s in later) + paths.away(chain)[1]
+        everything = sum(
+            _longest_rest(problem, s) * (len(problem.microbatches_of[s]) - (s in chain)) for c in chains for s in c
+        )
+        filled = min(everything, most_value(items, room)) + own
+        gaps.append(_Gap(paths.round_trip[chain[-1]] + back, filled))
+    return min(gaps, key=lambda gap: gap.idle)
+
+
+def _longest_rest(problem: Problem, stage: int) -> int:
+    """The most ticks one micro-batch's backward occupies the device."""
+    full = problem.duration(Pass(BW, stage, 0))
+    if not problem.splittable:
+        return full
+    return max(full, problem.duration(Pass(B, stage, 0)) + problem.duration(Pass(W, stage, 0)))
+
+
+def _pending(problem: Problem, stage: int) -> list[tuple[int, int]]:
+    """(work still to run, memory held) of a micro-batch whose forward is done, and of one that waits for W alone."""
+    memory = problem.memory
+    whole = [(_longest_rest(problem, stage), memory.activation[stage])]
+    if not problem.splittable:
+        return whole
+    return [*whole, (problem.duration(Pass(W, stage, 0)), memory.activation[stage] - memory.freed[stage])]
+
+
+def _forced_apart(problem: Problem, device: int, chains: list[list[int]]) -> bool:
+    """Whether memory forces a backward to start before the last forward, so that the two gaps are apart."""
+    capacity = problem.memory.capacity[device]
+    stages = [stage for chain in chains for stage in chain]
+    everything = sum(problem.memory.activation[s] * len(problem.microbatches_of[s]) for s in stages)
+    return capacity is not None and everything > capacity
+
+
+def _text(problem: Problem, start: int, work: int, head: _Gap, tail: _Gap, closing: str, device: int) -> str:
+    def say(ticks: int) -> str:
+        return amount(problem, ticks)
+
+    opening = f"Device {device} cannot start before {say(start)} and" if start else f"Device {device}"
+    return (
+        f"{opening} computes {say(work)} in all. "
+        f"From the start of its first forward to its first backward at least {say(head.length)} pass, and only forwards "
+        f"can run, {say(head.filled)} at most: it idles {say(head.idle)}. "
+        f"From the end of its last forward to that micro-batch's backward at least {say(tail.length)} pass, and memory "
+        f"leaves at most {say(tail.filled)} still to run: it idles {say(tail.idle)}. {closing}"
+    )
+
+
+BOUNDS.register(Bound("round trip", round_trip))

@@ -1,0 +1,33 @@
+"""The published schedules on the user's problem: simulated, judged, and set against the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import Disagreement, DoesNotApply
+from pipesched.metrics import measure
+from pipesched.problem import Problem
+from pipesched.simulate import simulate
+from pipesched.solution import Candidate
+from pipesched.validate import validate
+
+
+def candidates(problem: Problem, heuristics: Iterable[Heuristic] | None = None) -> tuple[Candidate, ...]:
+    """Each of the heuristics (default: all) on the problem."""
+    return tuple(candidate(problem, heuristic) for heuristic in heuristics or HEURISTICS)
+
+
+def candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
+    """One published schedule; one that breaks any rule but the memory's is a defect in this tool."""
+    try:
+        schedule = heuristic.order(problem)
+    except DoesNotApply as reason:
+        return Candidate(heuristic.name, None, None, False, str(reason))
+    timeline = simulate(problem, schedule)
+    violations = validate(timeline)
+    wrong = [violation for violation in violations if violation.rule != "memory"]
+    if wrong:
+        raise Disagreement(f"{heuristic.name} gave a schedule that is not valid: {wrong[0].text}")
+    reason = violations[0].text if violations else ""
+    return Candidate(heuristic.name, timeline, measure(timeline), not violations, reason)
