@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from decimal import Decimal
 from fractions import Fraction
@@ -35,12 +36,18 @@ def as_decimal(number: Fraction) -> int | Decimal:
     return Decimal(int(number * 10**exponent)).scaleb(-exponent)
 
 
+# Numbers of thousands of digits, dates that do not exist, brackets thousands deep.
+_UNREADABLE = (ValueError, ArithmeticError, RecursionError)
+
+
 class _ExactLoader(yaml.SafeLoader):
     """YAML whose decimals stay decimals: 0.1 means one tenth. A key given twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
         seen: set[object] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(None, None, f"the key {key.value!r} stands twice", key.start_mark)
             seen.add(key.value)
@@ -55,9 +62,9 @@ def _construct_decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object
 
 
 _ExactLoader.add_constructor("tag:yaml.org,2002:float", _construct_decimal)
-# YAML 1.1 wants a dot in a float; users write 1e3 all the same.
+# YAML 1.1 wants a dot and a signed exponent in a float; users write 1e3 and 1.5e3 all the same.
 _ExactLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float", re.compile(r"^[-+]?\d+[eE][-+]?\d+$"), list("-+0123456789")
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
 )
 
 
@@ -68,15 +75,27 @@ def read_yaml(text: str, source: str) -> object:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
-        raise BadInput(f"{source}:{where} not YAML: {getattr(error, 'problem', None) or error}") from None
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise BadInput(f"{source}:{where} not YAML: {reason}") from None
+    except _UNREADABLE as error:
+        raise BadInput(f"{source}: cannot be read: {error}") from None
 
 
 def read_json(text: str, source: str) -> object:
     """A JSON document, decimals exact; `BadInput` names the line of a syntax error."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+        if twice:
+            raise BadInput(f"{source}: the key {twice[0]!r} stands twice")
+        return dict(pairs)
+
     try:
-        return simplejson.loads(text, use_decimal=True)
+        return simplejson.loads(text, use_decimal=True, object_pairs_hook=once)
     except simplejson.JSONDecodeError as error:
         raise BadInput(f"{source}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
+    except _UNREADABLE as error:
+        raise BadInput(f"{source}: cannot be read: {error}") from None
 
 
 def write_json(document: object) -> str:

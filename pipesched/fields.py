@@ -19,11 +19,13 @@ def _number(value: object) -> Fraction | None:
     """The exact value of a finite number within the limits above; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | Decimal):
         return None
-    if isinstance(value, Decimal):
-        if not value.is_finite() or value.adjusted() > 18 or -int(value.normalize().as_tuple().exponent) > MOST_DECIMALS:
-            return None
+    if not value:
+        return Fraction(0)
+    if isinstance(value, Decimal) and not (value.is_finite() and -MOST_DECIMALS <= value.adjusted() <= 18):
+        return None
     number = Fraction(value)
-    return number if abs(number) <= LARGEST else None
+    exact = (number * 10**MOST_DECIMALS).denominator == 1
+    return number if exact and abs(number) <= LARGEST else None
 
 
 def _field(allowed: str, accept: Callable[[Any], object]) -> PlainValidator:

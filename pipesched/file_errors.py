@@ -13,17 +13,20 @@ from pipesched.errors import BadInput, did_you_mean
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def parse_model(model: type[Model], document: object, required: Sequence[str]) -> tuple[Model, list[str]]:
+def parse_model(
+    model: type[Model], document: object, required: Sequence[str]
+) -> tuple[Model, list[str], frozenset[str]]:
     """Read a document into a model whose fields are all optional.
 
-    Returns the model without the parts that are wrong, and the mistakes, so that rules over several keys can still
-    be checked on what is right. `required` holds the key paths that must be there.
+    Returns the model without the parts that are wrong, the mistakes, and the key paths of the wrong parts, so that
+    rules over several keys can still be checked on what is right. `required` holds the key paths that must be there.
     """
     if not isinstance(document, dict):
         raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")
+    document = _with_text_keys(document)
     found = [f"{path}: missing; it is required" for path in required if _is_missing(document, path)]
     try:
-        return model.model_validate(document), found
+        return model.model_validate(document), found, frozenset()
     except ValidationError as error:
         problems = error.errors()
     good = copy.deepcopy(document)
@@ -31,7 +34,7 @@ def parse_model(model: type[Model], document: object, required: Sequence[str]) -
         path = tuple(str(key) for key in problem["loc"])
         found.append(_line(model, path, problem["type"], problem["msg"], problem["input"]))
         _remove(good, problem["loc"])
-    return model.model_validate(good), found
+    return model.model_validate(good), found, frozenset(".".join(map(str, p["loc"])) for p in problems)
 
 
 def shown(value: object) -> str:
@@ -69,13 +72,20 @@ def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     return list(section.model_fields)
 
 
+def _with_text_keys(document: Any) -> Any:
+    """The same, its keys as text: YAML reads `1:` as a number and `on:` as true, and neither is a key of any file."""
+    if not isinstance(document, dict):
+        return document
+    return {key if isinstance(key, str) else shown(key): _with_text_keys(value) for key, value in document.items()}
+
+
 def _is_missing(document: dict[str, Any], path: str) -> bool:
-    """Whether the last key of a path is absent; where a section is absent or wrong, that alone is the mistake."""
+    """Whether the last key of a path is absent or empty; where its section is so or wrong, that alone is the mistake."""
     *sections, key = path.split(".")
     here: object = document
     for section in sections:
         here = here.get(section) if isinstance(here, dict) else None
-    return isinstance(here, dict) and key not in here
+    return isinstance(here, dict) and here.get(key) is None
 
 
 def _remove(document: dict[str, Any], path: tuple[str | int, ...]) -> None:

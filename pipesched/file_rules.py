@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from pipesched import placement
 from pipesched.file_errors import shown
+from pipesched.placement import Placement
 
 if TYPE_CHECKING:
     from pipesched.problem_file import ProblemFile
@@ -15,9 +17,17 @@ if TYPE_CHECKING:
 _CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "wave": None}
 
 
-def mistakes(form: ProblemFile) -> list[str]:
-    """Every broken rule over several keys, one line each."""
-    found = [*_placement(form), *_chunks(form), *_lengths(form), *_backward(form), *_freed(form), *_capacity(form)]
+def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str]:
+    """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong."""
+    found: list[str] = []
+    if "placement" not in wrong:
+        found += [*_placement(form), *_chunks(form)]
+    stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
+    found += _lengths(form, stages)
+    if "times.weight" not in wrong:
+        found += _backward(form)
+    if "memory.activation" not in wrong:
+        found += [*_freed(form), *_capacity(form, stages)]
     return found
 
 
@@ -28,6 +38,21 @@ def stage_count(form: ProblemFile) -> int | None:
     if form.devices is None:
         return None
     return form.devices * (_CHUNKS[form.placement] or form.chunks or 1)
+
+
+def placement_of(form: ProblemFile) -> Placement:
+    """Where the stages live, as the file says."""
+    assert form.devices
+    if isinstance(form.placement, list):
+        return placement.explicit(form.devices, form.placement)
+    chunks = form.chunks or 1
+    return {
+        "linear": lambda p: placement.linear(p),
+        "interleaved": lambda p: placement.interleaved(p, chunks),
+        "v-shape": lambda p: placement.v_shape(p),
+        "wave": lambda p: placement.wave(p, chunks),
+        "bidirectional": lambda p: placement.bidirectional(p),
+    }[form.placement](form.devices)
 
 
 def _placement(form: ProblemFile) -> Iterator[str]:
@@ -58,8 +83,7 @@ def _chunks(form: ProblemFile) -> Iterator[str]:
         )
 
 
-def _lengths(form: ProblemFile) -> Iterator[str]:
-    stages = stage_count(form)
+def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
     if stages is not None:
         allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
         for path, value in _per_stage(form):
@@ -84,7 +108,7 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, Fraction | list[Fractio
 
 
 def _backward(form: ProblemFile) -> Iterator[str]:
-    if form.times and form.times.fused is not None and "weight" not in form.times.model_fields_set:
+    if form.times and form.times.fused is not None and form.times.weight is None:
         yield (
             "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
             "backward, or give times.weight"
@@ -105,9 +129,8 @@ def _freed(form: ProblemFile) -> Iterator[str]:
             )
 
 
-def _capacity(form: ProblemFile) -> Iterator[str]:
+def _capacity(form: ProblemFile, stages: int | None) -> Iterator[str]:
     """A device must hold at least one activation of each of its stages."""
-    stages = stage_count(form)
     if form.memory is None or form.memory.capacity is None or stages is None or form.devices is None:
         return
     activation = form.memory.activation if form.memory.activation is not None else Fraction(1)
@@ -119,13 +142,13 @@ def _capacity(form: ProblemFile) -> Iterator[str]:
         return
     if len(capacity) != form.devices:
         return
-    where = form.placement if isinstance(form.placement, list) else None
+    where = placement_of(form).stage_device
+    each = activation if isinstance(activation, list) else [activation]
+    if stages % len(each):
+        return
+    each = each * (stages // len(each))
     for device, room in enumerate(capacity):
-        need = largest
-        if isinstance(activation, list) and len(activation) == stages and where and len(where) == stages:
-            need = max((a for a, d in zip(activation, where, strict=True) if d == device), default=Fraction(0))
-        elif isinstance(activation, list) and len(activation) == stages and form.placement == "linear":
-            need = activation[device]
+        need = max((a for a, d in zip(each, where, strict=True) if d == device), default=Fraction(0))
         if room < need:
             yield _too_small(f"[{device}]", room, need)
 

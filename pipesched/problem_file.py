@@ -11,11 +11,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from pipesched import fields, placement, visualiser_file
+from pipesched import fields, visualiser_file
 from pipesched.errors import BadInput
 from pipesched.exact import common_step, read_json, read_yaml
 from pipesched.file_errors import parse_model
-from pipesched.file_rules import mistakes, stage_count
+from pipesched.file_rules import mistakes, placement_of, stage_count
 from pipesched.placement import Placement
 from pipesched.problem import Costs, Memory, Objective, Problem
 
@@ -91,8 +91,11 @@ def read_document(path: str | Path) -> object:
 
 def problem_from(document: object, source: str, default_name: str = "problem") -> Problem:
     """A Problem from a document of a problem file; `source` names it in error messages."""
-    form, found = parse_model(ProblemFile, document, REQUIRED)
-    found += mistakes(form)
+    try:
+        form, found, wrong = parse_model(ProblemFile, document, REQUIRED)
+    except BadInput as error:
+        raise BadInput(f"{source}: {error}") from None
+    found += mistakes(form, wrong)
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
     return _build(form, default_name)
@@ -101,7 +104,7 @@ def problem_from(document: object, source: str, default_name: str = "problem") -
 def _build(form: ProblemFile, default_name: str) -> Problem:
     """All numbers present and consistent: into integer ticks and integer memory."""
     assert form.devices and form.microbatches and form.times
-    where = _placement(form)
+    where = placement_of(form)
     times, stages = form.times, where.stages
     forward, backward = _per(times.forward, stages), _per(times.backward, stages)
     weight = None if times.weight is None else _per(times.weight, stages)
@@ -128,20 +131,6 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     objective = Objective(form.objective)
     memory = _memory(form.memory or MemorySection(), where)
     return Problem(where, form.microbatches, costs, memory, objective, name, form.time_unit, tick)
-
-
-def _placement(form: ProblemFile) -> Placement:
-    assert form.devices
-    if isinstance(form.placement, list):
-        return placement.explicit(form.devices, form.placement)
-    chunks = form.chunks or 1
-    return {
-        "linear": lambda p: placement.linear(p),
-        "interleaved": lambda p: placement.interleaved(p, chunks),
-        "v-shape": lambda p: placement.v_shape(p),
-        "wave": lambda p: placement.wave(p, chunks),
-        "bidirectional": lambda p: placement.bidirectional(p),
-    }[form.placement](form.devices)
 
 
 def _per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:

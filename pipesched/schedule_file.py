@@ -11,6 +11,7 @@ from typing import Any
 from pipesched.certificate import Certificate
 from pipesched.errors import BadInput
 from pipesched.exact import as_decimal, write_json
+from pipesched.file_errors import shown
 from pipesched.metrics import measure
 from pipesched.passes import Task, parse_pass
 from pipesched.problem import Objective, Problem
@@ -110,7 +111,7 @@ def read_schedule(path: str | Path) -> ScheduleFile:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")
     version = document.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise BadInput(f"{path}: format_version: found {version}; this version of the tool reads up to {FORMAT_VERSION}")
+        raise BadInput(f"{path}: format_version: found {shown(version)}; this version of the tool reads up to {FORMAT_VERSION}")
     problem = problem_from(document.get("problem"), f"{path}: problem")
     reader = _Reader(str(path), document, problem)
     timeline = Timeline(problem, reader.schedule(), reader.starts())
@@ -123,9 +124,13 @@ class _Reader:
     def __init__(self, path: str, document: Mapping[str, Any], problem: Problem) -> None:
         self._path, self._document = path, document
         try:
-            self._factor = Fraction(str(document.get("tick"))) / problem.tick
-        except ValueError:
-            raise BadInput(f"{path}: tick: found {document.get('tick')!r}; allowed: a fraction such as 1/1000") from None
+            tick = Fraction(str(document.get("tick")))
+        except (ValueError, ZeroDivisionError):
+            tick = Fraction(0)
+        if tick <= 0:
+            text = shown(document.get("tick"))
+            raise BadInput(f"{path}: tick: found {text}; allowed: a fraction above 0, such as 1/1000")
+        self._factor = tick / problem.tick
 
     def schedule(self) -> Schedule:
         orders = self._document.get("orders")
@@ -142,7 +147,7 @@ class _Reader:
         if not isinstance(starts, dict):
             raise BadInput(f"{self._path}: starts: found none; allowed: the start of every pass, in ticks")
         try:
-            return {Task(parse_pass(p)): self._whole(f"starts.{p}", tick) for p, tick in starts.items()}
+            return {Task(parse_pass(str(p))): self._whole(f"starts.{p}", tick) for p, tick in starts.items()}
         except BadInput as error:
             prefix = "" if str(error).startswith(self._path) else f"{self._path}: starts: "
             raise BadInput(f"{prefix}{error}") from None
@@ -168,4 +173,4 @@ class _Reader:
             ticks = value * self._factor
             if ticks.denominator == 1:
                 return int(ticks)
-        raise BadInput(f"{self._path}: {key}: found {value!r}; allowed: a whole number of ticks")
+        raise BadInput(f"{self._path}: {key}: found {shown(value)}; allowed: a whole number of ticks")

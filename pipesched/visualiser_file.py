@@ -34,7 +34,7 @@ def looks_like_one(document: object) -> bool:
 
 def to_problem_document(document: object, source: str) -> dict[str, Any]:
     """The same as a problem file's document; `BadInput` lists every mistake under the older form's own keys."""
-    form, found = parse_model(VisualiserFile, document, ("num_stages", "num_batches"))
+    form, found, _ = parse_model(VisualiserFile, document, ("num_stages", "num_batches"))
     for key in ("forward_times", "backward_times"):
         value = getattr(form, key)
         if isinstance(value, list) and form.num_stages is not None and len(value) != form.num_stages:
@@ -42,13 +42,14 @@ def to_problem_document(document: object, source: str) -> dict[str, Any]:
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
     assert isinstance(document, dict)
+    given = {key: value for key, value in document.items() if value is not None}
     return {
-        "devices": document["num_stages"],
-        "microbatches": document["num_batches"],
+        "devices": given["num_stages"],
+        "microbatches": given["num_batches"],
         "times": {
-            "forward": document.get("forward_times", DEFAULT_FORWARD),
-            "backward": document.get("backward_times", DEFAULT_BACKWARD),
-            "transfer": document.get("p2p_time", 0),
+            "forward": given.get("forward_times", DEFAULT_FORWARD),
+            "backward": given.get("backward_times", DEFAULT_BACKWARD),
+            "transfer": given.get("p2p_time", 0),
         },
     }
 

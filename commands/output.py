@@ -1,0 +1,82 @@
+"""What a person sees: tables and files on standard output, complaints and progress on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import simplejson
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipesched.certificate import amount
+from pipesched.metrics import Metrics
+from pipesched.problem import Problem
+
+# Where output is not a terminal the tables keep their full width, so that no column is cut.
+_WIDE = 160
+
+
+def console(stderr: bool = False) -> Console:
+    """A console for standard output or standard error."""
+    stream = sys.stderr if stderr else sys.stdout
+    return Console(file=stream, width=None if stream.isatty() else _WIDE, highlight=False, soft_wrap=False)
+
+
+def complain(line: str) -> None:
+    """One line of error on standard error, never wrapped or coloured."""
+    print(f"pipesched: {line}", file=sys.stderr)
+
+
+def note(line: str) -> None:
+    """One line for the person, beside the result."""
+    print(line, file=sys.stderr)
+
+
+def write_json(document: object) -> None:
+    """The one object of a `--json` run."""
+    print(simplejson.dumps(document, ignore_nan=True, indent=1))
+
+
+def table(title: str, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], bold: Sequence[int] = ()) -> None:
+    """Print a table; a column is (header, is a number). Rows whose index is in `bold` stand out."""
+    made = Table(title=Text(title), title_justify="left", title_style="bold", header_style="bold")
+    for header, numeric in columns:
+        made.add_column(header, justify="right" if numeric else "left", no_wrap=numeric)
+    for index, row in enumerate(rows):
+        made.add_row(*map(Text, row), style="bold" if index in bold else None)
+    console().print(made)
+
+
+def files_written(paths: Sequence[Path]) -> None:
+    """Name the files a command wrote."""
+    if paths:
+        print("wrote " + "\n      ".join(map(str, paths)))
+
+
+def rate(value: float | None) -> str:
+    """A bubble rate or gap as the papers print it."""
+    return "" if value is None else f"{value:.4f}"
+
+
+def time(problem: Problem, ticks: int | None) -> str:
+    return "" if ticks is None else amount(problem, ticks)
+
+
+def in_file_units(problem: Problem, ticks: int | None) -> float | None:
+    """Ticks as a JSON number in the file's unit."""
+    return None if ticks is None else problem.in_units(ticks)
+
+
+def memory_amounts(problem: Problem, metrics: Metrics) -> list[float]:
+    """Peak memory of each device in the file's unit."""
+    return [float(level * problem.memory.resolution) for level in metrics.peak_memory]
+
+
+def memory_range(problem: Problem, metrics: Metrics) -> str:
+    """Peak memory over the devices, in short: one value, or least to most."""
+    amounts = memory_amounts(problem, metrics)
+    least, most = min(amounts), max(amounts)
+    return f"{most:g}" if least == most else f"{least:g} – {most:g}"

@@ -1,0 +1,60 @@
+"""`plot`: a schedule file as a picture, or both pictures on one HTML page."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from html import escape
+from pathlib import Path
+
+from commands.catalogue import COMMANDS, Command, Exit
+from commands.files import add_json, caption, draw
+from commands.output import files_written, write_json
+from pipesched.metrics import measure
+from pipesched.schedule_file import read_schedule
+from pipesched.timeline import Timeline
+from pipesched.write_file import write_whole
+from plots.catalogue import PLOTS
+from plots.picture import render
+
+
+def configure(parser: ArgumentParser) -> None:
+    """What to draw and where."""
+    parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
+    parser.add_argument("--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt)")
+    parser.add_argument("-o", "--output", metavar="FILE", help=".png, .svg or .html (default: KIND.png beside the schedule)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> Exit:
+    """Draw and say where."""
+    kind = PLOTS[args.kind].name
+    timeline = read_schedule(args.schedule).timeline
+    target = Path(args.output) if args.output else Path(args.schedule).with_name(f"{kind}.png")
+    page = target.suffix.lower() in (".html", ".htm")
+    path = write_whole(target, _page(timeline)) if page else draw(timeline, kind, target)
+    if args.json:
+        write_json({"files": [str(path)]})
+    else:
+        files_written([path])
+    return Exit.DONE
+
+
+def _page(timeline: Timeline) -> str:
+    """Every picture of a timeline on one page that needs no other file."""
+    problem = timeline.problem
+    title = escape(f"{problem.name} · {timeline.schedule.name}")
+    pictures = "\n".join(_inline(render(timeline, plot.draw, "svg", plot.title)) for plot in PLOTS)
+    style = "body{font-family:sans-serif;margin:2em}svg{max-width:100%;height:auto;display:block;margin-bottom:2em}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style></head>\n'
+        f"<body><h1>{title}</h1><p>{escape(caption(measure(timeline), problem))}</p>\n{pictures}\n</body></html>\n"
+    )
+
+
+def _inline(svg: bytes) -> str:
+    """An SVG file without its XML prologue."""
+    text = svg.decode()
+    return text[text.index("<svg") :]
+
+
+COMMANDS.register(Command("plot", "a schedule file as PNG, SVG or HTML", configure, run))

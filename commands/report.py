@@ -1,0 +1,62 @@
+"""The report of a solve: the same findings as on the terminal, as a page of Markdown to keep."""
+
+from __future__ import annotations
+
+from commands.output import memory_amounts, rate
+from commands.output import time as time_text
+from commands.rows import OURS, with_solution
+from pipesched.solution import Solution, gap
+from pipesched.version import VERSION
+
+
+def report(solution: Solution) -> str:
+    """The Markdown text."""
+    problem, metrics = solution.problem, solution.metrics
+    assert metrics is not None
+    certificate = solution.certificate
+    lines = [
+        f"# {problem.name}",
+        "",
+        f"{problem.devices} devices, {problem.microbatches} micro-batches, placement {problem.placement.name}; "
+        f"objective {problem.objective.value}.",
+        "",
+        f"- status: **{solution.status.value}**",
+        f"- value: {time_text(problem, solution.value)}",
+        f"- lower bound: {time_text(problem, solution.lower_bound)} (gap {100 * (solution.gap or 0):.2f} %)",
+        f"- peak memory of each device ({problem.memory.unit}): "
+        + ", ".join(f"{amount:g}" for amount in memory_amounts(problem, metrics)),
+        "",
+    ]
+    if certificate:
+        lines += ["## Why no schedule is below the bound", "", f"{certificate.text} ({certificate.kind})", ""]
+    lines += ["## Schedules side by side", "", *_table(solution), "", *_search(solution), ""]
+    return "\n".join([*lines, "![Gantt chart](gantt.png)", "", "![Memory](memory.png)", "", f"pipesched {VERSION}", ""])
+
+
+def _table(solution: Solution) -> list[str]:
+    problem = solution.problem
+    lines = [
+        "| schedule | makespan | span | bubble(makespan) | bubble(span) | fits | above bound |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for candidate in with_solution(solution):
+        found = candidate.metrics
+        if found is None:
+            lines.append(f"| {candidate.name} | does not apply: {candidate.reason} | | | | | |")
+            continue
+        excess = f"{100 * gap(found.value(problem.objective), solution.lower_bound):.2f} %" if candidate.fits else "–"
+        name = f"**{OURS}**" if candidate.name == OURS else candidate.name
+        times = f"{time_text(problem, found.makespan)} | {time_text(problem, found.span)}"
+        bubbles = f"{rate(found.bubbles['makespan'])} | {rate(found.bubbles['span'])}"
+        lines.append(f"| {name} | {times} | {bubbles} | {'yes' if candidate.fits else 'no'} | {excess} |")
+    return lines
+
+
+def _search(solution: Solution) -> list[str]:
+    """How value and bound came together."""
+    problem = solution.problem
+    lines = ["## The search", "", "| seconds | best | bound | by |", "|---|---|---|---|"]
+    for moment in solution.history:
+        best = time_text(problem, moment.value) if moment.value is not None else "none yet"
+        lines.append(f"| {moment.seconds:.1f} | {best} | {time_text(problem, moment.lower_bound)} | {moment.doing} |")
+    return [*lines, "", f"Total: {solution.wall_seconds:.1f} s."]

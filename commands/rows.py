@@ -1,0 +1,93 @@
+"""The table of schedules side by side, as people and as programs read it: shared by `compare` and `solve`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commands.output import in_file_units, memory_amounts, memory_range, rate, table
+from commands.output import time as time_text
+from pipesched.problem import Problem
+from pipesched.solution import Candidate, Solution, gap
+
+OURS = "pipesched"
+
+
+def with_solution(solution: Solution) -> list[Candidate]:
+    """The published schedules, best first, and the best one found below them."""
+    problem = solution.problem
+    ranked = sorted(solution.candidates, key=lambda c: (c.metrics is None, not c.fits, _value(c, problem) or 0))
+    if solution.metrics is not None:
+        ranked.append(Candidate(OURS, solution.timeline, solution.metrics, True))
+    return ranked
+
+
+def document(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> dict[str, object]:
+    """The object of `compare --json`."""
+    return {
+        "name": problem.name,
+        "objective": problem.objective.value,
+        "rows": [_row(problem, candidate, lower_bound) for candidate in candidates],
+        "lower_bound": in_file_units(problem, lower_bound),
+    }
+
+
+def _row(problem: Problem, candidate: Candidate, lower_bound: int) -> dict[str, object]:
+    metrics, value = candidate.metrics, _value(candidate, problem)
+    if metrics is None or value is None:
+        nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "peak_memory", "gap"))
+        status = {"fits": False, "status": "does not apply", "reason": candidate.reason}
+        return {"schedule": candidate.name, **nothing, **status}
+    return {
+        "schedule": candidate.name,
+        "value": in_file_units(problem, value),
+        "makespan": in_file_units(problem, metrics.makespan),
+        "span": in_file_units(problem, metrics.span),
+        "bubble": metrics.bubbles,
+        "peak_memory": memory_amounts(problem, metrics),
+        "fits": candidate.fits,
+        # A schedule that breaks the memory cap may lie below the bound of those that keep it.
+        "gap": gap(value, lower_bound) if candidate.fits else None,
+        "status": "ok",
+        "reason": candidate.reason,
+    }
+
+
+def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> None:
+    """Print the table, then the schedules that do not apply with their reasons."""
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    columns = [
+        ("schedule", False),
+        (f"makespan{unit}", True),
+        (f"span{unit}", True),
+        ("bubble(makespan)", True),
+        ("bubble(span)", True),
+        (f"peak memory ({problem.memory.unit})", True),
+        ("fits", False),
+        (f"{problem.objective.value} above bound", True),
+    ]
+    rows, ours = [], []
+    for candidate in candidates:
+        metrics, value = candidate.metrics, _value(candidate, problem)
+        if metrics is None or value is None:
+            continue
+        if candidate.name == OURS:
+            ours.append(len(rows))
+        bubbles = metrics.bubbles
+        times = [time_text(problem, t).removesuffix(problem.time_unit).strip() for t in (metrics.makespan, metrics.span)]
+        excess = f"{100 * gap(value, lower_bound):.2f} %" if candidate.fits else "–"
+        shares = [rate(bubbles["makespan"]), rate(bubbles["span"])]
+        fits = "yes" if candidate.fits else "no"
+        rows.append([candidate.name, *times, *shares, memory_range(problem, metrics), fits, excess])
+    bound = time_text(problem, lower_bound)
+    title = (
+        f"{problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches · minimise "
+        f"{problem.objective.value} · lower bound {bound}"
+    )
+    table(title, columns, rows, ours)
+    for candidate in candidates:
+        if candidate.metrics is None:
+            print(f"{candidate.name} does not apply: {candidate.reason}")
+
+
+def _value(candidate: Candidate, problem: Problem) -> int | None:
+    return None if candidate.metrics is None else candidate.metrics.value(problem.objective)

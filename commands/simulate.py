@@ -1,0 +1,153 @@
+"""`simulate`: one named schedule on a problem, or a 1F1B pipeline described by the older visualiser's flags."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from commands.catalogue import COMMANDS, Command, Exit
+from commands.files import add_json, add_objective, draw, problem_of
+from commands.output import files_written, in_file_units, memory_amounts, memory_range, note, rate, table, write_json
+from commands.output import time as time_text
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, DoesNotApply
+from pipesched.metrics import Metrics, measure
+from pipesched.problem import Objective, Problem
+from pipesched.problem_file import problem_from, read_document, with_objective
+from pipesched.schedule import slot_text
+from pipesched.simulate import simulate
+from pipesched.timeline import Timeline
+from pipesched.validate import validate
+from pipesched.visualiser_file import output_file, to_problem_document
+
+DEFAULT_PICTURE = "pipeline_1f1b.png"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """The contract's flags and, with no file, those of the older visualiser."""
+    parser.add_argument("problem", metavar="PROBLEM", nargs="?", help="problem file, YAML or JSON")
+    parser.add_argument("--schedule", default="1f1b", help="name of the schedule (default: 1f1b)")
+    add_objective(parser)
+    add_json(parser)
+    flags = parser.add_argument_group("instead of a problem file")
+    flags.add_argument("-c", "--config", help="the older visualiser's configuration file (JSON or YAML)")
+    flags.add_argument("-s", "--num-stages", help="number of pipeline stages (devices)")
+    flags.add_argument("-b", "--num-batches", help="number of micro-batches")
+    flags.add_argument("-f", "--forward-times", nargs="+", metavar="T", help="forward time of each stage (default 1)")
+    flags.add_argument("-bw", "--backward-times", nargs="+", metavar="T", help="backward time of each stage (default 2)")
+    flags.add_argument("--p2p-time", metavar="T", help="point-to-point communication time (default 0)")
+    parser.add_argument("-o", "--output", help=f"picture, .png or .svg (with the flags above: {DEFAULT_PICTURE})")
+    parser.add_argument("--no-visualization", action="store_true", help="draw no picture")
+
+
+def run(args: Namespace) -> Exit:
+    """Simulate, print, draw."""
+    problem, picture = _problem_and_picture(args)
+    if args.objective:
+        problem = with_objective(problem, Objective(args.objective))
+    try:
+        schedule = HEURISTICS[args.schedule].order(problem)
+    except DoesNotApply as reason:
+        raise BadInput(f"{args.schedule} does not apply to {problem.name}: {reason}") from None
+    timeline = simulate(problem, schedule)
+    violations = validate(timeline)
+    metrics = measure(timeline)
+    files = [draw(timeline, "gantt", picture)] if picture else []
+    if args.json:
+        write_json(_document(timeline, metrics))
+    else:
+        _print(timeline, metrics)
+        files_written(files)
+    for violation in violations:
+        note(f"note: {violation.text}")
+    return Exit.DONE
+
+
+def _problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
+    """The problem, and where its picture goes: in the older tool a run without flags to the contrary draws one."""
+    flags = [args.num_stages, args.num_batches, args.forward_times, args.backward_times, args.p2p_time]
+    given = any(flag is not None for flag in flags)
+    if args.problem is not None:
+        if given or args.config:
+            raise BadInput("found a problem file and flags that describe a pipeline; allowed: one of the two")
+        document: object = read_document(args.problem)
+        problem, default = problem_of(args.problem, None), output_file(document)
+    else:
+        document = _older_document(args)
+        source = args.config or "command line"
+        name = Path(args.config).stem if args.config else "pipeline"
+        if args.config and not isinstance(document, dict):
+            raise BadInput(f"{args.config}: found no keys and values; allowed: num_stages, num_batches, ...")
+        problem = problem_from(to_problem_document(document, source), source, name)
+        default = output_file(document) or DEFAULT_PICTURE
+    place = args.output or default
+    return problem, Path(place) if place and not args.no_visualization else None
+
+
+def _older_document(args: Namespace) -> object:
+    """The older tool's configuration: its file, whose keys go before the flags, or the flags alone."""
+    document: dict[str, Any] = {
+        "num_stages": _number(args.num_stages, "--num-stages"),
+        "num_batches": _number(args.num_batches, "--num-batches"),
+        "forward_times": _numbers(args.forward_times, "--forward-times"),
+        "backward_times": _numbers(args.backward_times, "--backward-times"),
+        "p2p_time": _number(args.p2p_time, "--p2p-time"),
+    }
+    document = {key: value for key, value in document.items() if value is not None}
+    if args.config:
+        held = read_document(args.config)
+        return {**document, **held} if isinstance(held, dict) else held
+    if not document:
+        raise BadInput("found no problem; allowed: a problem file, --config FILE, or --num-stages and --num-batches")
+    return document
+
+
+def _number(text: str | None, flag: str) -> int | Decimal | None:
+    """The exact number a user typed."""
+    if text is None:
+        return None
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        raise BadInput(f"{flag}: found {text!r}; allowed: a number") from None
+    return int(text) if text.lstrip("+-").isdigit() else number
+
+
+def _numbers(texts: list[str] | None, flag: str) -> object:
+    if texts is None:
+        return None
+    numbers = [_number(text, flag) for text in texts]
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+def _document(timeline: Timeline, metrics: Metrics) -> dict[str, object]:
+    problem = timeline.problem
+    return {
+        "name": problem.name,
+        "schedule": timeline.schedule.name,
+        "makespan": in_file_units(problem, metrics.makespan),
+        "span": in_file_units(problem, metrics.span),
+        "bubble": metrics.bubbles,
+        "idle_ratio": metrics.idle_ratio,
+        "peak_memory": memory_amounts(problem, metrics),
+        "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
+    }
+
+
+def _print(timeline: Timeline, metrics: Metrics) -> None:
+    problem, bubbles = timeline.problem, metrics.bubbles
+    rows = [
+        ("makespan", time_text(problem, metrics.makespan)),
+        ("span", time_text(problem, metrics.span)),
+        ("bubble(makespan)", rate(bubbles["makespan"])),
+        ("bubble(span)", rate(bubbles["span"])),
+        ("idle ratio", rate(metrics.idle_ratio)),
+        (f"peak memory ({problem.memory.unit})", memory_range(problem, metrics)),
+    ]
+    title = f"{timeline.schedule.name} on {problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches"
+    table(title, [("", False), ("", True)], rows)
+
+
+COMMANDS.register(Command("simulate", "one published schedule on a problem, with its picture", configure, run))

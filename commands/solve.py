@@ -1,0 +1,132 @@
+"""`solve`: the best schedule of a problem with its certificate, set against the published ones, written and drawn."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from commands import rows
+from commands.catalogue import COMMANDS, Command, Exit
+from commands.files import add_problem, draw, problem_of, write_schedule
+from commands.output import complain, files_written, in_file_units, memory_amounts, note, rate, write_json
+from commands.output import time as time_text
+from commands.report import report
+from commands.searching import add_limits, search
+from pipesched.errors import BadInput
+from pipesched.problem import Problem
+from pipesched.schedule_file import ScheduleFile
+from pipesched.solution import Solution, Status
+from pipesched.write_file import write_whole
+from runtime.catalogue import EXPORTERS
+
+
+def configure(parser: ArgumentParser) -> None:
+    """The contract's options."""
+    add_problem(parser)
+    add_limits(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write schedule.json, gantt.png, memory.png, report.md and a CSV for PyTorch"
+    )
+
+
+def run(args: Namespace) -> Exit:
+    """Search, print, write."""
+    problem = problem_of(args.problem, args.objective)
+    if args.output and Path(args.output).exists() and not Path(args.output).is_dir():
+        raise BadInput(f"--output: found the file {args.output}; allowed: a directory, made if it is missing")
+    solution = search(problem, args)
+    files = _write(solution, Path(args.output)) if args.output and solution.timeline else []
+    if args.json:
+        write_json(_document(solution, files))
+    else:
+        _print(solution)
+        files_written(files)
+    return _exit(solution)
+
+
+def _exit(solution: Solution) -> Exit:
+    if solution.interrupted:
+        return Exit.INTERRUPTED
+    codes = {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}
+    return codes.get(solution.status, Exit.DONE)
+
+
+def _write(solution: Solution, folder: Path) -> list[Path]:
+    """All the files of a solve; what PyTorch's format cannot express is said and left out."""
+    timeline = solution.timeline
+    assert timeline is not None
+    file = ScheduleFile(timeline, solution.lower_bound, solution.certificate)
+    written = [
+        write_schedule(folder / "schedule.json", file),
+        draw(timeline, "gantt", folder / "gantt.png"),
+        draw(timeline, "memory", folder / "memory.png"),
+        write_whole(folder / "report.md", report(solution)),
+    ]
+    try:
+        texts = EXPORTERS["torch-csv"].export(timeline)
+    except BadInput as error:
+        note(f"note: no CSV for PyTorch: {error}")
+        return written
+    return written + [write_whole(folder / f"schedule{suffix}", text) for suffix, text in texts.items()]
+
+
+def _document(solution: Solution, files: list[Path]) -> dict[str, object]:
+    """The object of `solve --json`."""
+    problem, metrics, best = solution.problem, solution.metrics, solution.best_candidate
+    certificate = solution.certificate
+    document: dict[str, object] = {
+        "name": problem.name,
+        "objective": problem.objective.value,
+        "status": solution.status.value,
+        "value": in_file_units(problem, solution.value),
+        "lower_bound": in_file_units(problem, solution.lower_bound),
+        "gap": solution.gap,
+        "makespan": in_file_units(problem, metrics.makespan) if metrics else None,
+        "span": in_file_units(problem, metrics.span) if metrics else None,
+        "period": None,
+        "bubble": metrics.bubbles if metrics else None,
+        "idle_ratio": metrics.idle_ratio if metrics else None,
+        "peak_memory": memory_amounts(problem, metrics) if metrics else None,
+        "memory_capacity": _capacity(problem),
+        "certificate": {"kind": certificate.kind, "text": certificate.text} if certificate else None,
+        "best_heuristic": None,
+        "wall_seconds": round(solution.wall_seconds, 3),
+        "files": [str(path) for path in files],
+    }
+    if best is not None and best.metrics is not None:
+        value = in_file_units(problem, best.metrics.value(problem.objective))
+        document["best_heuristic"] = {"name": best.name, "value": value}
+    if solution.reason:
+        document["reason"] = solution.reason
+    return document
+
+
+def _capacity(problem: Problem) -> list[float | None]:
+    return [None if c is None else float(c * problem.memory.resolution) for c in problem.memory.capacity]
+
+
+def _print(solution: Solution) -> None:
+    problem = solution.problem
+    if solution.status is Status.INFEASIBLE:
+        complain(f"infeasible: {solution.reason}")
+        return
+    rows.show(problem, rows.with_solution(solution), solution.lower_bound)
+    if solution.metrics is None:
+        complain("no schedule found in the time given")
+        return
+    value = time_text(problem, solution.value)
+    objective = problem.objective
+    if solution.status is Status.OPTIMAL:
+        print(f"optimal: {objective.value} {value}, bubble {rate(solution.metrics.bubble(objective))}; no schedule is better")
+    else:
+        bound = time_text(problem, solution.lower_bound)
+        print(f"best found: {objective.value} {value}, at most {100 * (solution.gap or 0):.2f} % above the best possible ({bound})")
+    peaks = ", ".join(f"{amount:g}" for amount in memory_amounts(problem, solution.metrics))
+    print(f"peak memory of each device ({problem.memory.unit}): {peaks}")
+    if solution.certificate:
+        print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")
+    if solution.interrupted:
+        print("interrupted: this is the best schedule found until then")
+
+
+COMMANDS.register(Command("solve", "the best schedule for a problem, with proof", configure, run))

@@ -1,0 +1,55 @@
+"""`validate`: every rule a schedule file breaks, and whether its order can run to the end at all."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+
+from commands.catalogue import COMMANDS, Command, Exit
+from commands.files import add_json
+from commands.output import write_json
+from pipesched.errors import BadInput, Deadlock
+from pipesched.schedule_file import ScheduleFile, read_schedule
+from pipesched.simulate import simulate
+from pipesched.validate import validate, validate_schedule
+
+
+def configure(parser: ArgumentParser) -> None:
+    """A schedule file carries its problem."""
+    parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> Exit:
+    """Judge times and order; exit 1 if anything is wrong."""
+    file = read_schedule(args.schedule)
+    violations = validate(file.timeline)
+    circle = _circle(file)
+    if args.json:
+        broken = [{"rule": v.rule, "passes": [str(p) for p in v.passes], "text": v.text} for v in violations]
+        write_json({"schedule": args.schedule, "valid": not violations and circle is None, "violations": broken,
+                    "deadlock_free": circle is None, "circle": circle})  # fmt: skip
+    else:
+        for violation in violations:
+            print(f"{violation.rule}: {violation.text}")
+        if circle:
+            print("deadlock: " + " waits for ".join([*circle, circle[0]]) if circle[0] else "the order cannot be run")
+        if not violations and circle is None:
+            print(f"{args.schedule}: valid, and its order runs to the end on any timing (no circle of waits)")
+    return Exit.NO if violations or circle is not None else Exit.DONE
+
+
+def _circle(file: ScheduleFile) -> list[str] | None:
+    """The circle of waits in the order, if there is one; [""] where passes are missing and the question is void."""
+    problem, schedule = file.timeline.problem, file.timeline.schedule
+    if validate_schedule(problem, schedule):
+        return [""]
+    try:
+        simulate(problem, schedule)
+    except Deadlock as deadlock:
+        return list(deadlock.circle)
+    except BadInput:
+        return [""]
+    return None
+
+
+COMMANDS.register(Command("validate", "a schedule file against its problem: every broken rule", configure, run))

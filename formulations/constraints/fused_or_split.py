@@ -1,0 +1,46 @@
+"""Every backward runs as B and a later W, or as BW in one go."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from formulations.constraints.catalogue import CONSTRAINTS, Constraint
+from formulations.model import Model
+from formulations.operations import Operation
+from pipesched.passes import BW, B, F, W
+from pipesched.timeline import Timeline
+
+
+def check(timeline: Timeline) -> bool:
+    """Each micro-batch on each stage: F, and either BW or both B and W; B ends before W starts."""
+    problem = timeline.problem
+    held = Counter(timeline.schedule.passes())
+    for stage in range(problem.placement.stages):
+        for j in problem.microbatches_of[stage]:
+            counts = [held[kind, stage, j] for kind in (F, B, W, BW)]  # type: ignore[index]
+            if counts != [1, 0, 0, 1] and not (problem.splittable and counts == [1, 1, 1, 0]):
+                return False
+    return True
+
+
+def post(model: Model) -> None:
+    """A fused backward's weight operation has no length and stands right behind it."""
+    for (stage, j), fused in model.fused.items():
+        backward, weight = Operation(B, stage, j), Operation(W, stage, j)
+        if weight not in model.start:
+            continue
+        model.cp.add(model.start[weight] >= model.end(backward))
+        if fused is False or isinstance(fused, bool):
+            continue
+        model.cp.add(model.start[weight] == model.end(backward)).only_enforce_if(fused)
+        if model.order is None:
+            continue
+        device = model.order[model.problem.placement.stage_device[stage]]
+        for z in device.operations:
+            if z not in (backward, weight):
+                after, behind = device.before(backward, z), device.before(weight, z)
+                if after is not False and behind is not True:
+                    model.cp.add_bool_or(fused.negated(), device.before(z, backward), behind)
+
+
+CONSTRAINTS.register(Constraint("fused or split", check, post))

@@ -1,0 +1,32 @@
+"""A pass starts when what it needs has ended and has been transferred."""
+
+from __future__ import annotations
+
+from formulations.constraints.catalogue import CONSTRAINTS, Constraint
+from formulations.model import Model
+from formulations.operations import Operation
+from pipesched.passes import B, BW, Pass
+from pipesched.timeline import Timeline
+
+
+def check(timeline: Timeline) -> bool:
+    """Plain reading of the problem's needs."""
+    problem, is_fused = timeline.problem, timeline.schedule.is_fused
+    return all(
+        timeline.start(p) >= timeline.end(before) + lag
+        for p in timeline.schedule.passes()
+        for before, lag in problem.needs(p, is_fused)
+    )
+
+
+def post(model: Model) -> None:
+    """The same, operation by operation; a BW is the operation of role B."""
+    for x in model.start:
+        kind = x.role if x.role is not B or model.problem.splittable else BW
+        for before, lag in model.problem.needs(Pass(kind, x.stage, x.microbatch), lambda *_: not model.problem.splittable):
+            role = B if before.kind is BW else before.kind
+            earlier = Operation(role, before.stage, before.microbatch)
+            model.cp.add(model.start[x] >= model.end(earlier) + lag * model.scale)
+
+
+CONSTRAINTS.register(Constraint("precedence", check, post))

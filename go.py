@@ -1,0 +1,91 @@
+"""Everything from a bare clone: makes a virtual environment of its own, installs into it, and runs pipesched or its tests.
+
+    python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     any pipesched command
+    python3 go.py test                                            the test suite; more arguments go to pytest
+    python3 go.py test --extra torch                              also what needs PyTorch
+    python3 go.py check                                           lint, types and layers
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+HOME = ROOT / ".venv"
+PYTHON = HOME / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def install(*extras: str) -> None:
+    """Install the project with the extras, unless this very pyproject.toml has been installed with them before."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - the reader's Python may be older than the project allows
+        sys.exit(f"pipesched needs Python 3.11 or newer; this is {sys.version.split()[0]}")
+    if not PYTHON.exists():
+        print(f"making a virtual environment in {HOME}", file=sys.stderr)
+        try:
+            venv.create(HOME, with_pip=True)
+        except subprocess.CalledProcessError:
+            sys.exit("this Python cannot make virtual environments; on Debian and Ubuntu: apt install python3-venv")
+    wanted = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    for extra in ("", *extras):
+        mark = HOME / f".installed-{extra or 'base'}"
+        if mark.exists() and mark.read_text() == wanted:
+            continue
+        target = f"{ROOT}[{extra}]" if extra else str(ROOT)
+        print(f"installing pipesched{f'[{extra}]' if extra else ''}", file=sys.stderr)
+        command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target]
+        if subprocess.run(command, check=False).returncode:
+            sys.exit("the installation failed; what pip said is above")
+        mark.write_text(wanted)
+
+
+def run(*command: str) -> int:
+    """Run a module of the environment in the caller's folder; Ctrl-C is the module's to handle."""
+    process = subprocess.Popen([PYTHON, *command])
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            continue
+
+
+def test(arguments: list[str]) -> int:
+    """The test suite."""
+    extras = ["test"]
+    while "--extra" in arguments:
+        at = arguments.index("--extra")
+        extras += arguments[at + 1 : at + 2]
+        del arguments[at : at + 2]
+    install(*extras)
+    return run("-m", "pytest", str(ROOT / "tests"), "-c", str(ROOT / "pyproject.toml"), *arguments)
+
+
+def check() -> int:
+    """Lint, format, types, layers: all of them, even if one fails."""
+    install("dev")
+    os.chdir(ROOT)
+    tools = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
+    failed = [tool for tool in tools if run("-m", *tool)]
+    layers = run("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
+    return 1 if failed or layers else 0
+
+
+def main() -> int:
+    """Pick the job by the first word."""
+    if len(sys.argv) < 2 or sys.argv[1] in ("-h", "--help"):
+        print(__doc__)
+        return 0
+    if sys.argv[1] == "test":
+        return test(sys.argv[2:])
+    if sys.argv[1] == "check":
+        return check()
+    install()
+    return run("-m", "commands.main", *sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,26 @@
+"""The list of plots: a new plot is one new file in this package that registers itself here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+
+from pipesched.registry import Registry
+from pipesched.timeline import Timeline
+
+# Draws on the Axes it gets and touches nothing else: no pyplot, no rcParams.
+Draw = Callable[[Timeline, Axes], None]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One way to look at a timeline; `title` says what it shows."""
+
+    name: str
+    title: str
+    draw: Draw
+
+
+PLOTS: Registry[Plot] = Registry("plots", "plot")

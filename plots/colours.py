@@ -1,0 +1,64 @@
+"""The colours of the passes: one hue a kind, as in the papers, and one shade of it a chunk or direction."""
+
+from __future__ import annotations
+
+from matplotlib.colors import to_rgb
+
+from pipesched.passes import BW, B, F, PassKind, W
+from pipesched.placement import Placement
+
+RGB = tuple[float, float, float]
+
+EDGE = "#2b2b2b"
+LINE = 0.6  # points: the outline of a box
+
+# The first and the last shade of each kind. The pale end of BW stays well away from the green of B: a reader must
+# never take a shade for a kind.
+SHADES: dict[PassKind, tuple[str, str]] = {
+    F: ("#f59a23", "#fcdcae"),
+    BW: ("#17692f", "#5c9d74"),
+    B: ("#a4dc5f", "#dff5b4"),
+    W: ("#3f83d6", "#b5d3f5"),
+}
+
+NAMES: dict[PassKind, str] = {
+    F: "Forward",
+    BW: "Backward",
+    B: "Backward for input",
+    W: "Backward for weights",
+}
+
+
+def shade(kind: PassKind, number: int, count: int) -> RGB:
+    """The colour of a kind in shade `number` of `count`, the first one strongest."""
+    first, last = map(to_rgb, SHADES[kind])
+    share = number / (count - 1) if count > 1 else 0.0
+    red, green, blue = (a + (b - a) * share for a, b in zip(first, last, strict=True))
+    return red, green, blue
+
+
+def shade_names(placement: Placement) -> list[str]:
+    """What each shade stands for: the directions of a placement with several chains, or the chunks of a device."""
+    if _is_bidirectional(placement):
+        return ["Down the devices", "Up the devices"]
+    chunks = max(map(len, placement.stages_of))
+    return [f"Chunk {number}" for number in range(chunks)]
+
+
+def shade_numbers(placement: Placement) -> list[int]:
+    """The shade of each stage, as a number into `shade_names`."""
+    if _is_bidirectional(placement):
+        return list(placement.chain_index)
+    return [placement.chunk(stage) for stage in range(placement.stages)]
+
+
+def _is_bidirectional(placement: Placement) -> bool:
+    return len(placement.chains) == 2
+
+
+def ink_on(colour: RGB) -> str:
+    """Black or white, whichever reads better on a colour (relative luminance, WCAG 2)."""
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    # Contrast with white is 1.05 / (L + 0.05), with black (L + 0.05) / 0.05; they are equal at L = 0.179.
+    return "black" if luminance > 0.179 else "white"

@@ -1,0 +1,76 @@
+"""The Gantt chart: what every device does when, one box a pass, as in the papers on pipeline schedules."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from numpy.typing import NDArray
+
+from pipesched.passes import Stream
+from pipesched.problem import Problem
+from pipesched.timeline import Timeline
+from plots.box_numbers import BoxNumbers
+from plots.boxes import Box, boxes_of, lanes
+from plots.catalogue import PLOTS, Plot
+from plots.colours import EDGE, LINE, RGB, ink_on, shade, shade_names, shade_numbers
+from plots.frame import draw_frame, points
+from plots.gantt_legend import draw_legend
+
+
+def draw_gantt(timeline: Timeline, axes: Axes) -> None:
+    """One row a device, device 0 on top; time in the file's unit; the micro-batch's number in each box that holds it.
+
+    The hue tells the kind of pass, its shade the chunk or, in a bidirectional placement, the direction.
+    """
+    problem = timeline.problem
+    boxes = list(boxes_of(timeline))
+    compute_top, compute_bottom = lanes(problem)[Stream.COMPUTE]
+    draw_frame(timeline, axes, (compute_top + compute_bottom) / 2)
+    shade_of = shade_numbers(problem.placement)
+    count = len(shade_names(problem.placement))
+    colours = [shade(box.of.kind, shade_of[box.of.stage], count) for box in boxes]
+    corners = _corners(problem, boxes)
+    _draw_boxes(axes, corners, colours)
+    BoxNumbers(axes, [box.of.microbatch for box in boxes], corners, [ink_on(colour) for colour in colours])
+    _label_side_lanes(problem, axes)
+    draw_legend(axes, problem, boxes)
+
+
+def _corners(problem: Problem, boxes: list[Box]) -> NDArray[np.float64]:
+    """Left, top, right, bottom of every box in the units of the axes."""
+    rows = [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in boxes]
+    return np.array(rows, dtype=np.float64).reshape(-1, 4)
+
+
+def _draw_boxes(axes: Axes, corners: NDArray[np.float64], colours: list[RGB]) -> None:
+    """All boxes as one collection: tens of thousands of them draw in a second or two."""
+    widths = corners[:, 2] - corners[:, 0]
+    left, right = axes.get_xlim()
+    typical = float(np.median(widths)) / (right - left) * points(axes)[0] if len(widths) else 0.0
+    axes.add_collection(
+        PolyCollection(
+            list(corners[:, [0, 1, 0, 3, 2, 3, 2, 1]].reshape(-1, 4, 2)),
+            facecolors=colours,
+            edgecolors=EDGE,
+            # Narrow boxes get finer lines, or the lines would be all that is seen.
+            linewidths=min(LINE, 0.06 * typical),
+        ),
+        autolim=False,
+    )
+
+
+def _label_side_lanes(problem: Problem, axes: Axes) -> None:
+    """The streams' names beside their lanes, where the lanes are high enough to be read."""
+    side = {stream: lane for stream, lane in lanes(problem).items() if stream is not Stream.COMPUTE}
+    if not side:
+        return
+    height = min(bottom - top for top, bottom in side.values()) * points(axes)[1] / problem.devices
+    if height < 5:
+        return
+    places = [(d + (top + bottom) / 2, s) for d in range(problem.devices) for s, (top, bottom) in side.items()]
+    axes.set_yticks([y for y, _ in places], [s.value for _, s in places], minor=True, fontsize=min(7.0, height))
+    axes.tick_params(axis="y", which="minor", length=0)
+
+
+PLOTS.register(Plot("gantt", "what every device does when", draw_gantt))

@@ -1,0 +1,107 @@
+"""The memory plot: the activation memory every device holds over time, against what it has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from pipesched.metrics import memory_steps
+from pipesched.problem import Problem
+from pipesched.timeline import Timeline
+from plots.boxes import makespan
+from plots.catalogue import PLOTS, Plot
+from plots.frame import Handle, device_labels, draw_frame, legend_below
+
+AREA, OUTLINE, CAP, OVER = "#a9c6e3", "#2f5f91", "#c0392b", "#c0392b"
+ROOM = 0.8  # how much of a device's row its strip takes; the rest keeps the strips apart
+
+
+def draw_memory(timeline: Timeline, axes: Axes) -> None:
+    """One strip a device, device 0 on top: memory as a stepped area, its capacity as a dashed line, its peak beside it.
+
+    All strips have one scale, so that a device with less memory is seen to have less.
+    """
+    problem = timeline.problem
+    draw_frame(timeline, axes)
+    steps = [memory_steps(timeline, device) for device in range(problem.devices)]
+    peaks = [max(level for _, level in strip) for strip in steps]
+    capacities = [c for c in problem.memory.capacity if c is not None]
+    scale = max([*peaks, *capacities, 0]) or 1
+    end = makespan(timeline)
+    for device, strip in enumerate(steps):
+        _draw_strip(axes, problem, device, [*_without_notches(strip), (end, strip[-1][1])], scale)
+        _draw_capacity(axes, problem, device, scale)
+    size, labelled = device_labels(timeline, axes)
+    for device in labelled:
+        _write_peak(axes, problem, device, peaks[device], 0.8 * size)
+    axes.set_ylabel(f"Memory ({problem.memory.unit})", parse_math=False)
+    unit = problem.memory.unit
+    held = Patch(facecolor=AREA, edgecolor=OUTLINE)
+    entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {_number(problem, scale)} {unit} high)")]
+    if capacities:
+        entries.append((Line2D([], [], color=CAP, linestyle="--"), "Capacity"))
+    legend_below(axes, entries)
+
+
+def _without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Without dips that last no time, as where a forward takes what a backward just gave back; spikes are kept."""
+    for tick, group in groupby(steps, key=itemgetter(0)):
+        levels = [level for _, level in group]
+        yield tick, max(levels)
+        yield tick, levels[-1]
+
+
+def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int, int]], scale: int) -> None:
+    """The stepped area from the strip's baseline up."""
+    times = [problem.in_units(tick) for tick, _ in steps]
+    baseline = _height(device, 0, scale)
+    levels = np.array([_height(device, level, scale) for _, level in steps])
+    axes.fill_between(times, levels, baseline, step="post", facecolor=AREA, edgecolor=OUTLINE, linewidth=0.6)
+    axes.axhline(baseline, color=OUTLINE, linewidth=0.6)
+
+
+def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> None:
+    """A dashed line at the device's capacity, if it has one."""
+    capacity = problem.memory.capacity[device]
+    if capacity is not None:
+        axes.axhline(_height(device, capacity, scale), color=CAP, linestyle="--", linewidth=1.0)
+
+
+def _write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float) -> None:
+    """The peak, and the capacity it is held against, at the right end of the strip."""
+    capacity = problem.memory.capacity[device]
+    text = _number(problem, peak)
+    if capacity is not None:
+        text += f" of {_number(problem, capacity)}"
+    axes.annotate(
+        text if device else f"peak {text}",
+        (1, device + 0.5),
+        xycoords=axes.get_yaxis_transform(),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=size,
+        color=OVER if capacity is not None and peak > capacity else "black",
+        annotation_clip=False,
+    )
+
+
+def _height(device: int, level: int, scale: int) -> float:
+    """Where a level lies on the axis, which grows downwards."""
+    return device + (1 + ROOM) / 2 - ROOM * level / scale
+
+
+def _number(problem: Problem, level: int) -> str:
+    """A level in the file's unit, with no exponent and no needless zeros."""
+    value = float(Fraction(level) * problem.memory.resolution)
+    return np.format_float_positional(value, precision=6, fractional=False, trim="-")
+
+
+PLOTS.register(Plot("memory", "the activation memory every device holds", draw_memory))
