@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from pathlib import Path
+from typing import Literal
 
+from pipesched.certificate import amount
 from pipesched.errors import BadInput
 from pipesched.metrics import Metrics, measure
 from pipesched.problem import Objective, Problem
@@ -24,11 +26,13 @@ def add_problem(parser: ArgumentParser) -> None:
 
 
 def add_objective(parser: ArgumentParser) -> None:
+    """`--objective`, which goes before the file's."""
     names = [objective.value for objective in Objective]
     parser.add_argument("--objective", choices=names, help="what to minimise (default: as the problem file says)")
 
 
 def add_json(parser: ArgumentParser) -> None:
+    """`--json`, which every command has."""
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output, nothing else")
 
 
@@ -42,18 +46,23 @@ def caption(metrics: Metrics, problem: Problem) -> str:
     """The line under a picture's title."""
     bubbles = metrics.bubbles
     return (
-        f"makespan {problem.in_units(metrics.makespan):g}, span {problem.in_units(metrics.span):g} {problem.time_unit}"
+        f"makespan {amount(problem, metrics.makespan)}, span {amount(problem, metrics.span)}"
         f" · bubble {bubbles['makespan']:.4f} of makespan, {bubbles['span']:.4f} of span"
     )
 
 
 def draw(timeline: Timeline, plot: str, path: Path) -> Path:
     """Write a picture of a timeline; the file's ending says the format."""
-    kind = path.suffix.lower().lstrip(".")
     problem = timeline.problem
     title = f"{problem.name} · {timeline.schedule.name}\n{caption(measure(timeline), problem)}"
-    if kind not in ("png", "svg"):
-        raise BadInput(f"{path}: found the ending {path.suffix!r}; a picture is written as .png or .svg")
+    kind: Literal["png", "svg"]
+    match path.suffix.lower():
+        case ".png":
+            kind = "png"
+        case ".svg":
+            kind = "svg"
+        case _:
+            raise BadInput(f"{path}: found the ending {path.suffix!r}; a picture is written as .png or .svg")
     return write_whole(path, render(timeline, PLOTS[plot].draw, kind, title))
 
 

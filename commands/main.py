@@ -1,4 +1,4 @@
-"""The way in from the shell: reads the arguments, runs the command, turns errors into one line each and an exit code."""
+"""The way in from the shell: reads the arguments, runs the command, turns errors into lines and an exit code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         if "invalid choice:" in message and "argument COMMAND" in message:
-            word = message.split("invalid choice: ")[1].split(" ")[0].strip("'\"")
+            word = message.split("invalid choice: ")[1].split(" ", maxsplit=1)[0].strip("'\"")
             names = COMMANDS.names()
             message = f"unknown command {word!r}; known: {', '.join(names)}{did_you_mean(word, names)}"
         complain(f"{message} (see `{self.prog} --help`)")

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipesched.certificate import amount
+from pipesched.certificate import amount, plain
 from pipesched.metrics import Metrics
 from pipesched.problem import Problem
 
@@ -40,7 +40,9 @@ def write_json(document: object) -> None:
     print(simplejson.dumps(document, ignore_nan=True, indent=1))
 
 
-def table(title: str, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], bold: Sequence[int] = ()) -> None:
+def table(
+    title: str, columns: Sequence[tuple[str, bool]], rows: Sequence[Sequence[str]], bold: Sequence[int] = ()
+) -> None:
     """Print a table; a column is (header, is a number). Rows whose index is in `bold` stand out."""
     made = Table(title=Text(title), title_justify="left", title_style="bold", header_style="bold")
     for header, numeric in columns:
@@ -62,6 +64,7 @@ def rate(value: float | None) -> str:
 
 
 def time(problem: Problem, ticks: int | None) -> str:
+    """Ticks with the file's unit; nothing for None."""
     return "" if ticks is None else amount(problem, ticks)
 
 
@@ -79,4 +82,4 @@ def memory_range(problem: Problem, metrics: Metrics) -> str:
     """Peak memory over the devices, in short: one value, or least to most."""
     amounts = memory_amounts(problem, metrics)
     least, most = min(amounts), max(amounts)
-    return f"{most:g}" if least == most else f"{least:g} – {most:g}"
+    return plain(most) if least == most else f"{plain(least)} – {plain(most)}"

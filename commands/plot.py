@@ -21,7 +21,9 @@ def configure(parser: ArgumentParser) -> None:
     """What to draw and where."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument("--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt)")
-    parser.add_argument("-o", "--output", metavar="FILE", help=".png, .svg or .html (default: KIND.png beside the schedule)")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help=".png, .svg or .html (default: KIND.png beside the schedule)"
+    )
     add_json(parser)
 
 
@@ -46,7 +48,8 @@ def _page(timeline: Timeline) -> str:
     pictures = "\n".join(_inline(render(timeline, plot.draw, "svg", plot.title)) for plot in PLOTS)
     style = "body{font-family:sans-serif;margin:2em}svg{max-width:100%;height:auto;display:block;margin-bottom:2em}"
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{style}</style></head>\n'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{style}</style></head>\n"
         f"<body><h1>{title}</h1><p>{escape(caption(measure(timeline), problem))}</p>\n{pictures}\n</body></html>\n"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from commands.output import memory_amounts, rate
 from commands.output import time as time_text
 from commands.rows import OURS, with_solution
+from pipesched.certificate import plain
 from pipesched.solution import Solution, gap
 from pipesched.version import VERSION
 
@@ -24,7 +25,7 @@ def report(solution: Solution) -> str:
         f"- value: {time_text(problem, solution.value)}",
         f"- lower bound: {time_text(problem, solution.lower_bound)} (gap {100 * (solution.gap or 0):.2f} %)",
         f"- peak memory of each device ({problem.memory.unit}): "
-        + ", ".join(f"{amount:g}" for amount in memory_amounts(problem, metrics)),
+        + ", ".join(map(plain, memory_amounts(problem, metrics))),
         "",
     ]
     if certificate:

@@ -65,7 +65,8 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) ->
         ("fits", False),
         (f"{problem.objective.value} above bound", True),
     ]
-    rows, ours = [], []
+    rows: list[list[str]] = []
+    ours: list[int] = []
     for candidate in candidates:
         metrics, value = candidate.metrics, _value(candidate, problem)
         if metrics is None or value is None:
@@ -73,7 +74,9 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) ->
         if candidate.name == OURS:
             ours.append(len(rows))
         bubbles = metrics.bubbles
-        times = [time_text(problem, t).removesuffix(problem.time_unit).strip() for t in (metrics.makespan, metrics.span)]
+        times = [
+            time_text(problem, t).removesuffix(problem.time_unit).strip() for t in (metrics.makespan, metrics.span)
+        ]
         excess = f"{100 * gap(value, lower_bound):.2f} %" if candidate.fits else "–"
         shares = [rate(bubbles["makespan"]), rate(bubbles["span"])]
         fits = "yes" if candidate.fits else "no"

@@ -23,10 +23,16 @@ from solver.solve import Limits, solve
 
 def add_limits(parser: ArgumentParser) -> None:
     """How long and how hard to search."""
-    parser.add_argument("--time-limit", type=_seconds, default=60.0, metavar="S", help="seconds to search (default: 60)")
-    parser.add_argument("--workers", type=_workers, default=0, metavar="N", help="threads to search with (default: all cores)")
+    parser.add_argument(
+        "--time-limit", type=_seconds, default=60.0, metavar="S", help="seconds to search (default: 60)"
+    )
+    parser.add_argument(
+        "--workers", type=_workers, default=0, metavar="N", help="threads to search with (default: all cores)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
-    parser.add_argument("--gap", type=_gap, default=0.0, metavar="G", help="stop once (value - bound) / value is at most G")
+    parser.add_argument(
+        "--gap", type=_gap, default=0.0, metavar="G", help="stop once (value - bound) / value is at most G"
+    )
 
 
 def _seconds(text: str) -> float:

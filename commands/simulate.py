@@ -36,7 +36,9 @@ def configure(parser: ArgumentParser) -> None:
     flags.add_argument("-s", "--num-stages", help="number of pipeline stages (devices)")
     flags.add_argument("-b", "--num-batches", help="number of micro-batches")
     flags.add_argument("-f", "--forward-times", nargs="+", metavar="T", help="forward time of each stage (default 1)")
-    flags.add_argument("-bw", "--backward-times", nargs="+", metavar="T", help="backward time of each stage (default 2)")
+    flags.add_argument(
+        "-bw", "--backward-times", nargs="+", metavar="T", help="backward time of each stage (default 2)"
+    )
     flags.add_argument("--p2p-time", metavar="T", help="point-to-point communication time (default 0)")
     parser.add_argument("-o", "--output", help=f"picture, .png or .svg (with the flags above: {DEFAULT_PICTURE})")
     parser.add_argument("--no-visualization", action="store_true", help="draw no picture")
@@ -146,7 +148,9 @@ def _print(timeline: Timeline, metrics: Metrics) -> None:
         ("idle ratio", rate(metrics.idle_ratio)),
         (f"peak memory ({problem.memory.unit})", memory_range(problem, metrics)),
     ]
-    title = f"{timeline.schedule.name} on {problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches"
+    title = (
+        f"{timeline.schedule.name} on {problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches"
+    )
     table(title, [("", False), ("", True)], rows)
 
 

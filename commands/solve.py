@@ -12,6 +12,7 @@ from commands.output import complain, files_written, in_file_units, memory_amoun
 from commands.output import time as time_text
 from commands.report import report
 from commands.searching import add_limits, search
+from pipesched.certificate import plain
 from pipesched.errors import BadInput
 from pipesched.problem import Problem
 from pipesched.schedule_file import ScheduleFile
@@ -25,7 +26,10 @@ def configure(parser: ArgumentParser) -> None:
     add_problem(parser)
     add_limits(parser)
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write schedule.json, gantt.png, memory.png, report.md and a CSV for PyTorch"
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="write schedule.json, gantt.png, memory.png, report.md and a CSV for PyTorch",
     )
 
 
@@ -117,11 +121,13 @@ def _print(solution: Solution) -> None:
     value = time_text(problem, solution.value)
     objective = problem.objective
     if solution.status is Status.OPTIMAL:
-        print(f"optimal: {objective.value} {value}, bubble {rate(solution.metrics.bubble(objective))}; no schedule is better")
+        bubble = rate(solution.metrics.bubble(objective))
+        print(f"optimal: {objective.value} {value}, bubble {bubble}; no schedule is better")
     else:
         bound = time_text(problem, solution.lower_bound)
-        print(f"best found: {objective.value} {value}, at most {100 * (solution.gap or 0):.2f} % above the best possible ({bound})")
-    peaks = ", ".join(f"{amount:g}" for amount in memory_amounts(problem, solution.metrics))
+        apart = f"{100 * (solution.gap or 0):.2f} %"
+        print(f"best found: {objective.value} {value}; none is below {bound}, so it is within {apart} of the best")
+    peaks = ", ".join(map(plain, memory_amounts(problem, solution.metrics)))
     print(f"peak memory of each device ({problem.memory.unit}): {peaks}")
     if solution.certificate:
         print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")

@@ -10,6 +10,7 @@ from formulations.constraints.catalogue import CONSTRAINTS
 from formulations.model import MOST_LITERALS, Model
 from formulations.objectives import post_objective
 from formulations.operations import Operation
+from formulations.order import Literal
 from formulations.redundant import post_redundant
 from pipesched.errors import BadInput
 from pipesched.passes import BW, B, Pass, W
@@ -55,9 +56,9 @@ class FullHorizon:
 
     def ticks(self, steps: float) -> int:
         """An objective value in steps, or a lower bound on one, in ticks."""
-        return int(round(steps)) // self.model.scale
+        return round(steps) // self.model.scale
 
-    def decode(self, value_of: Callable[[cp_model.IntVar], int]) -> Schedule:
+    def decode(self, value_of: Callable[[Literal], int]) -> Schedule:
         """The order of a solution. Operations that start together form a block."""
         orders: list[tuple[Slot, ...]] = []
         for operations in self.model.operations:
@@ -69,10 +70,10 @@ class FullHorizon:
             orders.append(tuple(_slot(at[start]) for start in sorted(at)))
         return Schedule(tuple(orders), "pipesched")
 
-    def _pass(self, x: Operation, value_of: Callable[[cp_model.IntVar], int]) -> Pass | None:
+    def _pass(self, x: Operation, value_of: Callable[[Literal], int]) -> Pass | None:
         fused = self.model.fused[x.stage, x.microbatch]
         if not isinstance(fused, bool):
-            fused = bool(value_of(fused))  # type: ignore[arg-type]
+            fused = bool(value_of(fused))
         if fused and x.role is W:
             return None
         return Pass(BW if fused and x.role is B else x.role, x.stage, x.microbatch)
@@ -87,7 +88,7 @@ class FullHorizon:
             model.cp.add_hint(model.start[x], start)
         for (stage, j), fused in model.fused.items():
             if not isinstance(fused, bool):
-                model.cp.add_hint(fused, incumbent.schedule.is_fused(stage, j))  # type: ignore[arg-type]
+                model.cp.add_hint(fused, incumbent.schedule.is_fused(stage, j))
         for device in model.order or []:
             for x, y, ahead in device.undecided():
                 if isinstance(ahead, cp_model.IntVar):

@@ -50,7 +50,10 @@ class Model:
         return self.cp.new_bool_var(f"fused{stage}.{j}")
 
     def _steps_per_tick(self) -> int:
-        zeros = sum(self.problem.duration(p) == 0 for held in self.operations for x in held for p in self._passes(x))
+        passes = [p for held in self.operations for x in held for p in self._passes(x)]
+        zeros = sum(self.problem.duration(p) == 0 for p in passes)
+        if self.problem.costs.overlapped is not None:
+            zeros += sum(p.kind is F and self.problem.costs.overlapped[p.stage] == 0 for p in passes)
         return zeros + 1
 
     def _passes(self, x: Operation) -> list[Pass]:

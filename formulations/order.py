@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import cast
 
 from ortools.sat.python import cp_model
 
@@ -10,8 +11,14 @@ from formulations.operations import Operation, StaticOrder
 from pipesched.passes import B, F
 from pipesched.problem import Problem
 
-# True, False, or a literal.
-Truth = bool | cp_model.IntVar | cp_model.NotBooleanVariable
+# An order that CP-SAT decides, and one that is known or not.
+Literal = cp_model.IntVar | cp_model.NotBooleanVariable
+Truth = bool | Literal
+
+
+def negation(truth: Truth) -> Truth:
+    """The opposite of a truth."""
+    return not truth if isinstance(truth, bool) else cast(Literal, truth.negated())
 
 
 def literal_count(problem: Problem) -> int:
@@ -34,35 +41,34 @@ class DeviceOrder:
     def __init__(self, model: cp_model.CpModel, order: StaticOrder, device: int) -> None:
         self.operations = order.operations(device)
         self.static = order
-        self._literal: dict[tuple[Operation, Operation], Truth] = {}
+        self._truth: dict[tuple[Operation, Operation], Truth] = {}
         self.together: dict[tuple[Operation, Operation], cp_model.IntVar] = {}
         for at, x in enumerate(self.operations):
             for y in self.operations[:at]:
                 self._decide(model, x, y)
 
     def _decide(self, model: cp_model.CpModel, x: Operation, y: Operation) -> None:
-        first, second = self._literal, self.static
-        if second.precedes(x, y) or second.precedes(y, x):
-            first[x, y] = second.precedes(x, y)
-            first[y, x] = not first[x, y]
+        known = self.static.precedes(x, y)
+        if known or self.static.precedes(y, x):
+            self._truth[x, y], self._truth[y, x] = known, not known
             return
         ahead = model.new_bool_var(f"{_name(x)}<{_name(y)}")
-        first[x, y] = ahead
-        pair = blocks_gain(second.problem, x, y)
+        self._truth[x, y] = ahead
+        pair = blocks_gain(self.static.problem, x, y)
         if pair is None:
-            first[y, x] = ahead.negated()
+            self._truth[y, x] = negation(ahead)
             return
         behind, block = model.new_bool_var(f"{_name(y)}<{_name(x)}"), model.new_bool_var(f"{_name(x)}&{_name(y)}")
-        first[y, x] = behind
+        self._truth[y, x] = behind
         self.together[pair] = block
         model.add_exactly_one(ahead, behind, block)
 
     def before(self, x: Operation, y: Operation) -> Truth:
-        return self._literal[x, y]
+        return self._truth[x, y]
 
-    def undecided(self) -> Iterator[tuple[Operation, Operation, cp_model.IntVar | cp_model.NotBooleanVariable]]:
+    def undecided(self) -> Iterator[tuple[Operation, Operation, Literal]]:
         """(x, y, literal) for every ordered pair that CP-SAT decides."""
-        for (x, y), truth in self._literal.items():
+        for (x, y), truth in self._truth.items():
             if not isinstance(truth, bool):
                 yield x, y, truth
 

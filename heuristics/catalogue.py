@@ -12,7 +12,7 @@ from pipesched.schedule import Schedule
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """What a paper's formula says of one problem: ticks, and activations held at the peak of each device.
+    """What a paper's formula says of one problem: ticks, and the peak of each device in the memory's integers.
 
     None where the formula says nothing. The tests hold the simulator's result equal to it.
     """

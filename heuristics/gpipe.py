@@ -26,7 +26,8 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     if cost is None:
         return None
     makespan = (m + p - 1) * (cost.F + cost.BW)
-    return ClosedForm(makespan=makespan, span=makespan, peak=(m,) * p)
+    peak = tuple(m * problem.memory.activation[stage] for (stage,) in problem.placement.stages_of)
+    return ClosedForm(makespan=makespan, span=makespan, peak=peak)
 
 
 HEURISTICS.register(

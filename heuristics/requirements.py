@@ -26,6 +26,8 @@ def split_backward(problem: Problem) -> None:
 def round_robin(problem: Problem) -> int:
     """Stage s on device s mod p; returns the number of chunks a device."""
     placement = problem.placement
+    if placement.name == "linear":
+        raise DoesNotApply("needs several stages a device (placement: interleaved); with one it is 1f1b")
     expected = tuple(s % placement.devices for s in range(placement.stages))
     if len(placement.chains) != 1 or placement.stage_device != expected or placement.stages % placement.devices:
         raise DoesNotApply(f"needs stage s on device s mod p (placement: interleaved); it is {placement.name}")

@@ -85,8 +85,8 @@ class _Search:
             self._put(i, F)
         extra = self._extra_forwards()
         for i in range(1, self.p):  # a stage never runs ahead of the one before it
-            while 0 < extra[i] >= extra[i - 1] and self.done[i][F] + extra[i] < self.m:
-                extra[i] -= 1
+            all_in = self.done[i][F] + extra[i] >= self.m
+            extra[i] = max(0, min(extra[i], extra[i - 1] if all_in else extra[i - 1] - 1))
         for i, count in enumerate(extra):
             for _ in range(count):
                 self._put(i, F)

@@ -40,7 +40,7 @@ def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
     """Tables 1 and 2 of the paper, for W no longer than F or B and enough micro-batches to fill the warm-up."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     memory = problem.memory
-    if cost is None or cost.W > min(cost.F, cost.B) or m < depth * (p - 1) + 1:
+    if cost is None or min(cost.F, cost.B) < cost.W or m < depth * (p - 1) + 1:
         return None
     span = m * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - depth * cost.W)
     peak = [0] * p

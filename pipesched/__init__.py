@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from pipesched.version import VERSION as __version__
+from pipesched.version import VERSION
 
 if TYPE_CHECKING:
     from heuristics.catalogue import HEURISTICS
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from plots.memory import draw_memory
     from runtime.catalogue import EXPORTERS
     from solver.solve import Limits, solve
+
+__version__ = VERSION
 
 # Where each name lives; a room is imported, with the heavy library it needs, when one of its names is first used.
 _HOME = {
@@ -60,11 +62,11 @@ _HOME = {
 }
 
 __all__ = [
+    "EXPORTERS",
+    "HEURISTICS",
     "BadInput",
     "Deadlock",
     "DoesNotApply",
-    "EXPORTERS",
-    "HEURISTICS",
     "Infeasible",
     "Limits",
     "Metrics",

@@ -23,6 +23,9 @@ class Certificate:
 
 def amount(problem: Problem, ticks: int | Fraction) -> str:
     """Ticks as a certificate or a table writes them: exact decimals and the file's unit."""
-    number = problem.in_units(ticks)
-    digits = f"{number:.6f}".rstrip("0").rstrip(".")
-    return f"{digits} {problem.time_unit}".rstrip()
+    return f"{plain(problem.in_units(ticks))} {problem.time_unit}".rstrip()
+
+
+def plain(number: float) -> str:
+    """A number with up to six decimals, none of them idle zeros, and no exponent."""
+    return f"{number:.6f}".rstrip("0").rstrip(".") if number % 1 else f"{number:.0f}"

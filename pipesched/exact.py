@@ -49,7 +49,9 @@ class _ExactLoader(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
             if key.value in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"the key {key.value!r} stands twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} stands twice", key.start_mark
+                )
             seen.add(key.value)
         return super().construct_mapping(node, deep)
 
@@ -71,7 +73,7 @@ _ExactLoader.add_implicit_resolver(
 def read_yaml(text: str, source: str) -> object:
     """A YAML document, decimals exact; `BadInput` names the line of a syntax error."""
     try:
-        return yaml.load(text, Loader=_ExactLoader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, Loader=_ExactLoader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""

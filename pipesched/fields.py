@@ -17,7 +17,9 @@ MOST_DECIMALS = 15
 
 def _number(value: object) -> Fraction | None:
     """The exact value of a finite number within the limits above; None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
+    if isinstance(value, float):
+        value = Decimal(repr(value))  # only from Python: files are read with exact decimals
+    if isinstance(value, bool) or not isinstance(value, int | Decimal | Fraction):
         return None
     if not value:
         return Fraction(0)
@@ -51,7 +53,7 @@ def _at_least(limit: int) -> Callable[[object], Fraction | None]:
 def _whole(limit: int) -> Callable[[object], int | None]:
     def accept(value: object) -> int | None:
         whole = isinstance(value, int) and not isinstance(value, bool) and limit <= value <= LARGEST
-        return int(value) if whole else None  # type: ignore[call-overload, no-any-return]
+        return int(value) if whole else None  # type: ignore[call-overload]
 
     return accept
 
@@ -85,9 +87,7 @@ Text = Annotated[str, _field("text", _text), WithJsonSchema({"type": "string"})]
 Count = Annotated[
     int, _field("a whole number of at least 1", _whole(1)), WithJsonSchema({"type": "integer", "minimum": 1})
 ]
-Number = Annotated[
-    Fraction, _field(f"a number of at least 0 ({FINITE})", _at_least(0)), WithJsonSchema(_NUMBER)
-]
+Number = Annotated[Fraction, _field(f"a number of at least 0 ({FINITE})", _at_least(0)), WithJsonSchema(_NUMBER)]
 Numbers = Annotated[
     Fraction | list[Fraction],
     _field(f"a number of at least 0, or a list of them, one per stage ({FINITE})", _one_or_list(_at_least(0))),
@@ -124,6 +124,6 @@ PlacementField = Annotated[
     str | list[int],
     _field(f"{', '.join(PLACEMENTS)}, or a list with the device of each stage", _placement),
     WithJsonSchema(
-        {"anyOf": [{"enum": list(PLACEMENTS)}, {"type": "array", "items": {"type": "integer", "minimum": 0}}]}
+        {"anyOf": [{"enum": list(PLACEMENTS)}, {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}]}
     ),
 ]

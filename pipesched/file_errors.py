@@ -1,4 +1,4 @@
-"""Turns what pydantic finds wrong with a document into one line a mistake: key path, what was found, what is allowed."""
+"""What pydantic finds wrong with a document, as one line a mistake: key path, what was found, what is allowed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ def parse_model(
     if not isinstance(document, dict):
         raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")
     document = _with_text_keys(document)
-    found = [f"{path}: missing; it is required" for path in required if _is_missing(document, path)]
+    entries: dict[str, Any] = document
+    found = [f"{path}: missing; it is required" for path in required if _is_missing(entries, path)]
     try:
         return model.model_validate(document), found, frozenset()
     except ValidationError as error:
         problems = error.errors()
-    good = copy.deepcopy(document)
+    good = copy.deepcopy(entries)
     for problem in problems:
         path = tuple(str(key) for key in problem["loc"])
         found.append(_line(model, path, problem["type"], problem["msg"], problem["input"]))
@@ -80,7 +81,7 @@ def _with_text_keys(document: Any) -> Any:
 
 
 def _is_missing(document: dict[str, Any], path: str) -> bool:
-    """Whether the last key of a path is absent or empty; where its section is so or wrong, that alone is the mistake."""
+    """Whether the last key of a path is absent or empty; where its section is, or is wrong, that is the mistake."""
     *sections, key = path.split(".")
     here: object = document
     for section in sections:

@@ -47,11 +47,11 @@ def placement_of(form: ProblemFile) -> Placement:
         return placement.explicit(form.devices, form.placement)
     chunks = form.chunks or 1
     return {
-        "linear": lambda p: placement.linear(p),
+        "linear": placement.linear,
         "interleaved": lambda p: placement.interleaved(p, chunks),
-        "v-shape": lambda p: placement.v_shape(p),
+        "v-shape": placement.v_shape,
         "wave": lambda p: placement.wave(p, chunks),
-        "bidirectional": lambda p: placement.bidirectional(p),
+        "bidirectional": placement.bidirectional,
     }[form.placement](form.devices)
 
 
@@ -155,8 +155,7 @@ def _capacity(form: ProblemFile, stages: int | None) -> Iterator[str]:
 
 def _too_small(place: str, found: Fraction, need: Fraction) -> str:
     return (
-        f"memory.capacity{place}: found {shown(_plain(found))}; allowed: at least one activation, "
-        f"{shown(_plain(need))}"
+        f"memory.capacity{place}: found {shown(_plain(found))}; allowed: at least one activation, {shown(_plain(need))}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class Placement:
     @cached_property
     def previous(self) -> tuple[int | None, ...]:
         """The stage before each stage on its chain; None for a chain's first."""
-        before: dict[int, int] = {b: a for chain in self.chains for a, b in zip(chain, chain[1:], strict=False)}
+        before: dict[int, int] = {b: a for chain in self.chains for a, b in pairwise(chain)}
         return tuple(before.get(stage) for stage in range(self.stages))
 
     @cached_property
     def next(self) -> tuple[int | None, ...]:
         """The stage after each stage on its chain; None for a chain's last."""
-        after: dict[int, int] = {a: b for chain in self.chains for a, b in zip(chain, chain[1:], strict=False)}
+        after: dict[int, int] = {a: b for chain in self.chains for a, b in pairwise(chain)}
         return tuple(after.get(stage) for stage in range(self.stages))
 
     def chunk(self, stage: int) -> int:

@@ -1,4 +1,4 @@
-"""A problem: stages on devices, what each pass costs, what memory it holds. The only place that says what precedes what."""
+"""A problem: stages on devices, what passes cost and hold. The only place that says what must precede what."""
 
 from __future__ import annotations
 
@@ -184,11 +184,14 @@ class Problem:
         return tuple(Pass(kind, stage, microbatch) for kind in kinds)
 
     def fused_is_dominated(self, stage: int) -> bool:
-        """Whether B directly followed by W is never worse than BW: not longer, and no more memory."""
-        if self.costs.weight is None:
+        """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by."""
+        if self.costs.weight is None or self.memory.freed[stage] < 0:
             return False
         split = self.duration(Pass(B, stage, 0)) + self.duration(Pass(W, stage, 0))
-        return self.costs.fused[stage] >= split and self.memory.freed[stage] >= 0
+        mates = self.placement.stages_of[self.placement.stage_device[stage]]
+        blocks = [(mate, self.overlapped_ticks(Pass(F, mate, 0), Pass(BW, stage, 0))) for mate in mates]
+        gains = any(block is not None and block < self.duration(Pass(F, mate, 0)) + split for mate, block in blocks)
+        return self.costs.fused[stage] >= split and not gains
 
     def least_work(self, stage: int) -> int:
         """The least compute ticks one micro-batch's passes of this stage take in any schedule, alone in their slots."""

@@ -129,7 +129,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     )
     name = form.name or default_name
     objective = Objective(form.objective)
-    memory = _memory(form.memory or MemorySection(), where)
+    memory = _memory(form.memory or MemorySection.model_validate({}), where)
     return Problem(where, form.microbatches, costs, memory, objective, name, form.time_unit, tick)
 
 
@@ -164,12 +164,25 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
 def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the problem file, for editors."""
     schema = ProblemFile.model_json_schema()
-    schema["required"] = [key for key in REQUIRED if "." not in key]
-    schema["$defs"]["Times"]["required"] = [key.split(".")[1] for key in REQUIRED if "." in key]
+    sections = {"": schema, "times": schema["$defs"]["Times"]}
+    for path in REQUIRED:
+        section, _, key = path.rpartition(".")
+        sections[section].setdefault("required", []).append(key)
+        given = sections[section]["properties"][key]
+        given["anyOf"] = [way for way in given["anyOf"] if way != {"type": "null"}]
+        del given["default"]
     return schema
 
 
 if __name__ == "__main__":
     print(json.dumps(json_schema(), indent=2))  # noqa: T201 - docs/problem.schema.json is this output
 
-__all__ = ["ProblemFile", "json_schema", "problem_from", "read_document", "read_problem", "stage_count", "with_objective"]
+__all__ = [
+    "ProblemFile",
+    "json_schema",
+    "problem_from",
+    "read_document",
+    "read_problem",
+    "stage_count",
+    "with_objective",
+]

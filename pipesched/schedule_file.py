@@ -81,9 +81,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
     if costs.weight is not None:
         times["fused"] = costs.fused
     times |= {"transfer": costs.transfer, "overlapped": costs.overlapped}
-    document["times"] = {
-        key: _numbers(values, problem.tick) for key, values in times.items() if values is not None
-    }
+    document["times"] = {key: _numbers(values, problem.tick) for key, values in times.items() if values is not None}
     document["memory"] = {
         "unit": memory.unit,
         "activation": _numbers(memory.activation, memory.resolution),
@@ -111,7 +109,9 @@ def read_schedule(path: str | Path) -> ScheduleFile:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")
     version = document.get("format_version")
     if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise BadInput(f"{path}: format_version: found {shown(version)}; this version of the tool reads up to {FORMAT_VERSION}")
+        raise BadInput(
+            f"{path}: format_version: found {shown(version)}; this version of the tool reads up to {FORMAT_VERSION}"
+        )
     problem = problem_from(document.get("problem"), f"{path}: problem")
     reader = _Reader(str(path), document, problem)
     timeline = Timeline(problem, reader.schedule(), reader.starts())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.passes import BW, B, F, Pass, PassKind, Stream, Task, W
@@ -93,7 +94,9 @@ def _slots(schedule: Schedule) -> Iterator[Violation]:
 
 
 def _times(timeline: Timeline) -> Iterator[Violation]:
-    expected = {task for p in timeline.schedule.passes() for task, _ in timeline.problem.tasks(p)}
+    expected: set[Task] = set()
+    for p in timeline.schedule.passes():
+        expected |= {Task(p)} if timeline.in_block(p) else {task for task, _ in timeline.problem.tasks(p)}
     for task in sorted(expected - set(timeline.starts)):
         yield Violation("times", (task.of,), f"{task} has no start")
     for task in sorted(set(timeline.starts) - expected):
@@ -114,7 +117,7 @@ def _precedence(timeline: Timeline) -> Iterator[Violation]:
                 yield Violation("precedence", (before, p), text)
         if not timeline.in_block(p):
             tasks = list(problem.tasks(p))
-            for (task, part), (following, _) in zip(tasks, tasks[1:], strict=False):
+            for (task, part), (following, _) in pairwise(tasks):
                 if timeline.starts[following] < timeline.starts[task] + part.ticks:
                     yield Violation("precedence", (p,), f"{following} starts before {task} ends")
 
@@ -126,7 +129,9 @@ def _streams(timeline: Timeline) -> Iterator[Violation]:
         for position, slot in enumerate(timeline.schedule.orders[device]):
             if timeline.in_block(slot[0]):
                 if {timeline.start(p) for p in slot} != {timeline.start(slot[0])}:
-                    yield Violation("overlap", slot, f"{slot[0]} and {slot[-1]} are one block but do not start together")
+                    yield Violation(
+                        "overlap", slot, f"{slot[0]} and {slot[-1]} are one block but do not start together"
+                    )
                 entry = _Occupied(timeline.start(slot[0]), timeline.end(slot[0]), slot[0], position)
                 occupied.setdefault(Stream.COMPUTE, []).append(entry)
                 continue
@@ -135,7 +140,7 @@ def _streams(timeline: Timeline) -> Iterator[Violation]:
                     start = timeline.starts[Task(task.of, task.part)]
                     occupied.setdefault(part.stream, []).append(_Occupied(start, start + part.ticks, p, position))
         for stream, entries in occupied.items():
-            for one, other in zip(entries, entries[1:], strict=False):
+            for one, other in pairwise(entries):
                 if other.start < one.end:
                     rule = "order" if other.end <= one.start else "overlap"
                     text = (

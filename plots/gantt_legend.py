@@ -47,7 +47,7 @@ class OverlappedBlock(Patch):
 class OverlappedHandler(HandlerBase):
     """Draws the legend's picture of an overlapped block."""
 
-    def create_artists(  # noqa: PLR0917 - matplotlib's signature
+    def create_artists(
         self, legend: Legend, orig_handle: Artist, xdescent: float, ydescent: float, width: float, height: float,  # noqa: ARG002
         fontsize: float, trans: Transform,  # noqa: ARG002
     ) -> list[Artist]:  # fmt: skip

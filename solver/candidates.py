@@ -29,5 +29,5 @@ def candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
     wrong = [violation for violation in violations if violation.rule != "memory"]
     if wrong:
         raise Disagreement(f"{heuristic.name} gave a schedule that is not valid: {wrong[0].text}")
-    reason = violations[0].text if violations else ""
-    return Candidate(heuristic.name, timeline, measure(timeline), not violations, reason)
+    too_much = violations[0].text if violations else ""
+    return Candidate(heuristic.name, timeline, measure(timeline), not violations, too_much)

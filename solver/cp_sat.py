@@ -80,7 +80,7 @@ class _Listener(cp_model.CpSolverSolutionCallback):
         """Called by CP-SAT for every better solution."""
         try:
             self._take()
-        except Exception as error:  # noqa: BLE001 - it must not cross CP-SAT's C++ frames; raised after the search
+        except Exception as error:
             self.error = error
             self.stop_search()
 
@@ -98,5 +98,5 @@ class _Listener(cp_model.CpSolverSolutionCallback):
             self._bound = max(self._bound, self._model.ticks(bound))
             try:
                 self._hear(None, self._bound)
-            except Exception as error:  # noqa: BLE001 - as above
+            except Exception as error:
                 self.error = error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain, combinations, permutations
+from itertools import chain, combinations, pairwise, permutations
 from random import Random
 from typing import NamedTuple
 
@@ -101,6 +101,14 @@ class _Game:
         assert durations is not None
         return durations[slot[0].stage]
 
+    def _least_ticks(self, p: Pass) -> int:
+        """Alone, or in a block with any other pass of its device."""
+        alone, blocks = self.ticks(p), self.costs.overlapped
+        if blocks is None or p.kind not in (F, BW):
+            return alone
+        forwards = [p] if p.kind is F else [q for q in self.of_device[self.problem.device(p)] if q.kind is F]
+        return min(alone, *(blocks[q.stage] for q in forwards))
+
     def load(self) -> int:
         return max(sum(map(self.ticks, passes)) for passes in self.of_device)
 
@@ -172,11 +180,10 @@ class _Game:
             after.update({slot: [] for slot in slots})
             slot_of.update({p: slot for slot in slots for p in slot})
             if order is not None:
-                for one, other in zip(order, order[1:], strict=False):
+                for one, other in pairwise(order):
                     after[other].append((one, 0))
         for slot, waits in after.items():
             waits += [(slot_of[q], lag) for p in slot for q, lag in self.needs[p]]
-        loose = self.costs.overlapped is not None
         ends: dict[Slot, dict[int, int]] = {}  # after time 0 (key -1), and after each ordered device's start
         openings = {order[0]: device for device, order in chosen.items() if order}
         under_way: set[Slot] = set()
@@ -196,8 +203,7 @@ class _Game:
                     return None
                 for source, way in ways.items():
                     start[source] = max(start.get(source, 0), way + lag)
-            # In an order not chosen yet, the pass could run in a block of any length.
-            ticks = 0 if loose and self.problem.device(slot[0]) not in chosen else self.ticks(*slot)
+            ticks = self.ticks(*slot) if self.problem.device(slot[0]) in chosen else self._least_ticks(slot[0])
             ends[slot] = {source: at + ticks for source, at in start.items()}
             return ends[slot]
 

@@ -7,7 +7,8 @@ from collections import Counter
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.model import Model
 from formulations.operations import Operation
-from pipesched.passes import BW, B, F, W
+from formulations.order import negation
+from pipesched.passes import BW, B, F, Pass, W
 from pipesched.timeline import Timeline
 
 
@@ -18,7 +19,11 @@ def check(timeline: Timeline) -> bool:
     for stage in range(problem.placement.stages):
         for j in problem.microbatches_of[stage]:
             counts = [held[kind, stage, j] for kind in (F, B, W, BW)]  # type: ignore[index]
-            if counts != [1, 0, 0, 1] and not (problem.splittable and counts == [1, 1, 1, 0]):
+            if counts == [1, 0, 0, 1]:
+                continue
+            if not problem.splittable or counts != [1, 1, 1, 0]:
+                return False
+            if timeline.start(Pass(W, stage, j)) < timeline.end(Pass(B, stage, j)):
                 return False
     return True
 
@@ -30,7 +35,7 @@ def post(model: Model) -> None:
         if weight not in model.start:
             continue
         model.cp.add(model.start[weight] >= model.end(backward))
-        if fused is False or isinstance(fused, bool):
+        if isinstance(fused, bool):
             continue
         model.cp.add(model.start[weight] == model.end(backward)).only_enforce_if(fused)
         if model.order is None:
@@ -38,9 +43,9 @@ def post(model: Model) -> None:
         device = model.order[model.problem.placement.stage_device[stage]]
         for z in device.operations:
             if z not in (backward, weight):
-                after, behind = device.before(backward, z), device.before(weight, z)
-                if after is not False and behind is not True:
-                    model.cp.add_bool_or(fused.negated(), device.before(z, backward), behind)
+                # What comes after the backward comes after its weight operation too.
+                not_after = negation(device.before(backward, z))
+                model.cp.add_bool_or(negation(fused), not_after, device.before(weight, z))
 
 
 CONSTRAINTS.register(Constraint("fused or split", check, post))

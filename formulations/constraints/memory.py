@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
-from formulations.model import Model
+from formulations.model import Linear, Model
 from formulations.operations import Operation
-from formulations.order import DeviceOrder
+from formulations.order import DeviceOrder, negation
 from pipesched.metrics import memory_steps
 from pipesched.passes import B, F, W
 from pipesched.timeline import Timeline
@@ -58,7 +58,7 @@ def _rows(model: Model, device: DeviceOrder, capacity: int) -> None:
         own = taken(model, x)
         if own == 0:
             continue
-        level: list[object] = []
+        level: list[Linear] = []
         for y in device.operations:
             change = taken(model, y) - given_back(model, y)
             if y != x and change:
@@ -93,9 +93,8 @@ def _cumulative(model: Model, device: int, capacity: int) -> None:
         if extra and last.role is W:
             fused = model.fused[x.stage, x.microbatch]
             size, end = cp.new_int_var(0, model.horizon, ""), cp.new_int_var(0, model.horizon, "")
-            split = True if fused is False else fused.negated()  # type: ignore[union-attr]
             cp.add(end == model.end(last))
-            intervals.append(cp.new_optional_interval_var(model.start[backward], size, end, split, f"X{x}"))
+            intervals.append(cp.new_optional_interval_var(model.start[backward], size, end, negation(fused), f"X{x}"))
             demands.append(extra)
     cp.add_cumulative(intervals, demands, capacity)
 

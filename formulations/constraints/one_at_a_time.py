@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.model import Model
-from formulations.order import DeviceOrder
+from formulations.order import DeviceOrder, negation
 from pipesched.passes import Stream
 from pipesched.timeline import Timeline
 
@@ -41,21 +41,16 @@ def _together(model: Model, device: DeviceOrder) -> None:
     for (forward, backward), block in device.together.items():
         model.cp.add(model.start[forward] == model.start[backward]).only_enforce_if(block)
         fused = model.fused[backward.stage, backward.microbatch]
-        if fused is not True:
-            model.cp.add_implication(block, fused) if fused is not False else model.cp.add(block == 0)
+        model.cp.add_implication(block, fused)
         for z in device.operations:
             if z not in (forward, backward):
                 for one, other in ((forward, backward), (backward, forward)):
                     # before(one, z) and not before(other, z), with the block: impossible.
-                    model.cp.add_bool_or(block.negated(), _no(device.before(one, z)), device.before(other, z))
+                    model.cp.add_bool_or(block.negated(), negation(device.before(one, z)), device.before(other, z))
     for x in device.operations:
         blocks = [literal for pair, literal in device.together.items() if x in pair]
         if blocks:
             model.cp.add_at_most_one(blocks)
-
-
-def _no(truth: object) -> object:
-    return not truth if isinstance(truth, bool) else truth.negated()  # type: ignore[attr-defined]
 
 
 def _by_intervals(model: Model) -> None:
@@ -68,7 +63,8 @@ def _by_intervals(model: Model) -> None:
             if isinstance(size, int):
                 intervals.append(model.cp.new_fixed_size_interval_var(model.start[x], size, name))
             else:
-                intervals.append(model.cp.new_interval_var(model.start[x], size, model.end(x), name))
+                end = model.cp.new_int_var(0, 2 * model.horizon, f"E{x}")
+                intervals.append(model.cp.new_interval_var(model.start[x], size, end, name))
         model.cp.add_no_overlap(intervals)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.model import Model
 from formulations.operations import Operation
-from pipesched.passes import B, BW, Pass
+from pipesched.passes import BW, B, Pass
 from pipesched.timeline import Timeline
 
 
@@ -23,7 +23,9 @@ def post(model: Model) -> None:
     """The same, operation by operation; a BW is the operation of role B."""
     for x in model.start:
         kind = x.role if x.role is not B or model.problem.splittable else BW
-        for before, lag in model.problem.needs(Pass(kind, x.stage, x.microbatch), lambda *_: not model.problem.splittable):
+        for before, lag in model.problem.needs(
+            Pass(kind, x.stage, x.microbatch), lambda *_: not model.problem.splittable
+        ):
             role = B if before.kind is BW else before.kind
             earlier = Operation(role, before.stage, before.microbatch)
             model.cp.add(model.start[x] >= model.end(earlier) + lag * model.scale)

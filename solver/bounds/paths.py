@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from math import floor
 
 from pipesched.passes import BW, B, F, Pass, W
@@ -46,7 +47,7 @@ class Paths:
         # From the end of a forward of the stage to the earliest start of the same micro-batch's backward on it.
         self.round_trip = [0] * stages
         for chain in problem.placement.chains:
-            for one, other in zip(chain, chain[1:], strict=False):
+            for one, other in pairwise(chain):
                 lag = problem.lag(one, other)
                 self.head[other] = self.head[one] + self.forward[one] + lag
                 self.back[other] = lag + self.gradient[one] + self.back[one]
@@ -64,7 +65,7 @@ class Paths:
 
         `held` are the device's stages of one chain, in walking order.
         """
-        pairs = list(zip(held, held[1:], strict=False))
+        pairs = list(pairwise(held))
         forwards = sum(self.head[b] - self.head[a] - self.forward[a] for a, b in pairs)
         gradients = sum(self.back[b] - self.back[a] - self.gradient[a] for a, b in pairs)
         return forwards, gradients
@@ -98,6 +99,7 @@ def most_value(items: list[tuple[int, int, int]], room: int | None) -> int:
 
     Exact for up to two kinds of item; a fractional knapsack, rounded down since true values are whole, for more.
     """
+    room = None if room is None else max(0, room)
     counts: dict[tuple[int, int], int] = {}
     for value, size, count in items:
         counts[value, size] = counts.get((value, size), 0) + count

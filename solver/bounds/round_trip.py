@@ -53,9 +53,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
 
 
 _FORCED = "Memory forces a backward before the last forward, so the two waits are apart and add up:"
-_APART = (
-    "The two waits add up if a backward starts before the last forward; if none does, it idles at least as long:"
-)
+_APART = "The two waits add up if a backward starts before the last forward; if none does, it idles at least as long:"
 _TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
 
 
@@ -90,7 +88,7 @@ def _tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int
     capacity = memory.capacity[device]
     gaps = []
     for chain in chains:
-        first, *later = chain
+        later = chain[1:]
         # The last forward is of the chain's last stage here, so the micro-batch holds all its activations.
         room = None if capacity is None else capacity - sum(memory.activation[s] for s in chain)
         items = []
@@ -139,8 +137,8 @@ def _text(problem: Problem, start: int, work: int, head: _Gap, tail: _Gap, closi
     opening = f"Device {device} cannot start before {say(start)} and" if start else f"Device {device}"
     return (
         f"{opening} computes {say(work)} in all. "
-        f"From the start of its first forward to its first backward at least {say(head.length)} pass, and only forwards "
-        f"can run, {say(head.filled)} at most: it idles {say(head.idle)}. "
+        f"From the start of its first forward to its first backward at least {say(head.length)} pass, and only "
+        f"forwards can run, {say(head.filled)} at most: it idles {say(head.idle)}. "
         f"From the end of its last forward to that micro-batch's backward at least {say(tail.length)} pass, and memory "
         f"leaves at most {say(tail.filled)} still to run: it idles {say(tail.idle)}. {closing}"
     )

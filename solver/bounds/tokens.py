@@ -18,7 +18,7 @@ def tokens(problem: Problem, objective: Objective) -> list[Certificate]:
         if capacity is None or activation == 0 or not len(microbatches):
             continue
         admitted = capacity // activation
-        if admitted >= len(microbatches):
+        if not 0 < admitted < len(microbatches):
             continue
         rounds = -(-len(microbatches) // admitted)
         there_and_back = paths.forward[stage] + paths.round_trip[stage]

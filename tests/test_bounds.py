@@ -1,0 +1,197 @@
+"""Lower bounds against the true optimum: no certificate is above it, and the ones that matter are attained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from heuristics.catalogue import HEURISTICS
+from pipesched import placement
+from pipesched.certificate import amount
+from pipesched.feasibility import why_infeasible
+from pipesched.metrics import measure
+from pipesched.passes import W
+from pipesched.problem import Costs, Memory, Objective, Problem
+from pipesched.simulate import simulate
+from pipesched.validate import validate
+from solver.best_times import times_within
+from solver.bounds.catalogue import BOUNDS, certificates
+from tests.brute_force import optimum, tiny_problem
+from tests.published import ROWS, Row
+
+tiny = given(st.randoms(use_true_random=False))
+several = settings(
+    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+objectives = pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+
+
+def linear(m: int, times: tuple[int, int, int, int], memory: Memory, fused: int | None = None) -> Problem:
+    """Equal stages on a line: F, B, W, transfer."""
+    f, b, w, c = times
+    p = len(memory.capacity)
+    whole = b + w if fused is None else fused
+    return Problem(placement.linear(p), m, Costs((f,) * p, (b,) * p, (w,) * p, (whole,) * p, (c,) * p), memory)
+
+
+def room(p: int, activations: int | None) -> Memory:
+    return Memory((1,) * p, (0,) * p, (activations,) * p)
+
+
+@objectives
+@tiny
+@several
+def test_no_certificate_is_above_the_optimum(objective: Objective, random: Random) -> None:
+    problem = replace(tiny_problem(random), objective=objective)
+    best = optimum(problem, objective)
+    assert (best is None) == (why_infeasible(problem) is not None)
+    if best is not None:
+        for certificate in certificates(problem, objective):
+            assert certificate.value <= best.value, certificate
+
+
+@objectives
+@pytest.mark.parametrize("seed", range(150))
+def test_no_certificate_is_above_the_optimum_of_these(seed: int, objective: Objective) -> None:
+    """The same over problems drawn evenly, which hypothesis does not do: it prefers the simple ones."""
+    problem = tiny_problem(Random(seed))
+    best = optimum(problem, objective)
+    assert (best is None) == (why_infeasible(problem) is not None)
+    if best is not None:
+        for certificate in certificates(problem, objective):
+            assert certificate.value <= best.value, certificate
+
+
+@objectives
+@pytest.mark.parametrize("seed", range(1000, 1060))
+def test_the_optimum_is_a_valid_schedule_of_that_value_and_no_less(seed: int, objective: Objective) -> None:
+    """Holds the brute force to the validator and to the exact times, so that it is no bound of its own."""
+    problem = replace(tiny_problem(Random(seed)), objective=objective)
+    best = optimum(problem, objective)
+    if best is not None:
+        timeline = times_within(problem, best.schedule, best.value)
+        assert timeline is not None
+        assert validate(timeline) == []
+        assert measure(timeline).value(objective) == best.value
+        assert times_within(problem, best.schedule, best.value - 1) is None
+
+
+FIFO_SHAPES = (
+    (placement.linear(1), 2, 3),
+    (placement.linear(2), 2, 3),
+    (placement.interleaved(1, 2), 1, 2),
+    (placement.bidirectional(2), 2, 4),
+)
+
+
+@objectives
+@pytest.mark.parametrize("seed", range(60))
+def test_micro_batch_order_is_without_loss(seed: int, objective: Objective) -> None:
+    """The exact model has passes of one kind run in micro-batch order on each stage; all orders give the same."""
+    problem = tiny_problem(Random(seed), FIFO_SHAPES)
+    one, other = optimum(problem, objective), optimum(problem, objective, fifo=False)
+    assert (one is None) == (other is None)
+    if one is not None and other is not None:
+        assert one.value == other.value
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_zb_1p_is_optimal_at_one_activation_a_stage(row: Row) -> None:
+    problem = row.problem(1)
+    reached = measure(simulate(problem, HEURISTICS["zb-1p"].order(problem))).span
+    assert certificates(problem, Objective.SPAN)[0].value == reached
+
+
+def test_the_round_trip_of_the_paper_s_first_row() -> None:
+    """1102.680 ms of work, 135.016 idle before the first backward and 72.709 after the last forward."""
+    problem = ROWS[0].problem(1)
+    best = certificates(problem, Objective.SPAN)[0]
+    assert problem.in_units(best.value) == pytest.approx(1310.405, abs=1e-9)
+    assert best.kind == "round trip"
+    for part in ("1102.68 ms", "135.016 ms", "72.709 ms", "1310.405 ms"):
+        assert part in best.text
+
+
+@pytest.mark.parametrize("row", ROWS, ids=str)
+def test_at_two_activations_a_stage_the_load_is_what_is_left(row: Row) -> None:
+    problem = row.problem(2)
+    ticks = row.m * sum(problem.duration(p) for p in problem.passes_of(0, 0, fused=False))
+    assert certificates(problem, Objective.SPAN)[0].value == ticks
+
+
+HAND_BOUNDS = {"1/4": 0.704, "1/2": 0.408, "5/8": 0.239, "3/4": 0.214, "7/8": 0.187}
+
+
+@pytest.mark.parametrize("cap", HAND_BOUNDS)
+def test_bounds_reach_what_was_found_by_hand(cap: str) -> None:
+    problem = ROWS[0].problem(Fraction(cap))
+    work = ROWS[0].m * sum(problem.duration(p) for p in problem.passes_of(0, 0, fused=False))
+    assert 1 - work / certificates(problem, Objective.SPAN)[0].value >= HAND_BOUNDS[cap] - 5e-4
+
+
+def test_load_of_a_device_in_the_middle_counts_the_way_there_and_back() -> None:
+    """p=3, m=1: everything is on one path, and the bound is the makespan."""
+    problem = linear(1, (2, 3, 1, 1), room(3, None))
+    best = optimum(problem, Objective.MAKESPAN)
+    assert best is not None
+    assert certificates(problem, Objective.MAKESPAN)[0].value == best.value == 3 * (2 + 3) + 4 * 1 + 1
+
+
+@objectives
+def test_tokens_are_exact_where_memory_admits_one_micro_batch(objective: Objective) -> None:
+    """One at a time: m round trips of the first stage, each with its own W."""
+    problem = linear(3, (2, 3, 1, 1), room(2, 1))
+    best = optimum(problem, objective)
+    assert best is not None
+    assert certificates(problem, objective)[0].value == best.value == 3 * (2 + 3 + 1 + (2 + 3 + 2))
+
+
+@pytest.mark.parametrize("capacity", (1, 2, None))
+def test_a_dearer_fused_backward_and_a_cheaper_one(capacity: int | None) -> None:
+    """The bound takes whichever way of running backwards is less work."""
+    for fused, work in ((9, 2 + 3 + 1), (2, 2 + 2)):
+        problem = linear(2, (2, 3, 1, 0), room(1, capacity), fused)
+        assert certificates(problem, Objective.SPAN)[0].value == 2 * work
+
+
+def test_every_bound_names_its_device_and_says_its_value() -> None:
+    problem = ROWS[0].problem(1)
+    for objective in (Objective.MAKESPAN, Objective.SPAN):
+        for bound in BOUNDS:
+            for certificate in bound.certify(problem, objective):
+                assert certificate.device in range(8)
+                assert f"evice {certificate.device}" in certificate.text
+                assert amount(problem, certificate.value) in certificate.text
+
+
+def test_certificates_come_strongest_first() -> None:
+    values = [c.value for c in certificates(ROWS[0].problem(1), Objective.MAKESPAN)]
+    assert values == sorted(values, reverse=True)
+    assert len(values) >= 2 * 8
+
+
+def test_memory_too_small_is_infeasible_and_says_where() -> None:
+    problem = linear(2, (1, 1, 1, 0), Memory((1, 2), (0, 0), (1, 1)))
+    reason = why_infeasible(problem)
+    assert reason is not None
+    assert "device 1" in reason
+    assert optimum(problem, Objective.MAKESPAN) is None
+
+
+def test_weight_passes_hold_memory_in_the_brute_force() -> None:
+    """The oracle against an answer found by hand: F F B B W W needs 2, and 1 lets W run before the next F."""
+    for capacity, least in ((1, 12), (2, 12)):
+        best = optimum(linear(2, (2, 3, 1, 0), room(1, capacity)), Objective.MAKESPAN)
+        assert best is not None
+        assert best.value == least
+    one = optimum(linear(2, (1, 1, 1, 0), room(2, 1)), Objective.MAKESPAN)
+    two = optimum(linear(2, (1, 1, 1, 0), room(2, 2)), Objective.MAKESPAN)
+    assert one is not None
+    assert two is not None
+    assert (one.value, two.value) == (10, 7)
+    assert any(p.kind is W for p in two.schedule.passes())

@@ -1,0 +1,244 @@
+"""Every schedule of the catalogue, on many problems: valid, free of deadlock, and equal to its closed form."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched import placement
+from pipesched.errors import DoesNotApply
+from pipesched.metrics import Metrics, measure
+from pipesched.passes import BW, F
+from pipesched.placement import Placement
+from pipesched.problem import Costs, Memory, Objective, Problem
+from pipesched.schedule import count
+from pipesched.simulate import simulate
+from pipesched.validate import validate
+
+every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
+
+
+def placements(p: int, random: Random) -> list[Placement]:
+    """Every kind of placement over p devices; the explicit ones with a shuffled line and with stages put anywhere."""
+    line = random.sample(range(p), p)
+    anywhere = random.sample([*range(p), *random.choices(range(p), k=2)], p + 2)
+    named = [placement.linear(p), placement.v_shape(p), placement.bidirectional(p)]
+    chunked = [kind(p, v) for kind in (placement.interleaved, placement.wave) for v in (1, 2, 3)]
+    return [*named, *chunked, placement.explicit(p, line), placement.explicit(p, anywhere)]
+
+
+def uneven(where: Placement, m: int, random: Random, split: bool = True) -> Problem:
+    """Stages of unequal times, some of them zero, and transfers."""
+
+    def ticks(most: int) -> tuple[int, ...]:
+        return tuple(random.randint(0, most) for _ in range(where.stages))
+
+    forward, backward, weight, transfer = ticks(9), ticks(12), ticks(6), ticks(3)
+    fused = tuple(max(0, b + w - less) for b, w, less in zip(backward, weight, ticks(2), strict=True))
+    overlapped = ticks(20) if random.random() < 0.3 else None
+    costs = Costs(forward, backward if split else fused, weight if split else None, fused, transfer, overlapped)
+    activation = tuple(random.randint(1, 3) for _ in range(where.stages))
+    freed = tuple(random.randint(-1, a) for a in activation)
+    return Problem(where, m, costs, Memory(activation, freed, (None,) * where.devices))
+
+
+def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | None = None, freed: int = 0) -> Problem:
+    """Equal stages and free transfers: the papers' setting. Without w, b is a full backward. An activation takes 4."""
+    s = where.stages
+    whole = fused if fused is not None else b + (w or 0)
+    costs = Costs((f,) * s, (b,) * s, None if w is None else (w,) * s, (whole,) * s, (0,) * s)
+    return Problem(where, m, costs, Memory((4,) * s, (freed,) * s, (None,) * where.devices))
+
+
+def run(problem: Problem, name: str) -> Metrics:
+    timeline = simulate(problem, HEURISTICS[name].order(problem))
+    assert validate(timeline) == []
+    return measure(timeline)
+
+
+@every_heuristic
+@pytest.mark.parametrize("p", range(1, 10))
+def test_valid_and_free_of_deadlock_wherever_it_applies(heuristic: Heuristic, p: int) -> None:
+    random = Random(f"{heuristic.name} {p}")
+    applied = 0
+    for where in placements(p, random):
+        for m in sorted({1, 2, p, p + 1, 3 * p, random.randint(1, 3 * p)}):
+            problem = uneven(where, m, random, split=random.random() < 0.7)
+            problem = replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+            try:
+                schedule = heuristic.order(problem)
+            except DoesNotApply as reason:
+                assert str(reason)
+                assert "\n" not in str(reason)
+                continue
+            applied += 1
+            assert validate(simulate(problem, schedule)) == []
+            assert schedule.name == heuristic.name
+    assert applied > 0
+
+
+@every_heuristic
+def test_what_it_says_of_itself(heuristic: Heuristic) -> None:
+    for text in (heuristic.name, heuristic.reference, heuristic.needs, heuristic.bubble, heuristic.peak):
+        assert text
+        assert "\n" not in text
+
+
+@every_heuristic
+@pytest.mark.parametrize("p", (1, 2, 3, 4, 6))
+def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -> None:
+    random = Random(f"{heuristic.name} {p}")
+    for where in placements(p, random):
+        for m, f, b, w in product(
+            {1, 2, p, 2 * p, 3 * p, random.randint(1, 4 * p)}, (1, 3), (1, 2, 4), (None, 0, 1, 3)
+        ):
+            if heuristic.name == "zb" or (random.random() < 0.8 and (f, b, w) != (1, 1, 1)):
+                continue
+            fused = None if w is None or random.random() < 0.5 else max(b, b + w - 1)
+            problem = alike(where, m, f, b, w, fused, freed=random.choice((-1, 0, 3, 4)))
+            try:
+                schedule = heuristic.order(problem)
+            except DoesNotApply:
+                continue
+            form = heuristic.closed_form(problem)
+            if form is not None:
+                found = measure(simulate(problem, schedule))
+                assert form.makespan in (None, found.makespan)
+                assert form.span in (None, found.span)
+                assert form.peak in (None, found.peak_memory)
+
+
+CLOSED_FORMS = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p")
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_there_is_a_closed_form_in_the_papers_setting(name: str) -> None:
+    where = placement.interleaved(4, 2) if name.startswith("interleaved") else placement.linear(4)
+    problem = alike(where, 8, 1, 1, 1)
+    form = HEURISTICS[name].closed_form(problem)
+    assert form is not None
+    assert form.span is not None
+    transfers = replace(problem.costs, transfer=(1,) * where.stages)
+    assert HEURISTICS[name].closed_form(replace(problem, costs=transfers)) is None
+
+
+def test_one_batch_leaves_all_but_one_device_idle() -> None:
+    found = run(alike(placement.linear(5), 1, 2, 3, None), "gpipe")
+    assert found.bubble(Objective.MAKESPAN) == pytest.approx(4 / 5)
+
+
+def test_gpipe_idles_three_of_35() -> None:
+    found = run(alike(placement.linear(4), 32, 2, 4, None), "gpipe")
+    assert found.bubble(Objective.MAKESPAN) == pytest.approx(3 / 35)
+    assert found.idle_ratio == pytest.approx(3 / 35)
+    assert found.peak_memory == (4 * 32,) * 4
+
+
+SIZES = [(p, m) for p in (1, 2, 3, 4, 6, 8) for m in (2 * p, 2 * p + 1, 3 * p)]
+# F, B, W with W no longer than F or B.
+TIMES = ((1, 1, 1), (3, 2, 1), (2, 5, 2), (7, 7, 4))
+
+
+@pytest.mark.parametrize(("p", "m"), SIZES)
+@pytest.mark.parametrize(("f", "b", "w"), TIMES)
+def test_bubbles_and_peaks_of_the_papers_table(p: int, m: int, f: int, b: int, w: int) -> None:
+    """Zero Bubble, tables 1 and 2, and the memory of its worker i, counted from 1: M_B after F, M_W after B."""
+    m_b, m_w = 4, 1
+    problem = alike(placement.linear(p), m, f, b, w, freed=m_b - m_w)
+    work, workers = m * (f + b + w), range(1, p + 1)
+
+    found = run(problem, "1f1b")
+    assert found.makespan == found.span == work + (p - 1) * (f + b + w)
+    assert found.peak_memory == tuple((p - i + 1) * m_b for i in workers)
+
+    found = run(problem, "zb-h1")
+    assert found.makespan == found.span == work + (p - 1) * (f + b - w)
+    assert found.peak_memory == tuple((p - i + 1) * m_b + (i - 1) * m_w for i in workers)
+
+    found = run(problem, "zb-h2")
+    assert found.span == work + (p - 1) * (f + b - 2 * w)
+    assert found.peak_memory == tuple((2 * p - 2 * i + 1) * m_b + (2 * i - 2) * m_w for i in workers)
+
+
+@pytest.mark.parametrize("p", (2, 4, 8))
+def test_peaks_are_p_and_2p_less_1_activations(p: int) -> None:
+    problem = alike(placement.linear(p), 3 * p, 1, 1, 1)
+    for name, most in (("1f1b", p), ("zb-h1", p), ("zb-h2", 2 * p - 1)):
+        assert max(run(problem, name).peak_memory) == 4 * most
+    assert set(run(problem, "zb-h1").peak_memory) == {4 * p}
+    assert set(run(problem, "zb-h2").peak_memory) == {4 * (2 * p - 1)}
+    assert max(run(problem, "zb-1p").peak_memory) <= 4 * p
+    assert max(run(problem, "zb-2p").peak_memory) <= 4 * 2 * p
+
+
+def test_zb_2p_at_unit_costs_has_no_bubble_of_span() -> None:
+    found = run(replace(alike(placement.linear(8), 24, 1, 1, 1), objective=Objective.SPAN), "zb-2p")
+    assert (found.span, found.makespan) == (72, 79)
+
+
+@pytest.mark.parametrize("v", (1, 2, 3, 4))
+@pytest.mark.parametrize("p", (2, 4))
+def test_interleaving_divides_the_bubble_by_v(p: int, v: int) -> None:
+    m, f, b = 2 * p, 12, 24  # of a whole device; a chunk takes a v-th
+    found = run(alike(placement.interleaved(p, v), m, f // v, b // v, None), "interleaved-1f1b")
+    assert found.makespan - m * (f + b) == (p - 1) * (f + b) // v
+
+
+@pytest.mark.parametrize("p", range(1, 7))
+@pytest.mark.parametrize("v", range(1, 5))
+def test_interleaved_1f1b_runs_any_number_of_microbatches(p: int, v: int) -> None:
+    """Also where p does not divide m; with v = 1 it is 1F1B."""
+    random = Random(p * 10 + v)
+    for m in range(1, 3 * p + 2):
+        problem = uneven(placement.interleaved(p, v), m, random, split=random.random() < 0.5)
+        schedule = HEURISTICS["interleaved-1f1b"].order(problem)
+        assert validate(simulate(problem, schedule)) == []
+        if v == 1:
+            assert schedule.orders == HEURISTICS["1f1b"].order(problem).orders
+
+
+@pytest.mark.parametrize(("d", "warm_up"), [(0, 2 * 3 + 4), (1, 2 * 2 + 4), (2, 2 * 1 + 4), (3, 4)])
+def test_warm_up_of_interleaved_1f1b(d: int, warm_up: int) -> None:
+    problem = alike(placement.interleaved(4, 2), 8, 1, 2, None)
+    order = list(HEURISTICS["interleaved-1f1b"].order(problem).passes_on(d))
+    first = next(place for place, p in enumerate(order) if p.kind is BW)
+    assert first == warm_up + 1
+    assert [str(p) for p in order[:5]] == [f"F{d}.0", f"F{d}.1", f"F{d}.2", f"F{d}.3", f"F{4 + d}.0"]
+    assert order[first] == (BW, 4 + d, 0)
+
+
+@pytest.mark.parametrize("name", ("zb", "zb-1p", "zb-2p", "zb-h1", "zb-h2"))
+def test_split_schedules_refuse_a_fused_backward(name: str) -> None:
+    with pytest.raises(DoesNotApply, match=r"times\.weight"):
+        HEURISTICS[name].order(alike(placement.linear(3), 3, 1, 2, None))
+
+
+@pytest.mark.parametrize("name", ("gpipe", "1f1b", "zb", "zb-1p", "zb-2p", "zb-h1", "zb-h2"))
+def test_schedules_of_a_line_refuse_several_stages_a_device(name: str) -> None:
+    with pytest.raises(DoesNotApply, match="v-shape"):
+        HEURISTICS[name].order(alike(placement.v_shape(3), 3, 1, 1, 1))
+
+
+@pytest.mark.parametrize("where", (placement.v_shape(2), placement.bidirectional(2), placement.explicit(2, [1, 0])))
+def test_interleaved_1f1b_refuses_other_placements(where: Placement) -> None:
+    with pytest.raises(DoesNotApply, match=where.name):
+        HEURISTICS["interleaved-1f1b"].order(alike(where, 3, 1, 1, 1))
+
+
+@pytest.mark.parametrize("cap", (1, 2, 3))
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+def test_zb_keeps_to_an_uneven_capacity(cap: int, objective: Objective) -> None:
+    random = Random(cap)
+    for p, m in product((1, 2, 3, 5), (1, 4, 9)):
+        problem = uneven(placement.linear(p), m, random)
+        memory = problem.memory
+        freed = tuple(max(0, x) for x in memory.freed)
+        capacity = tuple(a * random.randint(cap, 3) for a in memory.activation)
+        problem = replace(problem, memory=replace(memory, freed=freed, capacity=capacity), objective=objective)
+        schedule = HEURISTICS["zb"].order(problem)
+        assert validate(simulate(problem, schedule)) == []
+        assert all(count(order, F) == m for order in schedule.orders)
