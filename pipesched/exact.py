@@ -63,6 +63,13 @@ def _construct_decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object
         return loader.construct_yaml_float(node)  # .inf and .nan, which no field allows
 
 
+# YAML 1.1 reads 010 as eight and 1:30 as ninety; here they are text, which no number field allows.
+_INTEGER = "tag:yaml.org,2002:int"
+_ExactLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _INTEGER]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_ExactLoader.add_implicit_resolver(_INTEGER, re.compile(r"^[-+]?(0|[1-9][0-9_]*)$"), list("-+0123456789"))
 _ExactLoader.add_constructor("tag:yaml.org,2002:float", _construct_decimal)
 # YAML 1.1 wants a dot and a signed exponent in a float; users write 1e3 and 1.5e3 all the same.
 _ExactLoader.add_implicit_resolver(

@@ -124,6 +124,11 @@ PlacementField = Annotated[
     str | list[int],
     _field(f"{', '.join(PLACEMENTS)}, or a list with the device of each stage", _placement),
     WithJsonSchema(
-        {"anyOf": [{"enum": list(PLACEMENTS)}, {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1}]}
+        {
+            "anyOf": [
+                {"enum": list(PLACEMENTS)},
+                {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+            ]
+        }
     ),
 ]

@@ -23,11 +23,10 @@ def parse_model(
     """
     if not isinstance(document, dict):
         raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")
-    document = _with_text_keys(document)
-    entries: dict[str, Any] = document
+    entries: dict[str, Any] = _with_text_keys(document)
     found = [f"{path}: missing; it is required" for path in required if _is_missing(entries, path)]
     try:
-        return model.model_validate(document), found, frozenset()
+        return model.model_validate(entries), found, frozenset()
     except ValidationError as error:
         problems = error.errors()
     good = copy.deepcopy(entries)

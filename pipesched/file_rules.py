@@ -13,6 +13,9 @@ from pipesched.placement import Placement
 if TYPE_CHECKING:
     from pipesched.problem_file import ProblemFile
 
+# Far above any pipeline there is.
+MOST_CELLS = 5_000_000
+
 # How many stages a device holds under each named placement; None where `chunks` says it.
 _CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "wave": None}
 
@@ -23,6 +26,7 @@ def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str
     if "placement" not in wrong:
         found += [*_placement(form), *_chunks(form)]
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
+    found += _size(form, stages)
     found += _lengths(form, stages)
     if "times.weight" not in wrong:
         found += _backward(form)
@@ -53,6 +57,15 @@ def placement_of(form: ProblemFile) -> Placement:
         "wave": lambda p: placement.wave(p, chunks),
         "bidirectional": placement.bidirectional,
     }[form.placement](form.devices)
+
+
+def _size(form: ProblemFile, stages: int | None) -> Iterator[str]:
+    """A slip of the keyboard must not fill the machine's memory."""
+    if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
+        yield (
+            f"microbatches: found {form.microbatches} on {stages} stages; allowed: up to {MOST_CELLS} stages times "
+            "micro-batches"
+        )
 
 
 def _placement(form: ProblemFile) -> Iterator[str]:
@@ -162,7 +175,7 @@ def _too_small(place: str, found: Fraction, need: Fraction) -> str:
 def _pairs(
     one: Fraction | list[Fraction], other: Fraction | list[Fraction]
 ) -> Iterator[tuple[str, tuple[Fraction, Fraction]]]:
-    """Two values side by side, with the index to name in a message; lists of different length pair as far as both go."""
+    """Two values side by side, with the index to name in a message; of two lists the shorter one's length counts."""
     if not isinstance(one, list) and not isinstance(other, list):
         yield "", (one, other)
         return

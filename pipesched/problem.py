@@ -58,9 +58,13 @@ class Costs:
 
     def of(self, kind: PassKind, stage: int) -> tuple[Part, ...]:
         """The tasks of a pass, in the order they run."""
-        if (kind, stage) in self.parts:
-            return self.parts[kind, stage]
-        return (Part(Stream.COMPUTE, self._plain(kind)[stage]),)
+        return self._tasks[kind, stage]
+
+    @cached_property
+    def _tasks(self) -> dict[tuple[PassKind, int], tuple[Part, ...]]:
+        kinds = (F, BW) if self.weight is None else (F, B, W, BW)
+        plain = {(k, s): (Part(Stream.COMPUTE, t),) for k in kinds for s, t in enumerate(self._plain(k))}
+        return plain | dict(self.parts)
 
     def _plain(self, kind: PassKind) -> tuple[int, ...]:
         if kind is W:

@@ -112,8 +112,6 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     fused = whole if times.fused is None else _per(times.fused, stages)
     transfer = _per(times.transfer or Fraction(0), stages)
     overlap = None if times.overlapped is None else _per(times.overlapped, stages)
-    if weight is None:
-        backward = fused
     tick = common_step([*forward, *backward, *(weight or ()), *fused, *transfer, *(overlap or ())])
 
     def ticks(numbers: list[Fraction]) -> tuple[int, ...]:

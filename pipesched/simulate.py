@@ -3,30 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pipesched.errors import BadInput, Deadlock
 from pipesched.passes import Pass, Stream, Task
 from pipesched.problem import Problem
-from pipesched.schedule import Schedule
+from pipesched.schedule import Schedule, Slot
 from pipesched.timeline import Timeline, block_ticks
 
 
-class _Node(NamedTuple):
-    """What starts as one: a task, or an overlapped block of two passes."""
+class _Graph:
+    """What starts as one, a task or an overlapped block of two passes, is a node, known by its number.
 
-    tasks: tuple[Task, ...]
-    passes: tuple[Pass, ...]  # whose needs this node waits for: only the first task of a pass does
-    ticks: int
+    `tasks[n]` and `ticks[n]` are a node's tasks and duration; `waits[n]` the (node, lag) whose end, `lag` ticks later,
+    it waits for; `opening[d]` and `closing[d]` the nodes that come first and last on a stream of device d.
+    """
 
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self.tasks: list[tuple[Task, ...]] = []
+        self.ticks: list[int] = []
+        self.waits: list[list[tuple[int, int]]] = []
+        self.opening: list[list[int]] = []
+        self.closing: list[list[int]] = []
+        self._begin: list[tuple[int, Pass]] = []  # the node with which each pass begins
+        self._end: dict[Pass, int] = {}  # the node whose end is the pass's end
+        for order in schedule.orders:
+            self._add_device(problem, order)
+        for node, p in self._begin:
+            for before, lag in problem.needs(p, schedule.is_fused):
+                if before not in self._end:
+                    raise BadInput(f"{p} needs {before}, which the schedule does not hold")
+                self.waits[node].append((self._end[before], lag))
 
-class _Graph(NamedTuple):
-    """Nodes; what each waits for as (node, lag); the nodes that open and close a stream of each device."""
+    def _add_device(self, problem: Problem, order: Sequence[Slot]) -> None:
+        latest: dict[Stream, int] = {}
+        self.opening.append([])
+        for slot in order:
+            block = block_ticks(problem, slot)
+            if block is not None:
+                node = self._add(tuple(map(Task, slot)), block, Stream.COMPUTE, latest)
+                for p in slot:
+                    self._claim(p, node, node)
+                continue
+            for p in slot:
+                parts = problem.costs.of(p.kind, p.stage)
+                first = node = self._add((Task(p),), parts[0].ticks, parts[0].stream, latest)
+                for number, part in enumerate(parts[1:], start=1):
+                    before, node = node, self._add((Task(p, number),), part.ticks, part.stream, latest)
+                    self.waits[node].append((before, 0))
+                self._claim(p, first, node)
+        self.closing.append(list(latest.values()))
 
-    nodes: list[_Node]
-    waits: list[list[tuple[int, int]]]
-    opening: list[list[int]]
-    closing: list[list[int]]
+    def _add(self, tasks: tuple[Task, ...], ticks: int, stream: Stream, latest: dict[Stream, int]) -> int:
+        """A node behind the latest one of its stream."""
+        node = len(self.tasks)
+        self.tasks.append(tasks)
+        self.ticks.append(ticks)
+        if stream in latest:
+            self.waits.append([(latest[stream], 0)])
+        else:
+            self.waits.append([])
+            self.opening[-1].append(node)
+        latest[stream] = node
+        return node
+
+    def _claim(self, p: Pass, first: int, last: int) -> None:
+        if p in self._end:
+            raise BadInput(f"{p} stands twice in the schedule")
+        self._begin.append((first, p))
+        self._end[p] = last
 
 
 def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | None = None) -> Timeline:
@@ -36,15 +80,15 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | N
     order can never run to its end, and `BadInput` where a pass is missing or stands twice. Takes time linear in the
     number of passes.
     """
-    graph = _graph(problem, schedule)
+    graph = _Graph(problem, schedule)
     start, _ = _run(graph, not_before or [0] * problem.devices)
-    starts = {task: start[number] for number, node in enumerate(graph.nodes) for task in node.tasks}
+    starts = {task: tick for tasks, tick in zip(graph.tasks, start, strict=True) for task in tasks}
     return Timeline(problem, schedule, starts)
 
 
 def latest_openings(problem: Problem, schedule: Schedule) -> list[int]:
     """How late each device can start its first pass without any device ending later than as soon as possible."""
-    graph = _graph(problem, schedule)
+    graph = _Graph(problem, schedule)
     start, sequence = _run(graph, [0] * problem.devices)
     latest = [max(start, default=0)] * len(start)
     for closing in graph.closing:
@@ -52,19 +96,19 @@ def latest_openings(problem: Problem, schedule: Schedule) -> list[int]:
             latest[node] = start[node]
     for node in reversed(sequence):
         for before, lag in graph.waits[node]:
-            latest[before] = min(latest[before], latest[node] - lag - graph.nodes[before].ticks)
+            latest[before] = min(latest[before], latest[node] - lag - graph.ticks[before])
     return [min((latest[node] for node in opening), default=0) for opening in graph.opening]
 
 
 def _run(graph: _Graph, not_before: Sequence[int]) -> tuple[list[int], list[int]]:
     """The start of every node, and the nodes in an order in which each follows what it waits for."""
-    nodes, waits = graph.nodes, graph.waits
-    followers: list[list[tuple[int, int]]] = [[] for _ in nodes]
-    missing = [len(before) for before in waits]
+    ticks, waits = graph.ticks, graph.waits
+    followers: list[list[tuple[int, int]]] = [[] for _ in waits]
     for node, before in enumerate(waits):
         for other, lag in before:
             followers[other].append((node, lag))
-    start = [0] * len(nodes)
+    missing = [len(before) for before in waits]
+    start = [0] * len(waits)
     for device, opening in enumerate(graph.opening):
         for node in opening:
             start[node] = not_before[device]
@@ -73,68 +117,18 @@ def _run(graph: _Graph, not_before: Sequence[int]) -> tuple[list[int], list[int]
     while ready:
         node = ready.pop()
         sequence.append(node)
-        end = start[node] + nodes[node].ticks
+        end = start[node] + ticks[node]
         for other, lag in followers[node]:
             start[other] = max(start[other], end + lag)
             missing[other] -= 1
             if missing[other] == 0:
                 ready.append(other)
-    if len(sequence) < len(nodes):
-        raise Deadlock(_circle(nodes, waits, missing))
+    if len(sequence) < len(waits):
+        raise Deadlock(_circle(graph, missing))
     return start, sequence
 
 
-def _graph(problem: Problem, schedule: Schedule) -> _Graph:
-    nodes: list[_Node] = []
-    waits: list[list[tuple[int, int]]] = []
-    openings: list[list[int]] = []
-    closings: list[list[int]] = []
-    ends: dict[Pass, int] = {}  # the node whose end is the pass's end
-    for order in schedule.orders:
-        latest: dict[Stream, int] = {}
-        opening: list[int] = []
-
-        def add(node: _Node, stream: Stream, after: list[tuple[int, int]], latest: dict[Stream, int] = latest,
-                opening: list[int] = opening) -> None:  # fmt: skip
-            if stream in latest:
-                after.append((latest[stream], 0))
-            else:
-                opening.append(len(nodes))
-            latest[stream] = len(nodes)
-            nodes.append(node)
-            waits.append(after)
-
-        for slot in order:
-            ticks = block_ticks(problem, slot)
-            if ticks is not None:
-                add(_Node(tuple(map(Task, slot)), slot, ticks), Stream.COMPUTE, [])
-                for p in slot:
-                    _claim(ends, p, len(nodes) - 1)
-                continue
-            for p in slot:
-                for task, part in problem.tasks(p):
-                    first = task.part == 0
-                    after = [] if first else [(len(nodes) - 1, 0)]
-                    add(_Node((task,), (p,) if first else (), part.ticks), part.stream, after)
-                _claim(ends, p, len(nodes) - 1)
-        openings.append(opening)
-        closings.append(list(latest.values()))
-    for number, node in enumerate(nodes):
-        for p in node.passes:
-            for before, lag in problem.needs(p, schedule.is_fused):
-                if before not in ends:
-                    raise BadInput(f"{p} needs {before}, which the schedule does not hold")
-                waits[number].append((ends[before], lag))
-    return _Graph(nodes, waits, openings, closings)
-
-
-def _claim(ends: dict[Pass, int], p: Pass, node: int) -> None:
-    if p in ends:
-        raise BadInput(f"{p} stands twice in the schedule")
-    ends[p] = node
-
-
-def _circle(nodes: list[_Node], waits: list[list[tuple[int, int]]], missing: list[int]) -> list[str]:
+def _circle(graph: _Graph, missing: Sequence[int]) -> list[str]:
     """Walk back along unmet waits until a node comes again."""
     node = next(number for number, count in enumerate(missing) if count)
     seen: dict[int, int] = {}
@@ -142,5 +136,5 @@ def _circle(nodes: list[_Node], waits: list[list[tuple[int, int]]], missing: lis
     while node not in seen:
         seen[node] = len(path)
         path.append(node)
-        node = next(other for other, _ in waits[node] if missing[other])
-    return ["&".join(map(str, nodes[n].tasks)) for n in path[seen[node] :]]
+        node = next(other for other, _ in graph.waits[node] if missing[other])
+    return ["&".join(map(str, graph.tasks[n])) for n in path[seen[node] :]]

@@ -473,6 +473,11 @@ def test_a_device_needs_room_for_its_own_stages_only() -> None:
     assert problem(2, 1, placement="v-shape", memory=memory).memory.capacity == (5, 1)
 
 
+def test_room_for_exactly_one_activation_is_enough() -> None:
+    memory = {"capacity": 3, "activation": [1, 3], "freed_by_backward": [1, 3]}
+    assert problem(2, 1, memory=memory).memory.capacity == (3, 3)
+
+
 def test_python_floats_mean_what_they_print() -> None:
     assert problem(1, 1, times={"forward": 0.1, "backward": Fraction(1, 2)}).tick == Fraction(1, 10)
     with pytest.raises(BadInput, match=r"times\.forward: found nan; allowed"):
@@ -615,3 +620,16 @@ def test_a_document_is_not_changed_by_reading_it() -> None:
     with pytest.raises(BadInput):
         problem_from(wrong, "here")
     assert yaml.safe_dump(wrong) == before
+
+
+def test_a_slip_of_the_keyboard_does_not_fill_the_memory() -> None:
+    with pytest.raises(BadInput, match="found 999999999 on 2 stages; allowed: up to 5000000 stages times micro-batches"):
+        problem_from({"devices": 2, "microbatches": 999999999, "times": {"forward": 1, "backward": 1}}, "x")
+
+
+@pytest.mark.parametrize("text", ["010", "1:30", "0x10"])
+def test_what_yaml_would_reinterpret_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(f"devices: {text}\nmicrobatches: 2\ntimes: {{forward: 1, backward: 1}}\n")
+    with pytest.raises(BadInput, match="devices: found .*; allowed: a whole number of at least 1"):
+        read_problem(path)

@@ -1,0 +1,18 @@
+"""What a table of measurements must say of where it was made."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+
+from pipesched.version import VERSION
+
+
+def machine(seed: int, workers: int) -> str:
+    """One line: processor count, system, versions, seed."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("ortools", "numpy", "matplotlib"))
+    return (
+        f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {platform.python_version()}, "
+        f"{libraries}, pipesched {VERSION}; {workers} workers, seed {seed}"
+    )

@@ -1,0 +1,340 @@
+"""The command line as a user types it: output, files, JSON and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from commands.main import main
+from pipesched.schedule_file import read_schedule
+from pipesched.validate import validate
+
+ROOT = Path(__file__).resolve().parents[1]
+SMALL = """
+name: small
+devices: 2
+microbatches: 3
+time_unit: ms
+times: {forward: 1.5, backward: 1.5, weight: 0.5, transfer: 0.1}
+memory: {capacity: 2, activation: 1}
+objective: span
+"""
+SURE = ["--workers", "1", "--time-limit", "60"]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return str(path)
+
+
+@pytest.fixture
+def solved(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    assert main(["solve", small, "-o", str(tmp_path / "out"), *SURE]) == 0
+    capsys.readouterr()
+    return tmp_path / "out" / "schedule.json"
+
+
+def test_solve_prints_the_table_and_writes_everything(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["solve", small, "-o", str(out), *SURE]) == 0
+    said = capsys.readouterr()
+    for word in ("1f1b", "gpipe", "zb-h1", "pipesched", "optimal: span", "lower bound", "peak memory", "why none"):
+        assert word in said.out
+    assert "bound" in said.err
+    written = {path.name for path in out.iterdir()}
+    assert written == {
+        "schedule.json", "gantt.png", "memory.png", "report.md", "schedule.csv", "schedule.meta.json",
+    }  # fmt: skip
+    assert (out / "gantt.png").read_bytes().startswith(b"\x89PNG")
+    assert not validate(read_schedule(out / "schedule.json").timeline)
+    report = (out / "report.md").read_text()
+    assert "| **pipesched** |" in report
+    assert "## Why no schedule is below the bound" in report
+
+
+def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", small, "--json", *SURE]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {
+        "name", "objective", "status", "value", "lower_bound", "gap", "makespan", "span", "period", "bubble",
+        "idle_ratio", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
+    }  # fmt: skip
+    assert document["status"] == "optimal"
+    assert document["value"] == document["lower_bound"] == document["span"]
+    assert document["gap"] == 0.0
+    assert document["period"] is None
+    assert document["memory_capacity"] == [2.0, 2.0]
+    assert set(document["bubble"]) == {"makespan", "span"}
+    assert set(document["certificate"]) == {"kind", "text"}
+
+
+def test_solve_objective_flag_goes_before_the_file(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", small, "--objective", "makespan", "--json", *SURE]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["objective"] == "makespan"
+    assert document["value"] == document["makespan"]
+
+
+def test_an_infeasible_cap_is_answered_with_device_and_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "v.yaml"
+    path.write_text(
+        "devices: 2\nmicrobatches: 2\nplacement: v-shape\ntimes: {forward: 1, backward: 1, weight: 1}\n"
+        "memory: {capacity: 1}\n"
+    )
+    assert main(["solve", str(path), "--json", "-o", str(tmp_path / "out")]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["status"] == "infeasible"
+    assert document["value"] is None
+    assert document["reason"].startswith("memory: device 0 must hold the activations of stages 0, 3")
+    assert not (tmp_path / "out").exists()
+    assert main(["solve", str(path)]) == 1
+    assert "infeasible: memory: device 0" in capsys.readouterr().err
+    assert main(["compare", str(path)]) == 1
+
+
+def test_compare_lists_every_schedule_and_the_best(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", small, "--json", *SURE]) == 0
+    document = json.loads(capsys.readouterr().out)
+    rows = {row["schedule"]: row for row in document["rows"]}
+    assert set(document) == {"name", "objective", "rows", "lower_bound"}
+    assert rows["pipesched"]["value"] == document["lower_bound"]
+    assert rows["interleaved-1f1b"]["status"] == "does not apply"
+    assert "several stages a device" in rows["interleaved-1f1b"]["reason"]
+    assert rows["gpipe"]["fits"] is False
+    assert "capacity is 2" in rows["gpipe"]["reason"]
+    for row in rows.values():
+        assert {
+            "schedule",
+            "value",
+            "makespan",
+            "span",
+            "bubble",
+            "peak_memory",
+            "fits",
+            "gap",
+            "status",
+            "reason",
+        } == set(row)
+        if row["fits"]:
+            assert row["value"] >= document["lower_bound"]
+
+
+def test_compare_some_without_the_search(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", small, "--schedules", "1f1b, zb-h1", "--no-optimal"]) == 0
+    said = capsys.readouterr().out
+    assert "1f1b" in said
+    assert "zb-h1" in said
+    assert "gpipe" not in said
+    assert "pipesched │" not in said
+    assert main(["compare", small, "--schedules", "1f1"]) == 2
+    assert "did you mean '1f1b'?" in capsys.readouterr().err
+
+
+def test_simulate_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", small, "--schedule", "zb-h1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {"name", "schedule", "makespan", "span", "bubble", "idle_ratio", "peak_memory", "orders"}
+    assert document["orders"][0][:3] == ["F0.0", "F0.1", "B0.0"]
+
+
+def test_simulate_as_a_user_of_the_older_visualiser_types_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "--num-stages", "4", "--num-batches", "8"]) == 0
+    assert (tmp_path / "pipeline_1f1b.png").exists()
+    said = capsys.readouterr().out
+    assert "33" in said  # (8 + 4 - 1) x (1 + 2)
+    flags = [
+        "-s",
+        "3",
+        "-b",
+        "5",
+        "-f",
+        "0.8",
+        "1.0",
+        "1.2",
+        "-bw",
+        "1.6",
+        "2.0",
+        "2.4",
+        "--p2p-time",
+        "0.1",
+        "-o",
+        "own.png",
+    ]
+    assert main(["simulate", *flags]) == 0
+    assert (tmp_path / "own.png").exists()
+    capsys.readouterr()
+    assert main(["simulate", *flags[:-2], "--no-visualization", "--json"]) == 0
+    flagged = json.loads(capsys.readouterr().out)
+    config = {"num_stages": 3, "num_batches": 5, "forward_times": [0.8, 1.0, 1.2], "backward_times": [1.6, 2.0, 2.4],
+              "p2p_time": 0.1, "output_file": "from_config.png"}  # fmt: skip
+    (tmp_path / "sample_config.json").write_text(json.dumps(config))
+    assert main(["simulate", "--config", "sample_config.json", "--json"]) == 0
+    configured = json.loads(capsys.readouterr().out)
+    assert (tmp_path / "from_config.png").exists()
+    assert configured["orders"] == flagged["orders"]
+    assert configured["makespan"] == flagged["makespan"]
+    (tmp_path / "sample_config.yaml").write_text(
+        "# Pipeline Parallelism Configuration\nnum_stages: 2\nnum_batches: 2\nforward_times:\n  - 0.9\n  - 1.1\n"
+        'backward_times:\n  - 1.8\n  - 2.2\noutput_file: "pipeline_1f1b_yaml.png"\n'
+    )
+    assert main(["simulate", "-c", "sample_config.yaml"]) == 0
+    assert (tmp_path / "pipeline_1f1b_yaml.png").exists()
+    assert main(["solve", "sample_config.yaml", *SURE]) == 0  # every command reads it
+
+
+def test_simulate_says_why_a_schedule_does_not_apply(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", small, "--schedule", "interleaved-1f1b"]) == 2
+    assert "interleaved-1f1b does not apply to small: needs several stages a device" in capsys.readouterr().err
+    assert main(["simulate", small, "--schedule", "zb-h3"]) == 2
+    assert "unknown schedule 'zb-h3'" in capsys.readouterr().err
+
+
+def test_validate_accepts_what_solve_wrote_and_names_what_is_broken(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", str(solved)]) == 0
+    assert "valid" in capsys.readouterr().out
+    document = json.loads(solved.read_text())
+    document["starts"]["B0.0"] = 0
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved), "--json"]) == 1
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["valid"] is False
+    assert verdict["deadlock_free"] is True
+    assert any("B0.0" in violation["passes"] for violation in verdict["violations"])
+
+
+def test_validate_refutes_freedom_from_deadlock_with_the_circle(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(solved.read_text())
+    order = document["orders"][1]
+    document["orders"][1] = sorted(order, key=lambda text: text[0] != "B")  # backwards before forwards
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved)]) == 1
+    assert "waits for" in capsys.readouterr().out
+
+
+def test_export_writes_beside_the_schedule_or_where_asked(
+    solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(solved), "--format", "torch-csv", "-o", str(tmp_path / "mine.csv")]) == 0
+    assert (tmp_path / "mine.csv").read_text().startswith("0F0")
+    assert (tmp_path / "mine.meta.json").exists()
+    assert main(["export", str(solved), "--format", "chrome-trace", "--json"]) == 0
+    said = capsys.readouterr().out
+    files = json.loads(said[said.index("{") :])["files"]
+    assert "traceEvents" in json.loads(Path(files[0]).read_text())
+    assert main(["export", str(solved), "--format", "torchcsv"]) == 2
+    assert "did you mean 'torch-csv'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.html", b"<!doctype html>")]
+)
+def test_plot_formats(solved: Path, tmp_path: Path, name: str, start: bytes) -> None:
+    assert main(["plot", str(solved), "-o", str(tmp_path / name)]) == 0
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_plot_refuses_other_formats(solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", str(solved), "-o", str(tmp_path / "a.gif")]) == 2
+    assert "'.gif'; a picture is written as .png or .svg" in capsys.readouterr().err
+    assert not (tmp_path / "a.gif").exists()
+
+
+def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schedules", "--json"]) == 0
+    names = {entry["name"] for entry in json.loads(capsys.readouterr().out)["schedules"]}
+    assert {"gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p", "zb"} <= names
+    assert main(["schedules"]) == 0
+    assert "arXiv 2401.10241" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["sovle"], "unknown command 'sovle'; known: compare, export, plot, schedules, simulate, solve, validate; did you mean 'solve'?"),
+        (["solve", "missing.yaml"], "missing.yaml: no such file"),
+        (["solve", "FILE", "--time-limit", "-1"], "argument --time-limit: found '-1'; allowed: a number of seconds above 0"),
+        (["solve", "FILE", "--gap", "2"], "argument --gap: found '2'; allowed: a number from 0 to 1"),
+        (["solve", "FILE", "--workers", "0"], "argument --workers: found '0'; allowed: a whole number of at least 1"),
+        (["solve", "FILE", "--objective", "period"], "objective: found period; this version solves for makespan or span"),
+        (["solve", "FILE", "-o", "FILE"], "--output: found the file"),
+        (["simulate"], "found no problem; allowed: a problem file, --config FILE, or --num-stages and --num-batches"),
+        (["simulate", "FILE", "-s", "3"], "found a problem file and flags that describe a pipeline; allowed: one of the two"),
+        (["simulate", "-s", "2"], "command line: num_batches: missing; it is required"),
+        (["simulate", "-s", "two", "-b", "3"], "--num-stages: found 'two'; allowed: a number"),
+        (["simulate", "-s", "2", "-b", "3", "-f", "1", "2", "3"], "command line: forward_times: found 3 values; allowed: 2, one per stage"),
+        (["validate", "FILE"], "not a schedule file"),
+        (["plot", "missing.json"], "missing.json: no such file"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], line: str, small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main([small if word == "FILE" else word for word in arguments])
+    except SystemExit as error:  # how argparse ends
+        code = int(error.code or 0)
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    assert line in said.err
+    assert said.err.startswith("pipesched: ")
+    assert said.err.count("\n") == 1
+
+
+def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("devices: 2\nmicrobatchs: 4\ntimes: {forward: -1, backward: [1, 2, 3]}\n")
+    assert main(["compare", str(path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert any("microbatches: missing" in text for text in lines)
+    assert any("did you mean 'microbatches'?" in text for text in lines)
+    assert any("times.forward: found -1" in text for text in lines)
+    assert any("times.backward: found 3 values" in text for text in lines)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_keeps_the_best_schedule_found(tmp_path: Path) -> None:
+    path = tmp_path / "hard.yaml"
+    text = (ROOT / "examples" / "gpt-1.5b-pp8.yaml").read_text().replace("capacity: 1609728", "capacity: 1207296")
+    path.write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "commands.main",
+        "solve",
+        str(path),
+        "-o",
+        str(tmp_path / "out"),
+        "--time-limit",
+        "300",
+    ]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "best" in line:
+                break
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "interrupted: this is the best schedule found until then" in out
+    assert not validate(read_schedule(tmp_path / "out" / "schedule.json").timeline)
