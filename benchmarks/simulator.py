@@ -12,7 +12,7 @@ from benchmarks.machine import machine
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem_file import problem_from
 from pipesched.schedule import Schedule
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 
 
 def bare_loop(schedule: Schedule) -> int:

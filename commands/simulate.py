@@ -17,9 +17,9 @@ from pipesched.metrics import Metrics, measure
 from pipesched.problem import Objective, Problem
 from pipesched.problem_file import problem_from, read_document, with_objective
 from pipesched.schedule import slot_text
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
-from pipesched.validate import validate
+from pipesched.validator import validate
 from pipesched.visualiser_file import output_file, to_problem_document
 
 DEFAULT_PICTURE = "pipeline_1f1b.png"

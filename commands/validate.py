@@ -9,8 +9,8 @@ from commands.files import add_json
 from commands.output import write_json
 from pipesched.errors import BadInput, Deadlock
 from pipesched.schedule_file import ScheduleFile, read_schedule
-from pipesched.simulate import simulate
-from pipesched.validate import validate, validate_schedule
+from pipesched.simulator import simulate
+from pipesched.validator import validate, validate_schedule
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -18,7 +18,7 @@ from pipesched.metrics import measure
 from pipesched.passes import B, F, Pass, PassKind, W
 from pipesched.problem import Objective, Problem
 from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 
 
 class Choices(NamedTuple):

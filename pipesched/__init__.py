@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from pipesched.problem_file import problem_from, read_problem
     from pipesched.schedule import Schedule
     from pipesched.schedule_file import ScheduleFile, read_schedule
-    from pipesched.simulate import simulate
+    from pipesched.simulator import simulate
     from pipesched.solution import Solution, Status
     from pipesched.timeline import Timeline
-    from pipesched.validate import Violation, validate
+    from pipesched.validator import Violation, validate
     from plots.gantt import draw_gantt
     from plots.memory import draw_memory
     from runtime.catalogue import EXPORTERS
@@ -49,16 +49,16 @@ _HOME = {
     "Solution": "pipesched.solution",
     "Status": "pipesched.solution",
     "Timeline": "pipesched.timeline",
-    "Violation": "pipesched.validate",
+    "Violation": "pipesched.validator",
     "draw_gantt": "plots.gantt",
     "draw_memory": "plots.memory",
     "measure": "pipesched.metrics",
     "problem_from": "pipesched.problem_file",
     "read_problem": "pipesched.problem_file",
     "read_schedule": "pipesched.schedule_file",
-    "simulate": "pipesched.simulate",
+    "simulate": "pipesched.simulator",
     "solve": "solver.solve",
-    "validate": "pipesched.validate",
+    "validate": "pipesched.validator",
 }
 
 __all__ = [

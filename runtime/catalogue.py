@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pipesched.errors import BadInput
 from pipesched.registry import Registry
 from pipesched.timeline import Timeline
-from pipesched.validate import validate
+from pipesched.validator import validate
 
 # The text of each file by its suffix: the caller chooses the stem.
 Files = dict[str, str]

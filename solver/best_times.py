@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pipesched.problem import Objective, Problem
 from pipesched.schedule import Schedule
-from pipesched.simulate import latest_openings, simulate
+from pipesched.simulator import latest_openings, simulate
 from pipesched.timeline import Timeline
 
 

@@ -8,9 +8,9 @@ from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import Disagreement, DoesNotApply
 from pipesched.metrics import measure
 from pipesched.problem import Problem
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.solution import Candidate
-from pipesched.validate import validate
+from pipesched.validator import validate
 
 
 def candidates(problem: Problem, heuristics: Iterable[Heuristic] | None = None) -> tuple[Candidate, ...]:

@@ -16,7 +16,7 @@ from pipesched.problem import Objective, Problem
 from pipesched.schedule import Schedule
 from pipesched.solution import Candidate, Progress, Solution, Status, best_fitting, gap
 from pipesched.timeline import Timeline
-from pipesched.validate import validate
+from pipesched.validator import validate
 from solver.best_times import best_times
 from solver.bounds.catalogue import certificates
 from solver.candidates import candidates

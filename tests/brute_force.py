@@ -244,11 +244,13 @@ def tiny_problem(random: Random, shapes: tuple[tuple[Placement, int, int], ...] 
 
     forward, backward, weight = ticks(), ticks(), ticks()
     fused = tuple(max(0, b + w + more) for b, w, more in zip(backward, weight, ticks(-3, 2), strict=True))
-    if random.random() < 0.4:
+    if random.random() < 0.2:
+        fused = ticks()
+    elif random.random() < 0.4:
         fused = tuple(b + w for b, w in zip(backward, weight, strict=True))
     overlapped = None
-    if random.random() < 0.2:
-        overlapped = tuple(max(0, f + x - less) for f, x, less in zip(forward, fused, ticks(-2, 6), strict=True))
+    if random.random() < (0.2 if split else 0.4):
+        overlapped = tuple(random.randint(0, f + x + 1) for f, x in zip(forward, fused, strict=True))
     transfer = ticks() if random.random() < 0.7 else (0,) * stages
     if split:
         costs = Costs(forward, backward, weight, fused, transfer, overlapped)

@@ -17,8 +17,8 @@ from pipesched.feasibility import why_infeasible
 from pipesched.metrics import measure
 from pipesched.passes import W
 from pipesched.problem import Costs, Memory, Objective, Problem
-from pipesched.simulate import simulate
-from pipesched.validate import validate
+from pipesched.simulator import simulate
+from pipesched.validator import validate
 from solver.best_times import times_within
 from solver.bounds.catalogue import BOUNDS, certificates
 from tests.brute_force import optimum, tiny_problem

@@ -14,7 +14,7 @@ import pytest
 
 from commands.main import main
 from pipesched.schedule_file import read_schedule
-from pipesched.validate import validate
+from pipesched.validator import validate
 
 ROOT = Path(__file__).resolve().parents[1]
 SMALL = """

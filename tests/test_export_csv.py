@@ -14,7 +14,7 @@ from pipesched.placement import Placement
 from pipesched.problem import Problem
 from pipesched.problem_file import problem_from
 from pipesched.schedule import Schedule, parse_slot, schedule_of
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
 from runtime.catalogue import EXPORTERS
 

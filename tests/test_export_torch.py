@@ -16,7 +16,7 @@ from pipesched.passes import BW, B, F, Pass, W
 from pipesched.problem import Problem
 from pipesched.problem_file import problem_from
 from pipesched.schedule import Schedule, Slot, overlapped, schedule_of
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from runtime.catalogue import EXPORTERS
 
 pytest.importorskip("torch")

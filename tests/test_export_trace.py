@@ -15,7 +15,7 @@ from pipesched.passes import F, Pass, Stream, parse_pass
 from pipesched.problem import Part, Problem
 from pipesched.problem_file import problem_from
 from pipesched.schedule import Schedule, parse_slot
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
 from runtime.catalogue import EXPORTERS
 

@@ -14,9 +14,9 @@ from pipesched.errors import Deadlock
 from pipesched.passes import BW, B, Pass, Task, W
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
-from pipesched.validate import validate
+from pipesched.validator import validate
 from tests.makers import problem, random_order
 
 

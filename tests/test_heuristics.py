@@ -16,8 +16,8 @@ from pipesched.passes import BW, F
 from pipesched.placement import Placement
 from pipesched.problem import Costs, Memory, Objective, Problem
 from pipesched.schedule import count
-from pipesched.simulate import simulate
-from pipesched.validate import validate
+from pipesched.simulator import simulate
+from pipesched.validator import validate
 
 every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
 

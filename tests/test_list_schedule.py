@@ -18,9 +18,9 @@ from pipesched.passes import Pass, PassKind, parse_pass
 from pipesched.placement import Placement
 from pipesched.problem import Costs, Memory, Objective, Problem
 from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline, block_ticks
-from pipesched.validate import validate
+from pipesched.validator import validate
 from solver.best_times import best_times, times_within
 from solver.list_schedule import list_schedules, sequential
 from tests.brute_force import tiny_problem
@@ -192,11 +192,21 @@ def some_order(problem: Problem, random: Random) -> Schedule:
     return Schedule(tuple(map(tuple, orders)), "some")  # type: ignore[arg-type]
 
 
+# Here no order is searched for, so the problems may be larger.
+LARGER = (
+    (placement.linear(3), 3, 3),
+    (placement.linear(5), 4, 4),
+    (placement.v_shape(3), 2, 2),
+    (placement.bidirectional(4), 4, 4),
+    (placement.explicit(4, [2, 0, 3, 1, 0]), 3, 3),
+)
+
+
 @objectives
 @pytest.mark.parametrize("seed", range(150))
 def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, objective: Objective) -> None:
     random = Random(seed)
-    problem = replace(tiny_problem(random), objective=objective)
+    problem = replace(tiny_problem(random, LARGER), objective=objective)
     unlimited = replace(problem.memory, capacity=(None,) * problem.devices)
     blocks = tuple(random.randint(0, 9) for _ in range(problem.placement.stages))
     costs = replace(problem.costs, overlapped=blocks if seed % 3 == 0 else None)

@@ -9,7 +9,7 @@ import pytest
 from pipesched.metrics import measure, memory_steps
 from pipesched.passes import F, Stream, Task, parse_pass
 from pipesched.problem import Objective, Part
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
 from tests.makers import problem, schedule
 

@@ -22,7 +22,7 @@ from pipesched.passes import BW, B, F, Pass, PassKind, Stream, W
 from pipesched.problem import Part, Problem
 from pipesched.problem_file import problem_from
 from pipesched.schedule import Schedule, overlapped, schedule_of
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
 from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS

@@ -623,7 +623,9 @@ def test_a_document_is_not_changed_by_reading_it() -> None:
 
 
 def test_a_slip_of_the_keyboard_does_not_fill_the_memory() -> None:
-    with pytest.raises(BadInput, match="found 999999999 on 2 stages; allowed: up to 5000000 stages times micro-batches"):
+    with pytest.raises(
+        BadInput, match="found 999999999 on 2 stages; allowed: up to 5000000 stages times micro-batches"
+    ):
         problem_from({"devices": 2, "microbatches": 999999999, "times": {"forward": 1, "backward": 1}}, "x")
 
 
@@ -631,5 +633,5 @@ def test_a_slip_of_the_keyboard_does_not_fill_the_memory() -> None:
 def test_what_yaml_would_reinterpret_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.yaml"
     path.write_text(f"devices: {text}\nmicrobatches: 2\ntimes: {{forward: 1, backward: 1}}\n")
-    with pytest.raises(BadInput, match="devices: found .*; allowed: a whole number of at least 1"):
+    with pytest.raises(BadInput, match=r"devices: found .*; allowed: a whole number of at least 1"):
         read_problem(path)

@@ -12,8 +12,8 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.metrics import Metrics, measure
 from pipesched.passes import F, Pass
 from pipesched.problem import IsFused, Need, Objective, Problem
-from pipesched.simulate import simulate
-from pipesched.validate import validate
+from pipesched.simulator import simulate
+from pipesched.validator import validate
 from tests.published import GREEDY, INTERLEAVED_EXACT, ROWS, Row
 
 SAME_NAME = ("1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p")

@@ -17,8 +17,8 @@ from pipesched.errors import BadInput
 from pipesched.passes import F, Stream, Task, parse_pass
 from pipesched.problem import Objective, Part, Problem
 from pipesched.schedule_file import ScheduleFile, problem_document, read_schedule, to_text
-from pipesched.simulate import simulate
-from pipesched.validate import validate
+from pipesched.simulator import simulate
+from pipesched.validator import validate
 from tests.makers import PLACEMENTS, problem, random_order, schedule
 
 STEP = Decimal("0.125")

@@ -12,7 +12,7 @@ from pipesched.errors import BadInput, Deadlock
 from pipesched.passes import BW, F, Pass, Task, parse_pass
 from pipesched.problem import IsFused, Problem
 from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulate import latest_openings, simulate
+from pipesched.simulator import latest_openings, simulate
 from tests.makers import (
     always,
     jobs,

@@ -13,7 +13,7 @@ from pipesched.errors import Disagreement
 from pipesched.problem import Objective, Problem
 from pipesched.problem_file import with_objective
 from pipesched.solution import Progress, Status
-from pipesched.validate import validate
+from pipesched.validator import validate
 from solver.solve import Limits, solve, without_search
 from tests.brute_force import optimum, tiny_problem
 from tests.makers import problem

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pipesched.passes import BW, B, F, Pass, Task, W, parse_pass
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule, Slot
-from pipesched.simulate import simulate
+from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
-from pipesched.validate import Violation, validate, validate_schedule
+from pipesched.validator import Violation, validate, validate_schedule
 from tests.makers import jobs, problem, random_order, random_problem, schedule, times_by_hand, waits
 
 
