@@ -15,14 +15,18 @@ from pipesched.certificate import amount, plain
 from pipesched.metrics import Metrics
 from pipesched.problem import Problem
 
-# Where output is not a terminal the tables keep their full width, so that no column is cut.
+# Tables keep the width they need where output is no terminal, or a narrow one: a number cut short would mislead.
 _WIDE = 160
+_NARROW = 110
 
 
 def console(stderr: bool = False) -> Console:
     """A console for standard output or standard error."""
     stream = sys.stderr if stderr else sys.stdout
-    return Console(file=stream, width=None if stream.isatty() else _WIDE, highlight=False, soft_wrap=False)
+    if not stream.isatty():
+        return Console(file=stream, width=_WIDE, highlight=False)
+    terminal = Console(file=stream, highlight=False)
+    return terminal if terminal.width >= _NARROW else Console(file=stream, highlight=False, width=_NARROW)
 
 
 def complain(line: str) -> None:

@@ -54,16 +54,16 @@ def _row(problem: Problem, candidate: Candidate, lower_bound: int) -> dict[str, 
 
 def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> None:
     """Print the table, then the schedules that do not apply with their reasons."""
-    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    unit = f"\n({problem.time_unit})" if problem.time_unit else ""
     columns = [
         ("schedule", False),
         (f"makespan{unit}", True),
         (f"span{unit}", True),
-        ("bubble(makespan)", True),
-        ("bubble(span)", True),
-        (f"peak memory ({problem.memory.unit})", True),
+        ("bubble\n(makespan)", True),
+        ("bubble\n(span)", True),
+        (f"peak memory\n({problem.memory.unit})", True),
         ("fits", False),
-        (f"{problem.objective.value} above bound", True),
+        (f"{problem.objective.value}\nabove bound", True),
     ]
     rows: list[list[str]] = []
     ours: list[int] = []
