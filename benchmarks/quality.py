@@ -19,7 +19,8 @@ from pipesched.metrics import measure
 from pipesched.problem import Problem
 from pipesched.solution import Solution, gap
 from solver.cp_sat import improve
-from solver.solve import Limits, solve
+from solver.limits import Limits
+from solver.solve import solve
 from tests.published import CAPS, ROWS
 
 HEADER = (

@@ -18,7 +18,8 @@ from commands.output import console, time
 from pipesched.errors import BadInput
 from pipesched.problem import Objective, Problem
 from pipesched.solution import Progress, Solution, gap
-from solver.solve import Limits, solve
+from solver.limits import Limits
+from solver.solve import solve
 
 
 def add_limits(parser: ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from pipesched.version import VERSION
 
 if TYPE_CHECKING:
     from heuristics.catalogue import HEURISTICS
-    from pipesched.errors import BadInput, Deadlock, DoesNotApply, Infeasible, PipeschedError
+    from pipesched.errors import BadInput, Deadlock, DoesNotApply, PipeschedError
     from pipesched.metrics import Metrics, measure
     from pipesched.passes import Pass, PassKind
     from pipesched.placement import Placement
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from plots.gantt import draw_gantt
     from plots.memory import draw_memory
     from runtime.catalogue import EXPORTERS
-    from solver.solve import Limits, solve
+    from solver.limits import Limits
+    from solver.solve import solve
 
 __version__ = VERSION
 
@@ -35,8 +36,7 @@ _HOME = {
     "DoesNotApply": "pipesched.errors",
     "EXPORTERS": "runtime.catalogue",
     "HEURISTICS": "heuristics.catalogue",
-    "Infeasible": "pipesched.errors",
-    "Limits": "solver.solve",
+    "Limits": "solver.limits",
     "Metrics": "pipesched.metrics",
     "Objective": "pipesched.problem",
     "Pass": "pipesched.passes",
@@ -67,7 +67,6 @@ __all__ = [
     "BadInput",
     "Deadlock",
     "DoesNotApply",
-    "Infeasible",
     "Limits",
     "Metrics",
     "Objective",

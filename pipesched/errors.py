@@ -22,10 +22,6 @@ class DoesNotApply(PipeschedError):
     """A published schedule that is not defined for this problem; the text is the reason, in one line."""
 
 
-class Infeasible(PipeschedError):
-    """No schedule exists (exit code 1); the text names the device and the rule."""
-
-
 class Deadlock(PipeschedError):
     """An order that can never run to its end; `circle` is the chain of waits that closes on itself."""
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 from pipesched import placement
 from pipesched.file_errors import shown
 from pipesched.placement import Placement
-
-if TYPE_CHECKING:
-    from pipesched.problem_file import ProblemFile
+from pipesched.problem_form import ProblemFile
 
 # Far above any pipeline there is.
 MOST_CELLS = 5_000_000

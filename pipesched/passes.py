@@ -23,9 +23,6 @@ class PassKind(StrEnum):
 
 F, B, W, BW = PassKind.F, PassKind.B, PassKind.W, PassKind.BW
 
-# The kinds that send the gradient of a stage's input to the stage before it.
-GRADIENT_KINDS = (B, BW)
-
 
 class Pass(NamedTuple):
     """One pass; prints as kind, stage, dot, micro-batch: `F2.0`."""

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesched.passes import BW, GRADIENT_KINDS, B, F, Pass, PassKind, Stream, Task, W
+from pipesched.passes import BW, B, F, Pass, PassKind, Stream, Task, W
 from pipesched.placement import Placement
 
 # Says of a stage and a micro-batch whether its backward runs fused (BW) rather than split (B, later W).
@@ -209,8 +209,3 @@ class Problem:
     def in_units(self, ticks: int | Fraction) -> float:
         """Ticks as a number of the file's time unit."""
         return float(ticks * self.tick)
-
-
-def gradient_kinds(problem: Problem) -> tuple[PassKind, ...]:
-    """The kinds of backward a schedule of this problem may use to send a gradient on."""
-    return GRADIENT_KINDS if problem.splittable else (BW,)

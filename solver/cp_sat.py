@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 
 from ortools.sat.python import cp_model
 
@@ -13,9 +12,7 @@ from formulations.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
 from pipesched.timeline import Timeline
 from solver.best_times import times_within
-
-if TYPE_CHECKING:
-    from solver.solve import Limits
+from solver.limits import Limits
 
 # Hears of a better timeline (or None) and of the bound proved so far, in ticks.
 Hear = Callable[[Timeline | None, int], None]
@@ -60,10 +57,10 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, hea
 
 
 def _stop_when_told(stop: Event, solver: cp_model.CpSolver, done: Event) -> None:
-    while not done.is_set():
-        if stop.wait(0.1):
+    """Until the search is over: a request that comes before CP-SAT has started would be lost, so it is repeated."""
+    while not done.wait(0.1):
+        if stop.is_set():
             solver.stop_search()
-            return
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):

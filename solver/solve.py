@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from threading import Event
 
 from formulations.full_horizon import FullHorizon
@@ -21,27 +20,13 @@ from solver.best_times import best_times
 from solver.bounds.catalogue import certificates
 from solver.candidates import candidates
 from solver.cp_sat import improve
+from solver.limits import Limits
 from solver.list_schedule import list_schedules, sequential
 
 Report = Callable[[Progress], None]
 
 # Share of the time limit that goes into list schedules, which are only a start.
 _HINT_SHARE = 0.2
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How long and how hard to search; `workers` 0 means all cores.
-
-    `deterministic` counts CP-SAT's own units of work instead of seconds: with one worker the same problem and seed
-    then give the same answer on every run.
-    """
-
-    seconds: float = 60.0
-    workers: int = 0
-    seed: int = 0
-    gap: float = 0.0
-    deterministic: float | None = None
 
 
 def solve(

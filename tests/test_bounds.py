@@ -83,14 +83,14 @@ def test_the_optimum_is_a_valid_schedule_of_that_value_and_no_less(seed: int, ob
 
 FIFO_SHAPES = (
     (placement.linear(1), 2, 3),
-    (placement.linear(2), 2, 3),
+    (placement.linear(2), 2, 2),
     (placement.interleaved(1, 2), 1, 2),
-    (placement.bidirectional(2), 2, 4),
+    (placement.bidirectional(2), 2, 3),
 )
 
 
 @objectives
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(40))
 def test_micro_batch_order_is_without_loss(seed: int, objective: Objective) -> None:
     """The exact model has passes of one kind run in micro-batch order on each stage; all orders give the same."""
     problem = tiny_problem(Random(seed), FIFO_SHAPES)

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import pipesched
-from pipesched.problem_file import json_schema, problem_from, read_problem
+from pipesched.problem_file import problem_from, read_problem
+from pipesched.problem_form import json_schema
 from pipesched.registry import Registry
 
 ROOT = Path(__file__).resolve().parents[1]

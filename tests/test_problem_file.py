@@ -16,7 +16,8 @@ import yaml
 from pipesched.errors import BadInput
 from pipesched.exact import common_step, read_yaml
 from pipesched.problem import Objective, Problem
-from pipesched.problem_file import json_schema, problem_from, read_problem, with_objective
+from pipesched.problem_file import problem_from, read_problem, with_objective
+from pipesched.problem_form import json_schema
 from tests.makers import PLACEMENTS, problem
 
 NUMBERS = "a number of at least 0, or a list of them, one per stage (finite, at most 1e+12, at most 15 decimals)"

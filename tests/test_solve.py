@@ -14,7 +14,8 @@ from pipesched.problem import Objective, Problem
 from pipesched.problem_file import with_objective
 from pipesched.solution import Progress, Status
 from pipesched.validator import validate
-from solver.solve import Limits, solve, without_search
+from solver.limits import Limits
+from solver.solve import solve, without_search
 from tests.brute_force import optimum, tiny_problem
 from tests.makers import problem
 
