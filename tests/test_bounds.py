@@ -21,7 +21,9 @@ from pipesched.simulator import simulate
 from pipesched.validator import validate
 from solver.best_times import times_within
 from solver.bounds.catalogue import BOUNDS, certificates
+from solver.bounds.paths import Paths
 from tests.brute_force import optimum, tiny_problem
+from tests.makers import schedule
 from tests.published import ROWS, Row
 
 tiny = given(st.randoms(use_true_random=False))
@@ -195,3 +197,24 @@ def test_weight_passes_hold_memory_in_the_brute_force() -> None:
     assert two is not None
     assert (one.value, two.value) == (10, 7)
     assert any(p.kind is W for p in two.schedule.passes())
+
+
+def test_a_second_backward_may_make_room_before_the_first_weight_pass() -> None:
+    """Two tokens, W longer than B: the third forward waits for two backwards, not for a weight pass."""
+    memory = Memory(activation=(4, 4), freed=(2, 2), capacity=(8, None))
+    costs = Costs((1, 0), (1, 0), (6, 0), (7, 0), (10, 0))
+    problem = Problem(placement.linear(2), 3, costs, memory, Objective.SPAN)
+    known = schedule("F0.0 F0.1 B0.0 B0.1 F0.2 W0.0 W0.1 B0.2 W0.2", "F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2")
+    timeline = simulate(problem, known)
+    assert not validate(timeline)
+    bound = max(c.value for c in BOUNDS["tokens"].certify(problem, Objective.SPAN) if c.device == 0)
+    assert bound == measure(timeline).span
+
+
+def test_a_backward_may_run_in_the_shorter_block_of_another_stage_of_its_device() -> None:
+    """Stages 0 and 1 on one device; a block with a forward of stage 0 takes 3, with one of stage 1 takes 5."""
+    costs = Costs((3, 3), (3, 3), None, (3, 3), (0, 0), overlapped=(3, 5))
+    problem = Problem(placement.explicit(1, [0, 0]), 2, costs, Memory((1, 1), (1, 1), (None,)))
+    assert Paths(problem).gradient == [3, 3]
+    shorter = replace(problem, costs=replace(costs, overlapped=(2, 5)))
+    assert Paths(shorter).gradient == [2, 2]
