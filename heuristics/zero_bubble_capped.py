@@ -14,11 +14,9 @@ from typing import NamedTuple
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from heuristics.requirements import equal_costs, one_stage_a_device, split_backward
 from pipesched.errors import DoesNotApply
-from pipesched.metrics import measure
 from pipesched.passes import B, F, Pass, PassKind, W
 from pipesched.problem import Objective, Problem
 from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulator import simulate
 
 
 class Choices(NamedTuple):
@@ -35,15 +33,10 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
     chain = one_stage_a_device(problem)
     caps = _caps(problem, chain, per_stage)
     goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
-    best: tuple[int, Schedule] | None = None
-    for flags in product((True, False), repeat=3):
-        orders = _Search(problem, chain, caps, Choices(*flags)).run()
-        schedule = schedule_of(orders, name)
-        value = measure(simulate(problem, schedule)).value(goal)
-        if best is None or value < best[0]:
-            best = value, schedule
-    assert best is not None
-    return best[1]
+    searches = [_Search(problem, chain, caps, Choices(*flags)) for flags in product((True, False), repeat=3)]
+    orders = [search.run() for search in searches]
+    values = [search.value(goal) for search in searches]
+    return schedule_of(orders[values.index(min(values))], name)
 
 
 def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
@@ -61,6 +54,7 @@ class _Search:
         self.p, self.m = len(chain), problem.microbatches
         self.orders: list[list[Pass]] = [[] for _ in chain]
         self.done: list[dict[PassKind, int]] = [{F: 0, B: 0, W: 0} for _ in chain]
+        self.began_at = [0] * self.p  # when the device starts its first forward
         self.free_at = [0] * self.p  # when the device has run everything put on it so far
         self.held = [0] * self.p  # its memory then
         self.waited = [0] * self.p  # its idle time after its first forward
@@ -78,6 +72,11 @@ class _Search:
                 self._put(i, W)
             orders[self.problem.placement.stage_device[stage]] = self.orders[i]
         return orders
+
+    def value(self, goal: Objective) -> int:
+        """The makespan or span of what was built: passes are put as soon as possible, as the simulator would."""
+        began = self.began_at if goal is Objective.SPAN else [0] * self.p
+        return max(end - start for start, end in zip(began, self.free_at, strict=True))
 
     def _warm_up(self) -> None:
         """Forwards until the first gradient arrives or memory is full, then the first backward on every stage."""
@@ -180,6 +179,8 @@ class _Search:
             start = max(start, self.ends[self._next(i + 1, B, p.microbatch)] + self._lag(i))
         if self.done[i][F] > 0:
             self.waited[i] += start - self.free_at[i]
+        else:
+            self.began_at[i] = start
         self.free_at[i] = self.ends[p] = start + self.problem.duration(p)
         self.held[i] += self._change(i, kind)
         self.done[i][kind] += 1
