@@ -15,6 +15,7 @@ from pipesched.passes import BW, B, F, W
 from pipesched.placement import Placement
 from pipesched.schedule import Schedule, Slot
 from pipesched.timeline import Timeline
+from pipesched.version import VERSION
 from runtime.catalogue import EXPORTERS, Exporter, Files
 
 _NAME = "torch-csv"
@@ -81,7 +82,7 @@ def _cells(timeline: Timeline, slot: Slot, labels: tuple[int, ...]) -> list[str]
 def _meta(timeline: Timeline, labels: tuple[int, ...]) -> dict[str, object]:
     problem = timeline.problem
     return {
-        "tool": "pipesched",
+        "tool": f"pipesched {VERSION}",
         "format": _NAME,
         "torch_format": "compute_only",
         "problem": problem.name,

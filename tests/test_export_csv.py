@@ -16,6 +16,7 @@ from pipesched.problem_file import problem_from
 from pipesched.schedule import Schedule, parse_slot, schedule_of
 from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
+from pipesched.version import VERSION
 from runtime.catalogue import EXPORTERS
 
 KIND_OF = {"F": F, "I": B, "W": W, "B": BW}
@@ -68,7 +69,7 @@ def test_exact_text_fused_and_split() -> None:
     assert csv == "0F0,0F1,0B0,0I1,0W1\n1F0,1I0,1F1,1W0,1B1\n"
     notes = meta.pop("notes")
     assert meta == {
-        "tool": "pipesched",
+        "tool": f"pipesched {VERSION}",
         "format": "torch-csv",
         "torch_format": "compute_only",
         "problem": "small",
