@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import pipesched
+from heuristics.catalogue import HEURISTICS
 from pipesched.problem_file import problem_from, read_problem
 from pipesched.problem_form import json_schema
 from pipesched.registry import Registry
@@ -96,3 +97,10 @@ def test_links_in_the_docs_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_page_of_schedules_is_current() -> None:
+    from docs.make_schedules import PICTURES, page
+
+    assert (ROOT / "docs" / "schedules.md").read_text() == page()
+    assert {path.stem for path in PICTURES.glob("*.png")} == set(HEURISTICS.names())

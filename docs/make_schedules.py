@@ -1,0 +1,86 @@
+"""Writes docs/schedules.md and its pictures from the catalogue of published schedules.
+
+python -m docs.make_schedules
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import DoesNotApply
+from pipesched.metrics import measure
+from pipesched.problem import Problem
+from pipesched.problem_file import problem_from
+from pipesched.simulator import simulate
+from pipesched.timeline import Timeline
+from plots.gantt import draw_gantt
+from plots.picture import render
+
+FOLDER = Path(__file__).parent
+PICTURES = FOLDER / "images" / "schedules"
+DEVICES, MICROBATCHES = 4, 8
+PLACEMENTS = ({"placement": "linear"}, {"placement": "interleaved", "chunks": 2}, {"placement": "v-shape"},
+              {"placement": "wave", "chunks": 4}, {"placement": "bidirectional"})  # fmt: skip
+
+
+HEADER = f"""# Published schedules
+
+Generated from the catalogue (`python -m docs.make_schedules`). Bubble time and peak are the papers' formulas for equal
+stages and free transfers; the tests hold the simulator's result equal to them. The pictures show each schedule on
+{DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is forward, light green backward for
+the input, blue backward for the weights, dark green full backward.
+"""
+
+
+def example(heuristic: Heuristic) -> Timeline:
+    """The schedule on the first placement it applies to: 4 devices, 8 micro-batches, F = B = W = 1, free transfers."""
+    reasons = []
+    for placement in PLACEMENTS:
+        problem = _problem(placement)
+        try:
+            return simulate(problem, heuristic.order(problem))
+        except DoesNotApply as reason:
+            reasons.append(str(reason))
+    raise ValueError(f"{heuristic.name} applies to none of the example placements: {reasons}")
+
+
+def _problem(placement: dict[str, object]) -> Problem:
+    times = {"forward": 1, "backward": 1, "weight": 1}
+    return problem_from({"devices": DEVICES, "microbatches": MICROBATCHES, "times": times} | placement, "example")
+
+
+def page() -> str:
+    """The text of docs/schedules.md."""
+    lines = [HEADER]
+    for heuristic in HEURISTICS:
+        timeline = example(heuristic)
+        metrics = measure(timeline)
+        lines += [
+            f"## {heuristic.name}",
+            "",
+            f"- reference: {heuristic.reference}",
+            f"- needs: {heuristic.needs}",
+            f"- bubble time: {heuristic.bubble}",
+            f"- peak activations: {heuristic.peak}",
+            f"- in the picture ({timeline.problem.placement.name} placement): makespan {metrics.makespan}, span "
+            f"{metrics.span}, bubble(makespan) {metrics.bubbles['makespan']:.4f}, bubble(span) "
+            f"{metrics.bubbles['span']:.4f}, peak {max(metrics.peak_memory)} activations",
+            "",
+            f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the page and a picture a schedule."""
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (FOLDER / "schedules.md").write_text(page())
+    for heuristic in HEURISTICS:
+        picture = render(example(heuristic), draw_gantt, "png", None)
+        (PICTURES / f"{heuristic.name}.png").write_bytes(picture)
+
+
+if __name__ == "__main__":
+    main()
