@@ -48,7 +48,8 @@ def run(*command: str) -> int:
     process = subprocess.Popen([PYTHON, *command])
     while True:
         try:
-            return process.wait()
+            code = process.wait()
+            return code if code >= 0 else 128 - code
         except KeyboardInterrupt:
             continue
 
@@ -88,4 +89,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

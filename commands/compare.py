@@ -66,7 +66,7 @@ def _names(listed: str | None) -> list[str] | None:
     """The schedules asked for; an unknown name is bad input."""
     if listed is None:
         return None
-    return [HEURISTICS[name.strip()].name for name in listed.split(",") if name.strip()]
+    return [HEURISTICS[name.strip()].name for name in listed.split(",")]
 
 
 def _other(problem: Problem, path: str) -> Candidate:

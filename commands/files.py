@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Literal
 
-from pipesched.certificate import amount
+from pipesched.amounts import amount
 from pipesched.errors import BadInput
 from pipesched.metrics import Metrics, measure
 from pipesched.problem import Objective, Problem

@@ -55,6 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader went away, as `| head` does; nothing is left to say to it
         return Exit.DONE
+    except OSError as error:
+        complain(f"cannot write the output: {error.strerror}")
+        return Exit.BAD_INPUT
 
 
 if __name__ == "__main__":

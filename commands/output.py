@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipesched.certificate import amount, plain
+from pipesched.amounts import amount, plain
 from pipesched.metrics import Metrics
 from pipesched.problem import Problem
 

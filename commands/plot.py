@@ -8,10 +8,12 @@ from pathlib import Path
 
 from commands.catalogue import COMMANDS, Command, Exit
 from commands.files import add_json, caption, draw
-from commands.output import files_written, write_json
+from commands.output import files_written, note, write_json
+from pipesched.errors import BadInput
 from pipesched.metrics import measure
 from pipesched.schedule_file import read_schedule
 from pipesched.timeline import Timeline
+from pipesched.validator import validate
 from pipesched.write_file import write_whole
 from plots.catalogue import PLOTS
 from plots.picture import render
@@ -20,7 +22,9 @@ from plots.picture import render
 def configure(parser: ArgumentParser) -> None:
     """What to draw and where."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
-    parser.add_argument("--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt)")
+    parser.add_argument(
+        "--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt); a page of HTML holds all"
+    )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help=".png, .svg or .html (default: KIND.png beside the schedule)"
     )
@@ -31,6 +35,7 @@ def run(args: Namespace) -> Exit:
     """Draw and say where."""
     kind = PLOTS[args.kind].name
     timeline = read_schedule(args.schedule).timeline
+    _warn(timeline, args.schedule)
     target = Path(args.output) if args.output else Path(args.schedule).with_name(f"{kind}.png")
     page = target.suffix.lower() in (".html", ".htm")
     path = write_whole(target, _page(timeline)) if page else draw(timeline, kind, target)
@@ -39,6 +44,16 @@ def run(args: Namespace) -> Exit:
     else:
         files_written([path])
     return Exit.DONE
+
+
+def _warn(timeline: Timeline, path: str) -> None:
+    """What is wrong with a schedule is said beside its picture; without proper times there can be none."""
+    violations = validate(timeline)
+    undrawable = [v.text for v in violations if v.rule in ("complete", "placement", "times")]
+    if undrawable:
+        raise BadInput(*(f"{path}: cannot be drawn: {text}" for text in undrawable[:5]))
+    for violation in violations:
+        note(f"note: not a valid schedule: {violation.text}")
 
 
 def _page(timeline: Timeline) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from commands.output import memory_amounts, rate
 from commands.output import time as time_text
 from commands.rows import OURS, with_solution
-from pipesched.certificate import plain
+from pipesched.amounts import plain
 from pipesched.solution import Solution, gap
 from pipesched.version import VERSION
 

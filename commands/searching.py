@@ -30,7 +30,7 @@ def add_limits(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=_workers, default=0, metavar="N", help="threads to search with (default: all cores)"
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the search (default: 0)")
+    parser.add_argument("--seed", type=_seed, default=0, help="seed of the search (default: 0)")
     parser.add_argument(
         "--gap", type=_gap, default=0.0, metavar="G", help="stop once (value - bound) / value is at most G"
     )
@@ -45,7 +45,11 @@ def _gap(text: str) -> float:
 
 
 def _workers(text: str) -> int:
-    return int(_real(text, "a whole number of at least 1", lambda x: x >= 1 and x == int(x)))
+    return int(_real(text, "a whole number from 1 to 1024", lambda x: 1 <= x <= 1024 and x == int(x)))
+
+
+def _seed(text: str) -> int:
+    return int(_real(text, "a whole number from 0 to 2147483647", lambda x: 0 <= x < 2**31 and x == int(x)))
 
 
 def _real(text: str, allowed: str, accept: Callable[[float], bool]) -> float:
@@ -85,6 +89,16 @@ def _interrupt_sets(stop: Event) -> Iterator[None]:
 
 
 @contextmanager
+def not_interrupted() -> Iterator[None]:
+    """Ctrl-C waits: what was found is being written, which takes a moment."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
 def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
     """A line on standard error: live on a terminal, else one line for each new value or bound."""
     err = console(stderr=True)
@@ -92,10 +106,10 @@ def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
         with Live(console=err, refresh_per_second=8, transient=True) as live:
             yield lambda moment: live.update(Text(_line(problem, moment)))
         return
-    last: list[tuple[int | None, int]] = []
+    last: list[tuple[int | None, int, bool]] = []
 
     def report(moment: Progress) -> None:
-        seen = (moment.value, moment.lower_bound)
+        seen = (moment.value, moment.lower_bound, moment.doing == "CP-SAT")
         if not last or last[-1] != seen:
             last.append(seen)
             print(_line(problem, moment), file=sys.stderr, flush=True)

@@ -32,7 +32,11 @@ def configure(parser: ArgumentParser) -> None:
     add_objective(parser)
     add_json(parser)
     flags = parser.add_argument_group("instead of a problem file")
-    flags.add_argument("-c", "--config", help="the older visualiser's configuration file (JSON or YAML)")
+    flags.add_argument(
+        "-c",
+        "--config",
+        help="the older visualiser's configuration file (JSON or YAML); its keys go before the flags below",
+    )
     flags.add_argument("-s", "--num-stages", help="number of pipeline stages (devices)")
     flags.add_argument("-b", "--num-batches", help="number of micro-batches")
     flags.add_argument("-f", "--forward-times", nargs="+", metavar="T", help="forward time of each stage (default 1)")
@@ -59,6 +63,8 @@ def run(args: Namespace) -> Exit:
     files = [draw(timeline, "gantt", picture)] if picture else []
     if args.json:
         write_json(_document(timeline, metrics))
+        for path in files:
+            note(f"wrote {path}")
     else:
         _print(timeline, metrics)
         files_written(files)
@@ -91,8 +97,8 @@ def _problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
 def _older_document(args: Namespace) -> object:
     """The older tool's configuration: its file, whose keys go before the flags, or the flags alone."""
     document: dict[str, Any] = {
-        "num_stages": _number(args.num_stages, "--num-stages"),
-        "num_batches": _number(args.num_batches, "--num-batches"),
+        "num_stages": _number(args.num_stages, "--num-stages", "a whole number"),
+        "num_batches": _number(args.num_batches, "--num-batches", "a whole number"),
         "forward_times": _numbers(args.forward_times, "--forward-times"),
         "backward_times": _numbers(args.backward_times, "--backward-times"),
         "p2p_time": _number(args.p2p_time, "--p2p-time"),
@@ -106,14 +112,14 @@ def _older_document(args: Namespace) -> object:
     return document
 
 
-def _number(text: str | None, flag: str) -> int | Decimal | None:
+def _number(text: str | None, flag: str, allowed: str = "a number") -> int | Decimal | None:
     """The exact number a user typed."""
     if text is None:
         return None
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise BadInput(f"{flag}: found {text!r}; allowed: a number") from None
+        raise BadInput(f"{flag}: found {text!r}; allowed: {allowed}") from None
     return int(text) if text.lstrip("+-").isdigit() else number
 
 
@@ -151,7 +157,7 @@ def _print(timeline: Timeline, metrics: Metrics) -> None:
     title = (
         f"{timeline.schedule.name} on {problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches"
     )
-    table(title, [("", False), ("", True)], rows)
+    table(title, [("figure", False), ("value", True)], rows)
 
 
 COMMANDS.register(Command("simulate", "one published schedule on a problem, with its picture", configure, run))

@@ -11,13 +11,14 @@ from commands.files import add_problem, draw, problem_of, write_schedule
 from commands.output import complain, files_written, in_file_units, memory_amounts, note, rate, write_json
 from commands.output import time as time_text
 from commands.report import report
-from commands.searching import add_limits, search
-from pipesched.certificate import plain
+from commands.searching import add_limits, not_interrupted, search
+from pipesched.amounts import plain
 from pipesched.errors import BadInput
+from pipesched.feasibility import why_infeasible
 from pipesched.problem import Problem
 from pipesched.schedule_file import ScheduleFile
 from pipesched.solution import Solution, Status
-from pipesched.write_file import write_whole
+from pipesched.write_file import make_folder, write_whole
 from runtime.catalogue import EXPORTERS
 
 
@@ -36,16 +37,28 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Search, print, write."""
     problem = problem_of(args.problem, args.objective)
-    if args.output and Path(args.output).exists() and not Path(args.output).is_dir():
-        raise BadInput(f"--output: found the file {args.output}; allowed: a directory, made if it is missing")
+    folder = _folder(problem, args.output)
     solution = search(problem, args)
-    files = _write(solution, Path(args.output)) if args.output and solution.timeline else []
+    if not args.json:
+        _print(solution)
+    with not_interrupted():
+        files = _write(solution, folder) if folder and solution.timeline else []
     if args.json:
         write_json(_document(solution, files))
     else:
-        _print(solution)
         files_written(files)
     return _exit(solution)
+
+
+def _folder(problem: Problem, output: str | None) -> Path | None:
+    """Where to write; made before the search, unless the answer will be that there is nothing to write."""
+    if output is None or why_infeasible(problem):
+        return None
+    if not output or (Path(output).exists() and not Path(output).is_dir()):
+        raise BadInput(
+            f"--output: found {output!r}, which is no directory; allowed: a directory, made if it is missing"
+        )
+    return make_folder(output)
 
 
 def _exit(solution: Solution) -> Exit:
@@ -71,6 +84,8 @@ def _write(solution: Solution, folder: Path) -> list[Path]:
     except BadInput as error:
         note(f"note: no CSV for PyTorch: {error}")
         return written
+    for warning in EXPORTERS["torch-csv"].warnings(timeline):
+        note(f"note on the CSV for PyTorch: {warning}")
     return written + [write_whole(folder / f"schedule{suffix}", text) for suffix, text in texts.items()]
 
 
@@ -131,6 +146,8 @@ def _print(solution: Solution) -> None:
     print(f"peak memory of each device ({problem.memory.unit}): {peaks}")
     if solution.certificate:
         print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")
+    for text in solution.notes:
+        print(f"note: {text}")
     if solution.interrupted:
         print("interrupted: this is the best schedule found until then")
 

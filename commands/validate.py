@@ -7,10 +7,10 @@ from argparse import ArgumentParser, Namespace
 from commands.catalogue import COMMANDS, Command, Exit
 from commands.files import add_json
 from commands.output import write_json
-from pipesched.errors import BadInput, Deadlock
+from pipesched.errors import Deadlock
 from pipesched.schedule_file import ScheduleFile, read_schedule
 from pipesched.simulator import simulate
-from pipesched.validator import validate, validate_schedule
+from pipesched.validator import Violation, validate, validate_schedule
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -23,32 +23,30 @@ def run(args: Namespace) -> Exit:
     """Judge times and order; exit 1 if anything is wrong."""
     file = read_schedule(args.schedule)
     violations = validate(file.timeline)
-    circle = _circle(file)
+    violations += [Violation("claim", (), text) for text in file.false_claims()]
+    complete = not validate_schedule(file.timeline.problem, file.timeline.schedule)
+    circle = _circle(file) if complete else None
+    deadlock_free = circle is None if complete else None
     if args.json:
         broken = [{"rule": v.rule, "passes": [str(p) for p in v.passes], "text": v.text} for v in violations]
         write_json({"schedule": args.schedule, "valid": not violations and circle is None, "violations": broken,
-                    "deadlock_free": circle is None, "circle": circle})  # fmt: skip
+                    "deadlock_free": deadlock_free, "circle": circle})  # fmt: skip
     else:
         for violation in violations:
             print(f"{violation.rule}: {violation.text}")
         if circle:
-            print("deadlock: " + " waits for ".join([*circle, circle[0]]) if circle[0] else "the order cannot be run")
+            print("deadlock: " + " waits for ".join([*circle, circle[0]]))
         if not violations and circle is None:
             print(f"{args.schedule}: valid, and its order runs to the end on any timing (no circle of waits)")
     return Exit.NO if violations or circle is not None else Exit.DONE
 
 
 def _circle(file: ScheduleFile) -> list[str] | None:
-    """The circle of waits in the order, if there is one; [""] where passes are missing and the question is void."""
-    problem, schedule = file.timeline.problem, file.timeline.schedule
-    if validate_schedule(problem, schedule):
-        return [""]
+    """The circle of waits in the order, if there is one; every pass is known to stand in it once."""
     try:
-        simulate(problem, schedule)
+        simulate(file.timeline.problem, file.timeline.schedule)
     except Deadlock as deadlock:
         return list(deadlock.circle)
-    except BadInput:
-        return [""]
     return None
 
 

@@ -12,7 +12,7 @@ from formulations.objectives import post_objective
 from formulations.operations import Operation
 from formulations.order import Literal
 from formulations.redundant import post_redundant
-from pipesched.errors import BadInput
+from pipesched.errors import PipeschedError
 from pipesched.passes import BW, B, Pass, W
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule, Slot
@@ -20,6 +20,10 @@ from pipesched.timeline import Timeline
 
 # CP-SAT sums 64-bit integers; beyond this horizon a sum of many terms may overflow.
 _LONGEST = 2**50
+
+
+class TooLong(PipeschedError):
+    """A problem whose times CP-SAT's integers cannot hold; the text says so in one sentence."""
 
 
 class FullHorizon:
@@ -31,9 +35,9 @@ class FullHorizon:
         self.problem = problem
         self.model = Model(problem, most_literals)
         if self.model.horizon > _LONGEST:
-            raise BadInput(
-                f"{problem.name}: the times need {self.model.horizon:.1e} steps of {float(problem.tick):g} "
-                f"{problem.time_unit}; allowed: up to {_LONGEST:.1e}: give the times with fewer decimals"
+            raise TooLong(
+                f"the times need {self.model.horizon:.1e} whole steps and CP-SAT takes up to {_LONGEST:.1e}: give them "
+                "with fewer decimals"
             )
         for constraint in CONSTRAINTS:
             constraint.post(self.model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesched.amounts import memory_amount
 from pipesched.problem import Problem
 
 
@@ -17,11 +18,11 @@ def why_infeasible(problem: Problem) -> str | None:
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
             needed = sum(problem.memory.activation[s] for s in stages)
             if capacity is not None and needed > capacity:
-                need, have = (float(x * problem.memory.resolution) for x in (needed, capacity))
+                need, have = memory_amount(problem, needed), memory_amount(problem, capacity)
                 unit = problem.memory.unit
                 return (
                     f"memory: device {device} must hold the activations of stages "
-                    f"{', '.join(map(str, stages))} of one micro-batch at once, {need:g} {unit}; "
-                    f"its capacity is {have:g}"
+                    f"{', '.join(map(str, stages))} of one micro-batch at once, {need} {unit}; "
+                    f"its capacity is {have}"
                 )
     return None

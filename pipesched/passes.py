@@ -59,7 +59,7 @@ class Stream(StrEnum):
     H2D = "h2d"  # host to device copies (load)
 
 
-_PASS = re.compile(r"(F|BW|B|W)(\d+)\.(\d+)")
+_PASS = re.compile(r"(F|BW|B|W)(\d{1,9})\.(\d{1,9})")
 
 
 def parse_pass(text: str) -> Pass:

@@ -19,6 +19,10 @@ from pipesched.problem_form import REQUIRED, MemorySection, ProblemFile
 def read_problem(path: str | Path) -> Problem:
     """Read a YAML or JSON problem file, in this form or the older visualiser's; `BadInput` lists every mistake."""
     document = read_document(path)
+    if isinstance(document, dict) and document.get("format") == "pipesched-schedule":
+        raise BadInput(
+            f"{path}: found a schedule file; allowed: a problem file (validate, export and plot read schedules)"
+        )
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, str(path))
     return problem_from(document, str(path), Path(path).stem)
@@ -30,8 +34,10 @@ def read_document(path: str | Path) -> object:
         text = Path(path).read_text(encoding="utf-8")
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read: {error}") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: cannot be read: it is not a text file") from None
     return read_json(text, str(path)) if Path(path).suffix.lower() == ".json" else read_yaml(text, str(path))
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from pipesched.amounts import amount
 from pipesched.certificate import Certificate
 from pipesched.errors import BadInput
 from pipesched.exact import as_decimal, write_json
@@ -18,6 +19,7 @@ from pipesched.problem import Objective, Problem
 from pipesched.problem_file import problem_from, read_document
 from pipesched.schedule import Schedule, parse_slot, slot_text
 from pipesched.timeline import Timeline
+from pipesched.validator import validate
 from pipesched.version import VERSION
 
 FORMAT = "pipesched-schedule"
@@ -31,6 +33,23 @@ class ScheduleFile:
     timeline: Timeline
     lower_bound: int | None = None
     certificate: Certificate | None = None
+    value: int | None = field(default=None, compare=False)  # as stated; the timeline has its own
+
+    def false_claims(self) -> list[str]:
+        """Where the figures a file states are not those of its own timeline; for timelines that are valid."""
+        problem, found = self.timeline.problem, []
+        if validate(self.timeline) or problem.objective is Objective.PERIOD:
+            return []
+        value = measure(self.timeline).value(problem.objective)
+        if self.value is not None and self.value != value:
+            stated, true = amount(problem, self.value), amount(problem, value)
+            found.append(f"the file states a {problem.objective} of {stated}; its timeline has {true}")
+        certified = self.certificate.value if self.certificate else None
+        for name, bound in (("lower bound", self.lower_bound), ("certificate", certified)):
+            if bound is not None and bound > value:
+                stated, true = amount(problem, bound), amount(problem, value)
+                found.append(f"the file states a {name} of {stated}, above its own timeline's {true}")
+        return found
 
 
 def to_text(file: ScheduleFile) -> str:
@@ -108,14 +127,15 @@ def read_schedule(path: str | Path) -> ScheduleFile:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")
     version = document.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
         raise BadInput(
             f"{path}: format_version: found {shown(version)}; this version of the tool reads up to {FORMAT_VERSION}"
         )
     problem = problem_from(document.get("problem"), f"{path}: problem")
     reader = _Reader(str(path), document, problem)
     timeline = Timeline(problem, reader.schedule(), reader.starts())
-    return ScheduleFile(timeline, reader.ticks("lower_bound"), reader.certificate())
+    reader.check_objective(problem)
+    return ScheduleFile(timeline, reader.ticks("lower_bound"), reader.certificate(), reader.ticks("value"))
 
 
 class _Reader:
@@ -156,10 +176,18 @@ class _Reader:
         value = self._document.get(key)
         return None if value is None else self._whole(key, value)
 
+    def check_objective(self, problem: Problem) -> None:
+        stated = self._document.get("objective", problem.objective.value)
+        if stated != problem.objective.value:
+            allowed = f"{problem.objective}, as its problem says"
+            raise BadInput(f"{self._path}: objective: found {shown(stated)}; allowed: {allowed}")
+
     def certificate(self) -> Certificate | None:
         held = self._document.get("certificate")
-        if not isinstance(held, dict):
+        if held is None:
             return None
+        if not isinstance(held, dict):
+            raise BadInput(f"{self._path}: certificate: found {shown(held)}; allowed: kind, value, text and device")
         device = held.get("device")
         return Certificate(
             kind=str(held.get("kind")),

@@ -46,7 +46,8 @@ class Solution:
     """The answer to a solve; values in ticks.
 
     `reason` says why an infeasible problem is so. `candidates` are the published schedules, `history` the moments at
-    which value or bound improved. `interrupted` tells that the user stopped the search.
+    which value or bound improved. `interrupted` tells that the user stopped the search, `notes`
+    what else the user should know.
     """
 
     problem: Problem
@@ -60,6 +61,7 @@ class Solution:
     reason: str = ""
     wall_seconds: float = 0.0
     interrupted: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def value(self) -> int | None:

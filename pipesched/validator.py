@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from pipesched.amounts import amount, memory_amount
 from pipesched.passes import BW, B, F, Pass, PassKind, Stream, Task, W
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
@@ -103,7 +104,7 @@ def _times(timeline: Timeline) -> Iterator[Violation]:
         yield Violation("times", (task.of,), f"{task} has a start but does not stand in the schedule")
     for task, start in timeline.starts.items():
         if start < 0:
-            yield Violation("times", (task.of,), f"{task} starts at {start}, before time 0")
+            yield Violation("times", (task.of,), f"{task} starts at {amount(timeline.problem, start)}, before time 0")
 
 
 def _precedence(timeline: Timeline) -> Iterator[Violation]:
@@ -112,8 +113,9 @@ def _precedence(timeline: Timeline) -> Iterator[Violation]:
         for before, lag in problem.needs(p, lambda stage, j: (stage, j) in fused):
             earliest = timeline.end(before) + lag
             if timeline.start(p) < earliest:
-                wait = f" and its transfer ends at {earliest}" if lag else ""
-                text = f"{p} starts at {timeline.start(p)}, but {before} ends at {timeline.end(before)}{wait}"
+                wait = f" and its transfer ends at {amount(problem, earliest)}" if lag else ""
+                start, end = amount(problem, timeline.start(p)), amount(problem, timeline.end(before))
+                text = f"{p} starts at {start}, but {before} ends at {end}{wait}"
                 yield Violation("precedence", (before, p), text)
         if not timeline.in_block(p):
             tasks = list(problem.tasks(p))
@@ -137,16 +139,14 @@ def _streams(timeline: Timeline) -> Iterator[Violation]:
                 continue
             for p in slot:
                 for task, part in timeline.problem.tasks(p):
-                    start = timeline.starts[Task(task.of, task.part)]
+                    start = timeline.starts[task]
                     occupied.setdefault(part.stream, []).append(_Occupied(start, start + part.ticks, p, position))
         for stream, entries in occupied.items():
             for one, other in pairwise(entries):
                 if other.start < one.end:
                     rule = "order" if other.end <= one.start else "overlap"
-                    text = (
-                        f"device {device}, {stream}: {other.of} starts at {other.start}, before {one.of} ends at "
-                        f"{one.end}"
-                    )
+                    begun, ended = amount(timeline.problem, other.start), amount(timeline.problem, one.end)
+                    text = f"device {device}, {stream}: {other.of} starts at {begun}, before {one.of} ends at {ended}"
                     yield Violation(rule, (one.of, other.of), text)
 
 
@@ -164,8 +164,8 @@ def _memory(timeline: Timeline) -> Iterator[Violation]:
         for tick, _, _, change, p in sorted(events):
             level += change
             if change > 0 and level > capacity:
-                unit = problem.memory.unit
-                held, limit = (float(x * problem.memory.resolution) for x in (level, capacity))
-                text = f"device {device} holds {held:g} {unit} when {p} starts at {tick}; its capacity is {limit:g}"
+                held, limit = memory_amount(problem, level), memory_amount(problem, capacity)
+                when = f"when {p} starts at {amount(problem, tick)}"
+                text = f"device {device} holds {held} {problem.memory.unit} {when}; its capacity is {limit}"
                 yield Violation("memory", (p,), text)
                 break

@@ -9,6 +9,17 @@ from pathlib import Path
 from pipesched.errors import BadInput
 
 
+def make_folder(path: str | Path) -> Path:
+    """A folder that files can be written into; `BadInput` if it cannot be one. Better known before a long search."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be written into: {error.strerror}") from None
+
+
 def write_whole(path: str | Path, content: str | bytes) -> Path:
     """Write a file; a reader never sees half of it, and an old one stays if writing fails. `BadInput` if it cannot."""
     target = Path(path)

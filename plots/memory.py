@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
 
@@ -12,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from pipesched.amounts import memory_amount
 from pipesched.metrics import memory_steps
 from pipesched.problem import Problem
 from pipesched.timeline import Timeline
@@ -44,7 +44,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     axes.set_ylabel(f"Memory ({problem.memory.unit})", parse_math=False)
     unit = problem.memory.unit
     held = Patch(facecolor=AREA, edgecolor=OUTLINE)
-    entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {_number(problem, scale)} {unit} high)")]
+    entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {memory_amount(problem, scale)} {unit} high)")]
     if capacities:
         entries.append((Line2D([], [], color=CAP, linestyle="--"), "Capacity"))
     legend_below(axes, entries)
@@ -77,9 +77,9 @@ def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> Non
 def _write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float) -> None:
     """The peak, and the capacity it is held against, at the right end of the strip."""
     capacity = problem.memory.capacity[device]
-    text = _number(problem, peak)
+    text = memory_amount(problem, peak)
     if capacity is not None:
-        text += f" of {_number(problem, capacity)}"
+        text += f" of {memory_amount(problem, capacity)}"
     axes.annotate(
         text if device else f"peak {text}",
         (1, device + 0.5),
@@ -96,12 +96,6 @@ def _write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: floa
 def _height(device: int, level: int, scale: int) -> float:
     """Where a level lies on the axis, which grows downwards."""
     return device + (1 + ROOM) / 2 - ROOM * level / scale
-
-
-def _number(problem: Problem, level: int) -> str:
-    """A level in the file's unit, with no exponent and no needless zeros."""
-    value = float(Fraction(level) * problem.memory.resolution)
-    return np.format_float_positional(value, precision=6, fractional=False, trim="-")
 
 
 PLOTS.register(Plot("memory", "the activation memory every device holds", draw_memory))

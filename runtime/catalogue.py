@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pipesched.errors import BadInput
@@ -19,13 +19,14 @@ class Exporter:
     """One format.
 
     `suffix` is that of the main file, the one to show where only one can be shown; what else `export` returns are
-    side files.
+    side files. `warnings` says what the other program does otherwise than a reader of the schedule would think.
     """
 
     name: str
     description: str
     suffix: str
     write: Callable[[Timeline], Files]
+    warnings: Callable[[Timeline], Sequence[str]] = lambda _: ()
 
     def export(self, timeline: Timeline) -> Files:
         """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.

@@ -94,7 +94,7 @@ def _meta(timeline: Timeline, labels: tuple[int, ...]) -> dict[str, object]:
         "device_of_stage": list(problem.placement.stage_device),
         "backward": _backward(timeline.schedule),
         "csv_microbatch": list(labels),
-        "notes": list(_notes(timeline)),
+        "notes": _notes(timeline),
     }
 
 
@@ -103,8 +103,12 @@ def _backward(schedule: Schedule) -> str:
     return "mixed" if len(kinds) > 1 else "fused" if BW in kinds else "split"
 
 
-def _notes(timeline: Timeline) -> Iterator[str]:
+def _notes(timeline: Timeline) -> list[str]:
     """What runs otherwise in torch than a reader of the schedule would think."""
+    return list(_differences(timeline))
+
+
+def _differences(timeline: Timeline) -> Iterator[str]:
     passes = list(timeline.schedule.passes())
     if any(p.kind is B and p.stage == 0 for p in passes):
         yield (
@@ -131,5 +135,6 @@ EXPORTERS.register(
         description="PyTorch's _PipelineScheduleRuntime and torchtitan: order of passes on every rank (compute_only)",
         suffix=_CSV,
         write=_write,
+        warnings=_notes,
     )
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Event, Thread
+from threading import Event
 
 from ortools.sat.python import cp_model
 
@@ -34,18 +35,15 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, hea
     parameters.random_seed = limits.seed
     parameters.num_workers = limits.workers
     parameters.relative_gap_limit = limits.gap
+    parameters.catch_sigint_signal = False  # Ctrl-C is the caller's, through `stop`
+    # Probing literals before the search takes longer than the search needs to find the same (docs/exact-model.md).
+    parameters.cp_model_probing_level = 0
     if limits.deterministic is not None:
         parameters.max_deterministic_time = limits.deterministic
         parameters.max_time_in_seconds = float("inf")
     listener = _Listener(model, hear)
     solver.best_bound_callback = listener.on_bound
-    watch = Thread(target=_stop_when_told, args=(stop, solver, done := Event()), daemon=True)
-    watch.start()
-    try:
-        status = solver.solve(model.cp, listener)
-    finally:
-        done.set()
-        watch.join()
+    status = _run(solver, model, listener, stop)
     if status == cp_model.MODEL_INVALID:
         raise Disagreement(f"CP-SAT rejects the model: {model.cp.validate()}")
     if listener.error is not None:
@@ -56,11 +54,22 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, hea
     return Outcome(listener.best, model.ticks(solver.best_objective_bound) if model.bounds_everything else 0)
 
 
-def _stop_when_told(stop: Event, solver: cp_model.CpSolver, done: Event) -> None:
-    """Until the search is over: a request that comes before CP-SAT has started would be lost, so it is repeated."""
-    while not done.wait(0.1):
-        if stop.is_set():
-            solver.stop_search()
+def _run(solver: cp_model.CpSolver, model: FullHorizon, listener: _Listener, stop: Event) -> object:
+    """CP-SAT on a thread of its own: Python handles signals on the main one only, and only while that runs Python.
+
+    A stop that is asked for before CP-SAT has begun would be lost, so it is repeated until the search is over.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        search = pool.submit(solver.solve, model.cp, listener)
+        while True:
+            try:
+                return search.result(timeout=0.05)
+            except TimeoutError:
+                if stop.is_set():
+                    solver.stop_search()
+            except BaseException:
+                solver.stop_search()
+                raise
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):

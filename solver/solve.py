@@ -6,8 +6,9 @@ import time
 from collections.abc import Callable
 from threading import Event
 
-from formulations.full_horizon import FullHorizon
-from pipesched.certificate import Certificate, amount
+from formulations.full_horizon import FullHorizon, TooLong
+from pipesched.amounts import amount
+from pipesched.certificate import Certificate
 from pipesched.errors import Disagreement
 from pipesched.feasibility import why_infeasible
 from pipesched.metrics import measure
@@ -71,6 +72,7 @@ class _Search:
         self.best: Timeline | None = None
         self.value: int | None = None
         self.history: list[Progress] = []
+        self.notes: list[str] = []
         self.doing = "bounds"
 
     @property
@@ -110,7 +112,12 @@ class _Search:
         if self.done() or left <= 0 or self.best is None or self.value is None:
             return
         self.doing = "CP-SAT"
-        model = FullHorizon(self.problem, self.best, self.value, self.lower_bound)
+        self.tell()
+        try:
+            model = FullHorizon(self.problem, self.best, self.value, self.lower_bound)
+        except TooLong as reason:
+            self.notes.append(f"CP-SAT was not asked for a better schedule: {reason}")
+            return
         outcome = improve(model, self.limits, left, self.stop, self.hear)
         self.hear(outcome.timeline, outcome.bound)
 
@@ -179,4 +186,5 @@ class _Search:
             history=tuple(self.history),
             wall_seconds=self.seconds,
             interrupted=self.stop.is_set(),
+            notes=tuple(self.notes),
         )

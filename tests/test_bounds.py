@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from heuristics.catalogue import HEURISTICS
 from pipesched import placement
-from pipesched.certificate import amount
+from pipesched.amounts import amount
 from pipesched.feasibility import why_infeasible
 from pipesched.metrics import measure
 from pipesched.passes import W

@@ -215,6 +215,7 @@ def test_validate_accepts_what_solve_wrote_and_names_what_is_broken(
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["valid"] is False
     assert verdict["deadlock_free"] is True
+    assert verdict["circle"] is None
     assert any("B0.0" in violation["passes"] for violation in verdict["violations"])
 
 
@@ -272,13 +273,13 @@ def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> No
         (["solve", "missing.yaml"], "missing.yaml: no such file"),
         (["solve", "FILE", "--time-limit", "-1"], "argument --time-limit: found '-1'; allowed: a number of seconds above 0"),
         (["solve", "FILE", "--gap", "2"], "argument --gap: found '2'; allowed: a number from 0 to 1"),
-        (["solve", "FILE", "--workers", "0"], "argument --workers: found '0'; allowed: a whole number of at least 1"),
+        (["solve", "FILE", "--workers", "0"], "argument --workers: found '0'; allowed: a whole number from 1 to 1024"),
         (["solve", "FILE", "--objective", "period"], "objective: found period; this version solves for makespan or span"),
-        (["solve", "FILE", "-o", "FILE"], "--output: found the file"),
+        (["solve", "FILE", "-o", "FILE"], "--output: found '"),
         (["simulate"], "found no problem; allowed: a problem file, --config FILE, or --num-stages and --num-batches"),
         (["simulate", "FILE", "-s", "3"], "found a problem file and flags that describe a pipeline; allowed: one of the two"),
         (["simulate", "-s", "2"], "command line: num_batches: missing; it is required"),
-        (["simulate", "-s", "two", "-b", "3"], "--num-stages: found 'two'; allowed: a number"),
+        (["simulate", "-s", "two", "-b", "3"], "--num-stages: found 'two'; allowed: a whole number"),
         (["simulate", "-s", "2", "-b", "3", "-f", "1", "2", "3"], "command line: forward_times: found 3 values; allowed: 2, one per stage"),
         (["validate", "FILE"], "not a schedule file"),
         (["plot", "missing.json"], "missing.json: no such file"),
@@ -330,11 +331,55 @@ def test_ctrl_c_keeps_the_best_schedule_found(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if "best" in line:
+            if "(CP-SAT)" in line:
                 break
-        time.sleep(1)
+        time.sleep(2)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "interrupted: this is the best schedule found until then" in out
     assert not validate(read_schedule(tmp_path / "out" / "schedule.json").timeline)
+
+
+def test_validate_leaves_deadlock_open_where_passes_are_missing(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(solved.read_text())
+    document["orders"][0] = document["orders"][0][:-1]
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved), "--json"]) == 1
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["deadlock_free"] is None
+    assert main(["plot", str(solved)]) == 2
+    assert "cannot be drawn" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["value", "lower_bound"])
+def test_validate_finds_false_claims(key: str, solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(solved.read_text())
+    document[key] += 1
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved)]) == 1
+    assert "claim: the file states a" in capsys.readouterr().out
+
+
+def test_export_never_overwrites_the_schedule(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = solved.read_text()
+    assert main(["export", str(solved), "-o", str(solved)]) == 2
+    assert "the schedule file itself" in capsys.readouterr().err
+    assert solved.read_text() == before
+
+
+def test_times_too_fine_for_cp_sat_still_get_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fine.yaml"
+    path.write_text(
+        "devices: 4\nmicrobatches: 8\n"
+        "times: {forward: [1.0e-6, 1.0e6, 1, 1.0e-3], backward: [3, 1.0e-6, 1.0e6, 2], weight: 1.0e-9}\n"
+    )
+    assert main(["solve", str(path), *SURE]) == 0
+    assert "CP-SAT was not asked for a better schedule: the times need" in capsys.readouterr().out
+
+
+def test_a_schedule_file_is_no_problem_file(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", str(solved)]) == 2
+    assert "found a schedule file; allowed: a problem file" in capsys.readouterr().err

@@ -156,7 +156,7 @@ def changed(folder: Path, **keys: Any) -> Path:
 
 def test_ticks_are_the_file_s_own(tmp_path: Path) -> None:
     starts = {p: 2 * start for p, start in json.loads(VERSION_1)["starts"].items()}
-    file = read_schedule(changed(tmp_path, tick="0.125", starts=starts, lower_bound=40, certificate=None))
+    file = read_schedule(changed(tmp_path, tick="0.125", starts=starts, value=46, lower_bound=40, certificate=None))
     assert file.timeline.starts[Task(parse_pass("BW0.1"))] == 18
     assert (file.lower_bound, file.certificate) == (20, None)
 

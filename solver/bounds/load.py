@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from pipesched.certificate import Certificate, amount
+from pipesched.amounts import amount
+from pipesched.certificate import Certificate
 from pipesched.problem import Objective, Problem
 from solver.bounds.catalogue import BOUNDS, Bound
 from solver.bounds.paths import Paths, chains_on

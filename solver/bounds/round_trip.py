@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pipesched.certificate import Certificate, amount
+from pipesched.amounts import amount
+from pipesched.certificate import Certificate
 from pipesched.passes import BW, B, F, Pass, W
 from pipesched.problem import Objective, Problem
 from solver.bounds.catalogue import BOUNDS, Bound
