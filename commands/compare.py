@@ -57,7 +57,7 @@ def run(args: Namespace) -> Exit:
     if args.json:
         write_json(rows.document(problem, shown, solution.lower_bound))
     else:
-        rows.show(problem, shown, solution.lower_bound)
+        rows.show(problem, shown, solution.lower_bound, reasons=True)
         _explain(solution)
     return Exit.INTERRUPTED if solution.interrupted else Exit.DONE
 

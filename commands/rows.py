@@ -52,8 +52,8 @@ def _row(problem: Problem, candidate: Candidate, lower_bound: int) -> dict[str, 
     }
 
 
-def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> None:
-    """Print the table, then the schedules that do not apply with their reasons."""
+def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, reasons: bool) -> None:
+    """Print the table, then how many schedules do not apply, or which and why."""
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
     columns = [
         ("schedule", False),
@@ -87,9 +87,12 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) ->
         f"{problem.objective.value} · lower bound {bound}"
     )
     table(title, columns, rows, ours)
-    for candidate in candidates:
-        if candidate.metrics is None:
+    others = [candidate for candidate in candidates if candidate.metrics is None]
+    if reasons:
+        for candidate in others:
             print(f"{candidate.name} does not apply: {candidate.reason}")
+    elif others:
+        print(f"{len(others)} other schedules do not apply here; `compare` says why")
 
 
 def _value(candidate: Candidate, problem: Problem) -> int | None:

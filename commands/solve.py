@@ -129,7 +129,7 @@ def _print(solution: Solution) -> None:
     if solution.status is Status.INFEASIBLE:
         complain(f"infeasible: {solution.reason}")
         return
-    rows.show(problem, rows.with_solution(solution), solution.lower_bound)
+    rows.show(problem, rows.with_solution(solution), solution.lower_bound, reasons=False)
     if solution.metrics is None:
         complain("no schedule found in the time given")
         return

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipesched.errors import DoesNotApply
 from pipesched.passes import BW, B, F, Pass, W
+from pipesched.placement import bidirectional, v_shape
 from pipesched.problem import Problem
 
 
@@ -34,6 +36,24 @@ def round_robin(problem: Problem) -> int:
     return placement.stages // placement.devices
 
 
+def v_of_stages(problem: Problem) -> int:
+    """Stages d and 2p-1-d on device d; returns the number of devices."""
+    placement = problem.placement
+    if len(placement.chains) != 1 or placement.stage_device != v_shape(placement.devices).stage_device:
+        raise DoesNotApply(f"needs stages d and 2p-1-d on device d (placement: v-shape); it is {placement.name}")
+    return placement.devices
+
+
+def two_directions(problem: Problem) -> int:
+    """Every stage on two devices, one chain each way over an even number of devices; returns that number."""
+    placement, whole = problem.placement, bidirectional(problem.devices)
+    if (placement.chains, placement.stage_device) != (whole.chains, whole.stage_device):
+        raise DoesNotApply(f"needs every stage on two devices (placement: bidirectional); it is {placement.name}")
+    if placement.devices % 2:
+        raise DoesNotApply(f"needs an even number of devices; found {placement.devices}")
+    return placement.devices
+
+
 class EqualCosts(NamedTuple):
     """The durations of every stage of a problem whose stages are all alike and whose transfers are free."""
 
@@ -55,3 +75,10 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
     f, bw = (min(per_kind[kind]) for kind in (F, BW))
     b, w = (min(per_kind[kind]) for kind in (B, W)) if problem.splittable else (bw, 0)
     return EqualCosts(f, b, w, bw)
+
+
+def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
+    """Peaks of devices that hold so many chunk activations; None where activations differ from stage to stage."""
+    each = set(problem.memory.activation)
+    most = problem.microbatches * problem.placement.stages // problem.devices
+    return tuple(min(most, held) * min(each) for held in chunks) if len(each) == 1 else None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from heuristics.catalogue import HEURISTICS, Heuristic
+from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply
 from pipesched.metrics import measure
 from pipesched.problem import Problem
@@ -12,11 +10,6 @@ from pipesched.schedule import Schedule
 from pipesched.simulator import simulate
 from pipesched.solution import Candidate
 from pipesched.validator import validate
-
-
-def candidates(problem: Problem, heuristics: Iterable[Heuristic] | None = None) -> tuple[Candidate, ...]:
-    """Each of the heuristics (default: all) on the problem."""
-    return tuple(candidate(problem, heuristic) for heuristic in heuristics or HEURISTICS)
 
 
 def candidate(problem: Problem, heuristic: Heuristic) -> Candidate:

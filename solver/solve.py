@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import Event
 
 from formulations.full_horizon import FullHorizon, TooLong
+from heuristics.catalogue import HEURISTICS
 from pipesched.amounts import amount
 from pipesched.certificate import Certificate
 from pipesched.errors import Disagreement
@@ -14,12 +15,12 @@ from pipesched.feasibility import why_infeasible
 from pipesched.metrics import measure
 from pipesched.problem import Objective, Problem
 from pipesched.schedule import Schedule
-from pipesched.solution import Candidate, Progress, Solution, Status, best_fitting, gap
+from pipesched.solution import Candidate, Progress, Solution, Status, gap
 from pipesched.timeline import Timeline
 from pipesched.validator import validate
 from solver.best_times import best_times
 from solver.bounds.catalogue import certificates
-from solver.candidates import candidates
+from solver.candidates import candidate
 from solver.cp_sat import improve
 from solver.limits import Limits
 from solver.list_schedule import list_schedules, sequential
@@ -85,14 +86,16 @@ class _Search:
         return close or self.stop.is_set()
 
     def published(self) -> None:
-        """The published schedules; the best that fits is the first incumbent."""
-        self.doing = "published schedules"
-        self.tell()
-        self.candidates = candidates(self.problem)
-        best = best_fitting(self.candidates, self.problem)
-        if best is not None and best.timeline is not None:
-            self.doing = best.name
-            self.offer(best.timeline)
+        """The published schedules; the best that fits is the first incumbent. All of them, unless told to stop."""
+        for heuristic in HEURISTICS:
+            self.doing = heuristic.name
+            self.tell()
+            found = candidate(self.problem, heuristic)
+            self.candidates += (found,)
+            if found.fits and found.timeline is not None:
+                self.offer(found.timeline)
+            if self.stop.is_set():
+                return
 
     def hints(self) -> None:
         """Published schedules, then list schedules while their share of the time lasts."""
@@ -161,7 +164,9 @@ class _Search:
 
     def tell(self) -> None:
         moment = Progress(self.seconds, self.value, self.lower_bound, self.doing)
-        self.history.append(moment)
+        last = self.history[-1] if self.history else None
+        if last is None or (last.value, last.lower_bound) != (moment.value, moment.lower_bound):
+            self.history.append(moment)
         self.report(moment)
 
     def infeasible(self, reason: str) -> Solution:

@@ -60,6 +60,9 @@ def run(problem: Problem, name: str) -> Metrics:
     return measure(timeline)
 
 
+EVEN_DEVICES = ("dualpipe", "chimera")  # one pipeline each way is defined for these only
+
+
 @every_heuristic
 @pytest.mark.parametrize("p", range(1, 10))
 def test_valid_and_free_of_deadlock_wherever_it_applies(heuristic: Heuristic, p: int) -> None:
@@ -78,7 +81,7 @@ def test_valid_and_free_of_deadlock_wherever_it_applies(heuristic: Heuristic, p:
             applied += 1
             assert validate(simulate(problem, schedule)) == []
             assert schedule.name == heuristic.name
-    assert applied > 0
+    assert applied > 0 or (p % 2 and heuristic.name in EVEN_DEVICES)
 
 
 @every_heuristic

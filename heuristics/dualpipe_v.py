@@ -1,0 +1,48 @@
+"""DualPipeV: DualPipe cut in half. Both directions are one V of stages, so no layer is held twice."""
+
+from __future__ import annotations
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.dualpipe import Direction, eight_steps, eight_steps_form
+from heuristics.requirements import split_backward, v_of_stages
+from pipesched.errors import DoesNotApply
+from pipesched.problem import Problem
+from pipesched.schedule import Schedule
+
+
+def dualpipe_v(problem: Problem) -> Schedule:
+    """DualPipe's first p of 2p devices: what would come from the other half comes back up the V instead."""
+    split_backward(problem)
+    p, of = _microbatch_a_stage(problem), problem.microbatches_of
+    orders = (
+        tuple(eight_steps(Direction(down, of[down]), Direction(up, of[up]), d, p))
+        for d, (down, up) in enumerate(problem.placement.stages_of)
+    )
+    return Schedule(tuple(orders), "dualpipe-v")
+
+
+def _microbatch_a_stage(problem: Problem) -> int:
+    """The number of devices, if placement and micro-batches are what DualPipeV is defined for."""
+    p, m = v_of_stages(problem), problem.microbatches
+    if m < 2 * p:
+        raise DoesNotApply(f"needs at least {2 * p} micro-batches (one a stage); found {m}")
+    return p
+
+
+def _closed_form(problem: Problem) -> ClosedForm | None:
+    return eight_steps_form(problem, _microbatch_a_stage(problem))
+
+
+HEURISTICS.register(
+    Heuristic(
+        name="dualpipe-v",
+        reference="deepseek-ai/DualPipe, DualPipeV; Sea AI Lab, Cut-in-half",
+        needs="two stages a device in a V (v-shape placement), at least as many micro-batches as stages; "
+        "a backward that splits",
+        bubble="(p-1)(F&B + BW-3W) of one chunk on the last device, if F = B >= W, BW = B+W and F&B >= BW; "
+        "(p-1)(F+B-W) without F&B",
+        peak="2p+1 chunk activations on every device",
+        order=dualpipe_v,
+        closed_form=_closed_form,
+    )
+)

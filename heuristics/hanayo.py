@@ -1,0 +1,53 @@
+"""Hanayo: waves of stages down and up the devices; Chimera's small bubble, with no layer held twice."""
+
+from __future__ import annotations
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.chimera import by_slots, by_slots_form
+from pipesched.errors import DoesNotApply
+from pipesched.placement import wave
+from pipesched.problem import Problem
+from pipesched.schedule import Schedule
+
+
+def hanayo(problem: Problem) -> Schedule:
+    """Units of p micro-batches, one directly behind the other, by Chimera's slots: the legs of a wave merge alike.
+
+    A wave is two chunks a device. One wave is half of a Chimera on 2p devices, folded; half a wave more (an odd number
+    of chunks) runs by the same rule.
+    """
+    _legs(problem)
+    return by_slots(problem, problem.devices, "hanayo")
+
+
+def _legs(problem: Problem) -> int:
+    """The chunks a device, if they lie in waves."""
+    p, placement = problem.devices, problem.placement
+    legs = placement.stages // p
+    if len(placement.chains) != 1 or legs < 2 or placement.stage_device != wave(p, legs).stage_device:
+        raise DoesNotApply(
+            "needs stages in waves, down the devices and up, two chunks a device or more (placement: wave or v-shape); "
+            f"it is {placement.name}, {legs} a device"
+        )
+    return legs
+
+
+def _closed_form(problem: Problem) -> ClosedForm | None:
+    legs, p, m = _legs(problem), problem.devices, problem.microbatches
+    if m % p:
+        return None
+    last = [p - d if legs % 2 else d + 1 for d in range(p)]  # the last leg turns round on one end or the other
+    return by_slots_form(problem, 2 * p, m // p, [(legs - 1) * p + held for held in last])
+
+
+HEURISTICS.register(
+    Heuristic(
+        name="hanayo",
+        reference="Liu et al., Hanayo, arXiv 2308.15762",
+        needs="stages in waves down and up the devices (wave placement of two or more chunks, or v-shape)",
+        bubble="2(p-1)(max(F, BW) + (m/p-1)|F-BW|) with F, BW of one chunk, if p divides m",
+        peak="(v-1)p + d+1 chunk activations on device d for v chunks, v even; vp - d for v odd (p divides m)",
+        order=hanayo,
+        closed_form=_closed_form,
+    )
+)

@@ -1,0 +1,59 @@
+"""Interleaved zero bubble: interleaved 1F1B with the backward split, the weight passes put off to fill the gaps."""
+
+from __future__ import annotations
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.interleaved_1f1b import Walk, even_groups, walks
+from heuristics.requirements import equal_costs, round_robin, split_backward
+from pipesched.passes import B, Pass, W
+from pipesched.problem import Problem
+from pipesched.schedule import Schedule, schedule_of
+
+
+def interleaved_zero_bubble(problem: Problem) -> Schedule:
+    """ZB-H1's idea on several chunks: on device d, each W follows its B by d backwards.
+
+    With groups of n micro-batches (n = p where p divides m), device d warms up with p-1-d + (v-1)n forwards: half the
+    hops of interleaved 1F1B, since a gradient is sent before its W is done.
+    """
+    split_backward(problem)
+    devices = walks(problem, even_groups(problem), hop=1)
+    return schedule_of([weights_behind(walk, d) for d, walk in enumerate(devices)], "interleaved-zb")
+
+
+def weights_behind(walk: Walk, delay: int) -> list[Pass]:
+    """One forward and one backward in turn, split; each W comes `delay` backwards after its B, the rest at the end."""
+    order = walk.forwards[: walk.warm_up]
+    inputs = [backward._replace(kind=B) for backward in walk.backwards]
+    weights = [backward._replace(kind=W) for backward in walk.backwards]
+    for turn, backward in enumerate(inputs):
+        order += walk.forwards[turn + walk.warm_up : turn + walk.warm_up + 1]
+        order.append(backward)
+        if turn >= delay:
+            order.append(weights[turn - delay])
+    return order + weights[max(0, len(weights) - delay) :]
+
+
+def _closed_form(problem: Problem) -> ClosedForm | None:
+    cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
+    if cost is None or m % p or not problem.splittable or min(cost.F, cost.B) < cost.W:
+        return None
+    v, memory = round_robin(problem), problem.memory
+    span = m * v * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - cost.W)
+    alike = len({*zip(memory.activation, memory.freed, strict=True)}) == 1 and min(memory.freed) >= 0
+    before_b, after_b = memory.activation[0], memory.activation[0] - memory.freed[0]
+    peak = tuple((v * p - d) * before_b + d * after_b for d in range(p)) if alike else None
+    return ClosedForm(makespan=span, span=span, peak=peak)
+
+
+HEURISTICS.register(
+    Heuristic(
+        name="interleaved-zb",
+        reference="PyTorch ScheduleInterleavedZeroBubble, after Qi et al., Zero Bubble, arXiv 2401.10241, ZB-H1",
+        needs="stage s on device s mod p (interleaved placement), any number of chunks v; a backward that splits",
+        bubble="(p-1)(F+B-W) with F, B, W of one chunk, if p divides m and W <= F, B",
+        peak="(vp-d)·M_B + d·M_W of one chunk on device d, if p divides m",
+        order=interleaved_zero_bubble,
+        closed_form=_closed_form,
+    )
+)

@@ -1,0 +1,26 @@
+"""Kimi K2's pipeline: interleaved 1F1B with one forward more in the warm-up, overlapped, its weight gradients cut off.
+
+The forward more lets each steady forward and backward belong to different micro-batches, so that the expert-parallel
+all-to-all of one hides behind the other. Weight gradients are cut from the backward to run while its gradient
+travels: inside a block that is the block's own affair, in the cool-down B and W are passes of their own.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from heuristics.overlapped_1f1b import overlapped_closed_form, overlapped_interleaved
+
+HEURISTICS.register(
+    Heuristic(
+        name="kimi-k2",
+        reference="Kimi Team, Kimi K2, arXiv 2507.20534, training infrastructure",
+        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        bubble="(p-1)(F+B) + W with F, B, W of one chunk, and (p(v-1)+1)(F+BW - F&BW) not overlapped, "
+        "if F&BW >= F, B+2W and BW = B+W, p > 1 and p divides m",
+        peak="2(p-1-d) + (v-1)p + 2 chunk activations on device d (p divides m)",
+        order=partial(overlapped_interleaved, name="kimi-k2", cut_weights=True),
+        closed_form=partial(overlapped_closed_form, cut_weights=True),
+    )
+)

@@ -1,0 +1,44 @@
+"""Looped BFS: all micro-batches forwards through one chunk, then the next, then all backwards; GPipe with chunks."""
+
+from __future__ import annotations
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.requirements import equal_costs, round_robin
+from pipesched.passes import BW, F, Pass
+from pipesched.problem import Problem
+from pipesched.schedule import Schedule, schedule_of
+
+
+def looped_bfs(problem: Problem) -> Schedule:
+    """Chunks first to last forwards, then last to first backwards; micro-batches backwards in reverse, as in GPipe."""
+    round_robin(problem)
+    orders = []
+    for stages in problem.placement.stages_of:
+        forwards = [Pass(F, stage, j) for stage in stages for j in range(problem.microbatches)]
+        orders.append(forwards + [Pass(BW, stage, j) for _, stage, j in reversed(forwards)])
+    return schedule_of(orders, "looped-bfs")
+
+
+def _closed_form(problem: Problem) -> ClosedForm | None:
+    """Fewer micro-batches than devices wait at every chunk for the first to come around."""
+    cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
+    if cost is None:
+        return None
+    v = round_robin(problem)
+    makespan = ((v - 1) * max(m, p) + m + p - 1) * (cost.F + cost.BW)
+    activation = problem.memory.activation
+    peak = tuple(m * sum(activation[stage] for stage in stages) for stages in problem.placement.stages_of)
+    return ClosedForm(makespan=makespan, span=makespan, peak=peak)
+
+
+HEURISTICS.register(
+    Heuristic(
+        name="looped-bfs",
+        reference="Lamy-Poirier, Breadth-First Pipeline Parallelism, arXiv 2211.05953",
+        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        bubble="(p-1)(F+BW) with F, BW of one chunk, if m >= p",
+        peak="vm chunk activations",
+        order=looped_bfs,
+        closed_form=_closed_form,
+    )
+)

@@ -1,0 +1,105 @@
+"""1F1B with overlap: each steady forward and backward share a slot, so that one computes while the other talks."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.interleaved_1f1b import Walk, even_groups, one_forward_one_backward, walks
+from heuristics.requirements import chunk_peaks, equal_costs, one_stage_a_device
+from pipesched.passes import BW, B, F, Pass, W
+from pipesched.problem import Problem
+from pipesched.schedule import Schedule, Slot
+
+
+def overlapped_1f1b(problem: Problem) -> Schedule:
+    """1F1B in paired slots: the i-th device (from 0) warms up with 2(p-1-i) + 1 forwards.
+
+    One forward more, and the two of a slot belong to different micro-batches even on the last device. Two more than
+    the device after, not one: a slot hands its forward down and its backward up at its end, so that a pair of
+    neighbours one apart would wait for each other every other slot.
+    """
+    chain = one_stage_a_device(problem)
+    m, p = problem.microbatches, problem.devices
+    orders: list[list[Slot]] = [[] for _ in range(p)]
+    for i, stage in enumerate(chain):
+        forwards, backwards = ([Pass(kind, stage, j) for j in range(m)] for kind in (F, BW))
+        walk = Walk(forwards, backwards, min(m, 2 * (p - 1 - i) + 1))
+        orders[problem.placement.stage_device[stage]] = one_forward_one_backward(walk, paired=True)
+    return Schedule(tuple(map(tuple, orders)), "1f1b-overlap")
+
+
+def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False) -> Schedule:
+    """Interleaved 1F1B, one forward more in the warm-up, in paired slots.
+
+    `cut_weights` splits the backwards of the cool-down, which have no forward beside them: the gradient is sent
+    before W runs (where the backward splits at all).
+    """
+    devices = walks(problem, even_groups(problem), hop=2, extra=1)
+    orders = [one_forward_one_backward(walk, paired=True) for walk in devices]
+    if cut_weights and problem.splittable:
+        orders = [[part for slot in order for part in _cut(slot)] for order in orders]
+    return Schedule(tuple(map(tuple, orders)), name)
+
+
+def _cut(slot: Slot) -> list[Slot]:
+    """A backward alone in its slot as B and W; any other slot as it is."""
+    if slot[0].kind is not BW:
+        return [slot]
+    return [(slot[0]._replace(kind=B),), (slot[0]._replace(kind=W),)]
+
+
+def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> ClosedForm | None:
+    """Blocks F&B on the last device but for one ramp: p(v-1) + 1 forwards before them, as many backwards after.
+
+    Needs equal blocks, none shorter than what it covers. Where weights are cut, the gradient of the last block goes
+    up past the first device after its W, past the others before it; so fast only if blocks are no shorter than B+2W,
+    since each device has two backwards more left than the one after it.
+    """
+    cost, p, v = equal_costs(problem), problem.devices, problem.placement.stages // problem.devices
+    blocks = set(problem.costs.overlapped or ())
+    cut = cut_weights and problem.splittable
+    if cost is None or len(blocks) > 1 or ((v > 1 or cut) and problem.microbatches % p):
+        return None
+    block = min(blocks, default=cost.F + cost.BW)
+    backward, gradient = (cost.B + cost.W, cost.B) if cut else (cost.BW, cost.BW)
+    if block < max(cost.F, cost.BW, 2 * backward - gradient):
+        return None
+    ramp, turns = p * (v - 1) + 1, v * problem.microbatches
+    up = backward + (p - 2) * gradient if p > 1 else 0
+    makespan = (p - 1) * cost.F + ramp * (cost.F + backward) + (turns - ramp) * block + up
+    return ClosedForm(makespan=makespan, span=makespan, peak=_peaks(problem, v, cut))
+
+
+def _peaks(problem: Problem, v: int, cut: bool) -> tuple[int, ...] | None:
+    """The warm-up and the forward beside the first backward; unknown where a split backward takes memory."""
+    if cut and min(problem.memory.freed) < 0:
+        return None
+    device, p = problem.placement.stage_device, problem.devices
+    held = {device[stage]: 2 * (p - 1 - i) + p * (v - 1) + 2 for i, stage in enumerate(problem.placement.chains[0][:p])}
+    return chunk_peaks(problem, [held[d] for d in range(p)])
+
+
+_BUBBLE = "(p-1)(F+BW) with F, BW of one chunk, and (p(v-1)+1)(F+BW - F&BW) not overlapped, if F&BW >= F, BW"
+HEURISTICS.register(
+    Heuristic(
+        name="1f1b-overlap",
+        reference="1F1B with DeepSeek-V3's overlapped blocks (arXiv 2412.19437) instead of DualPipe's two directions",
+        needs="one stage a device",
+        bubble=f"{_BUBBLE}; v = 1",
+        peak="min(m, 2(p-1-i) + 2) on the i-th device, i from 0",
+        order=overlapped_1f1b,
+        closed_form=overlapped_closed_form,
+    )
+)
+HEURISTICS.register(
+    Heuristic(
+        name="interleaved-1f1b-overlap",
+        reference="Megatron-Core, overlap_moe_expert_parallel_comm, after arXiv 2104.04473, section 2.2",
+        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        bubble=f"{_BUBBLE} and p divides m",
+        peak="2(p-1-d) + (v-1)p + 2 chunk activations on device d (p divides m)",
+        order=partial(overlapped_interleaved, name="interleaved-1f1b-overlap"),
+        closed_form=overlapped_closed_form,
+    )
+)

@@ -1,0 +1,248 @@
+"""The V family: one block of passes, repeated every period over a V of stages, with offsets that trade memory for time.
+
+Sections 3 and 4 of arXiv 2405.15362. A micro-batch walks four legs over the devices: forward down and up, backward
+down and up. Slots of one length for every pass: orders do not depend on times, as in the authors' generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.requirements import equal_costs, split_backward, v_of_stages
+from pipesched.errors import DoesNotApply
+from pipesched.passes import B, F, Pass, W
+from pipesched.problem import Costs, Problem
+from pipesched.schedule import Schedule, schedule_of
+from pipesched.simulator import simulate
+
+LEGS = F_DOWN, F_UP, B_DOWN, B_UP = range(4)
+PERIOD = 6  # slots: F, B and W of two chunks
+
+Row = list[Pass | None]  # what a device runs, by slot
+Offsets = tuple[int, int]  # slots from one device to the next, on the legs down and on the legs up
+
+# From zero bubble to the least memory: 1, 2/3, 1/2 and 1/3 of 1F1B's. Their sum decides; from p = 4 on none is 5.
+V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
+
+
+def on_leg(devices: int, leg: int, device: int, microbatch: int) -> Pass:
+    """The pass of a device on a leg: stages run down the devices and up again."""
+    stage = device if leg in (F_DOWN, B_UP) else 2 * devices - 1 - device
+    return Pass(F if leg in (F_DOWN, F_UP) else B, stage, microbatch)
+
+
+def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
+    """The block repeated, its ramps drawn together without a higher peak of memory, its weight passes in the gaps."""
+    split_backward(problem)
+    v_of_stages(problem)
+    starts = _block(problem.devices, *offsets)
+    rows = [_with_weights(row) for row in _repeated(starts, problem.microbatches)]
+    begin, end = _steady(problem, rows)  # both ramps first, every weight pass where the block has it ...
+    _draw_together(problem, rows, lambda at: at < begin or at > end, list)
+    rows = _squeezed(problem, rows)
+    begin, end = _steady(problem, rows)  # ... then the ramp down, weight passes giving way
+    _draw_together(problem, rows, lambda at: at > max(begin, end), _with_weights)
+    return schedule_of(([p for p in _with_weights(row) if p is not None] for row in rows), name)
+
+
+def roomiest(problem: Problem, name: str) -> Schedule:
+    """The block with the most activations in flight that the file's capacity holds; V-Min where it holds none."""
+    schedule = v_block(problem, name, V_ZB)
+    for offsets in (V_TWO_THIRDS, V_HALF, V_MIN):
+        if _fits(problem, schedule):
+            break
+        schedule = v_block(problem, name, offsets)
+    return schedule
+
+
+def _fits(problem: Problem, schedule: Schedule) -> bool:
+    """Whether every device holds what its order takes: passes of a device run one by one, so no times are needed."""
+    for device, capacity in enumerate(problem.memory.capacity):
+        level = 0
+        for p in schedule.passes_on(device):
+            taken, returned = problem.memory_change(p)
+            level += taken
+            if capacity is not None and level > capacity:
+                return False
+            level += returned
+    return True
+
+
+def _block(p: int, down: int, up: int) -> list[list[int]]:
+    """The slot of each leg on each device, for one micro-batch.
+
+    Between legs a micro-batch waits 1 to 6 slots, so that no two passes meet on a device, modulo the period. Of all
+    such waits, those that hold the fewest activations, then the shortest; these are the published ones.
+    """
+    found: list[tuple[int, int, list[list[int]]]] = []
+    for waits in product(range(1, PERIOD + 1), repeat=3):
+        turns = [0]  # where each leg begins
+        for leg, wait in enumerate(waits):
+            turns.append(turns[-1] + (p - 1) * (down, up)[leg % 2] + wait)
+        legs = [(turn, (down, up)[leg % 2], leg % 2) for leg, turn in enumerate(turns)]
+        starts = [[turn + step * (p - 1 - d if back else d) for turn, step, back in legs] for d in range(p)]
+        if all(len({slot % PERIOD for slot in slots}) == len(LEGS) for slots in starts):
+            alive = starts[0][B_UP] // PERIOD + 2  # micro-batches until memory neither rises nor falls
+            peak = max(_peak(_with_weights(row)) for row in _repeated(starts, alive))
+            found.append((peak, sum(waits), starts))
+    if not found:
+        raise DoesNotApply(f"offsets {down} and {up}: passes meet on a device, whatever the waits between the legs")
+    return min(found)[2]
+
+
+def _repeated(starts: list[list[int]], m: int) -> list[Row]:
+    """The block of every micro-batch, one period after the one before."""
+    p = len(starts)
+    rows: list[Row] = [[None] * (max(slots) + PERIOD * m) for slots in starts]
+    for d, leg, j in product(range(p), LEGS, range(m)):
+        rows[d][starts[d][leg] + PERIOD * j] = on_leg(p, leg, d, j)
+    return rows
+
+
+def _with_weights(row: Row) -> Row:
+    """Every W in the first gap after its B, in the order of the Bs; the last ones at the end."""
+    filled: Row = []
+    ready: list[Pass] = []  # the weight passes that may run, and how many of them did
+    done = 0
+    for p in row:
+        if p is not None and p.kind is B:
+            ready.append(p._replace(kind=W))
+        elif p is None and done < len(ready):
+            p, done = ready[done], done + 1  # noqa: PLW2901
+        filled.append(p)
+    return filled + ready[done:]
+
+
+def _peak(row: Row) -> int:
+    """The most chunk activations held at a time, each from its F to its W."""
+    level = peak = 0
+    for p in row:
+        if p is not None and p.kind is not B:
+            level += 1 if p.kind is F else -1
+            peak = max(peak, level)
+    return peak
+
+
+def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """When every device runs the whole block: from the first full backward to the last micro-batch's first forward."""
+    p, m = problem.devices, problem.microbatches
+    return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)
+
+
+def _draw_together(
+    problem: Problem, rows: list[Row], moves: Callable[[tuple[int, int]], bool], complete: Callable[[Row], Row]
+) -> None:
+    """Move passes to the first gap after what they need, in order of time, where no device's peak of memory rises."""
+    cap = max(_peak(complete(row)) for row in rows)
+    slot = {p: t for row in rows for t, p in enumerate(row) if p is not None}
+    for t, d in sorted((t, d) for d, row in enumerate(rows) for t, p in enumerate(row) if p is not None):
+        p, row = rows[d][t], rows[d]
+        if p is None or not moves((t, d)):
+            continue
+        earliest = 1 + max((slot[before] for before in _needs(problem, p)), default=-1)
+        for gap in (gap for gap in range(earliest, t) if row[gap] is None):
+            row[t], row[gap] = None, p
+            if _peak(complete(row)) <= cap:
+                slot[p] = gap
+                break
+            row[t], row[gap] = p, None
+
+
+def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
+    """What must come before a pass; the same pass of the micro-batch before is one of them."""
+    yield from (need.before for need in problem.needs(p, lambda *_: False))
+    if p.microbatch > 0:
+        yield p._replace(microbatch=p.microbatch - 1)
+
+
+def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:
+    """Every pass as soon as its device's order and its needs allow, each in one slot; weight passes left out."""
+    one, none = (1,) * problem.placement.stages, (0,) * problem.placement.stages
+    unit = replace(problem, costs=Costs(one, one, one, one, none))
+    timeline = simulate(unit, schedule_of([p for p in row if p is not None] for row in rows))
+    squeezed: list[Row] = []
+    for d in range(problem.devices):
+        kept = [p for p in timeline.schedule.passes_on(d) if p.kind is not W]
+        row: Row = [None] * (timeline.start(kept[-1]) + 1)
+        for p in kept:
+            row[timeline.start(p)] = p
+        squeezed.append(row)
+    return squeezed
+
+
+class _Slots(NamedTuple):
+    """For passes of one length: slots of bubble beyond the work, and chunk activations held on each device."""
+
+    makespan: int
+    span: int
+    held: tuple[int, ...]
+
+
+def _zb_slots(p: int) -> _Slots:
+    return _Slots(p - 1, 0, (2 * p,) * p)
+
+
+def _half_slots(p: int) -> _Slots:
+    """The paper's bubble rate of about p/2m, exact for the generated order."""
+    bubble = max(p - 1, 3 * p - (4 if p % 2 else 7))
+    return _Slots(bubble, bubble, (2 * ((p + 2) // 2),) * p)
+
+
+def _min_slots(p: int) -> _Slots:
+    """The paper's bubble rate of about 2p/3m, exact for the generated order; device 0 may hold one less."""
+    bubble, most = 4 * p - (5 if p % 3 else 7) if p > 1 else 0, 2 * ((p + 4) // 3)
+    return _Slots(bubble, bubble, (most - (p % 3 == 2), *(most,) * (p - 1)))
+
+
+def _closed_form(problem: Problem, slots: Callable[[int], _Slots], unlimited: bool) -> ClosedForm | None:
+    cost, m, memory = equal_costs(problem), problem.microbatches, problem.memory
+    if cost is None or not cost.F == cost.B == cost.W or m <= 2 * problem.devices:
+        return None
+    if unlimited and any(capacity is not None for capacity in memory.capacity):
+        return None
+    beyond, work = slots(problem.devices), PERIOD * m
+    alike = len(set(memory.activation)) == 1 and not any(memory.freed)
+    peak = tuple(chunks * memory.activation[0] for chunks in beyond.held) if alike else None
+    return ClosedForm((work + beyond.makespan) * cost.F, (work + beyond.span) * cost.F, peak)
+
+
+_BLOCKS: tuple[tuple[str, Callable[[Problem], Schedule], Callable[[int], _Slots], str, str], ...] = (
+    (
+        "v-half",
+        partial(v_block, name="v-half", offsets=V_HALF),
+        _half_slots,
+        "(3p-7)F for even p > 2, (3p-4)F for odd p > 1, if F = B = W and m > 2p",
+        "2*floor((p+2)/2) chunk activations",
+    ),
+    (
+        "v-min",
+        partial(v_block, name="v-min", offsets=V_MIN),
+        _min_slots,
+        "(4p-7)F where 3 divides p, else (4p-5)F for p > 1, if F = B = W and m > 2p",
+        "2*floor((p+4)/3) chunk activations",
+    ),
+    (
+        "v-block",
+        partial(roomiest, name="v-block"),
+        _zb_slots,
+        "0 of span, (p-1)F of makespan, if F = B = W, m > 2p and memory is unlimited",
+        "the file's capacity where a block fits it, 2p chunk activations at most",
+    ),
+)
+for _name, _order, _slots, _bubble, _held in _BLOCKS:
+    HEURISTICS.register(
+        Heuristic(
+            name=_name,
+            reference="Qi et al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362",
+            needs="stages d and 2p-1-d on device d (v-shape placement); a backward that splits",
+            bubble=_bubble,
+            peak=_held,
+            order=_order,
+            closed_form=partial(_closed_form, slots=_slots, unlimited=_name == "v-block"),
+        )
+    )

@@ -1,0 +1,210 @@
+"""ZBV: zero bubble in the memory of 1F1B, by a search over a V of stages; weight passes fill what would be waits.
+
+Section 6 of arXiv 2401.10241. A micro-batch walks four legs over the devices: forward down and up, backward down and
+up. Forwards fill the wait for the first gradient; then a round is one backward and one forward on every device, the
+legs up before the legs down, with weight passes where a device would wait or where memory runs out. Unlike the blocks
+of the V family, its order depends on the times.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from fractions import Fraction
+from itertools import product
+from typing import NamedTuple
+
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.requirements import equal_costs, split_backward, v_of_stages
+from heuristics.v_block import B_DOWN, B_UP, F_DOWN, F_UP, on_leg
+from pipesched.passes import B, F, Pass, W
+from pipesched.problem import Objective, Problem
+from pipesched.schedule import Schedule, schedule_of
+
+
+class Choices(NamedTuple):
+    """Whether a W fills a wait too short for it, on devices that can afford the delay, before these passes too."""
+
+    before_backward_down: bool
+    before_forward: bool
+
+
+def zbv(problem: Problem) -> Schedule:
+    """The best of the four variants with room for 2p chunk activations a device.
+
+    A variant runs again as long as it gets better, each device then allowed the waits that the last run left it with.
+    """
+    split_backward(problem)
+    v_of_stages(problem)
+    goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
+    found: list[_Search] = []
+    for flags in product((True, False), repeat=2):
+        allowed = [0] * problem.devices
+        variant: list[_Search] = []
+        while len(variant) < 2 or variant[-1].value(goal) < variant[-2].value(goal):
+            variant.append(_Search(problem, 2 * problem.devices, Choices(*flags), allowed))
+            variant[-1].run()
+            allowed = variant[-1].waited
+        found += variant
+    return schedule_of(min(found, key=lambda search: search.value(goal)).orders, "zbv")
+
+
+class _Search:
+    """One variant, built round by round. Lists are indexed by device; memory counts activations of one chunk."""
+
+    def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int]) -> None:
+        self.problem, self.room, self.choices, self.allowed = problem, room, choices, allowed
+        self.p, self.m = problem.devices, problem.microbatches
+        memory = problem.memory
+        # The share of an activation that B gives back on every stage; equal on all, so that no device runs out alone.
+        self.freed = max(Fraction(0), min(map(Fraction, memory.freed, memory.activation)))
+        self.orders: list[list[Pass]] = [[] for _ in range(self.p)]
+        self.done = [[0, 0, 0, 0] for _ in range(self.p)]  # passes of each leg
+        self.weights: list[deque[Pass]] = [deque() for _ in range(self.p)]  # whose B has run
+        self.began_at = [0] * self.p
+        self.free_at = [0] * self.p  # when the device has run everything put on it so far
+        self.held = [Fraction(0)] * self.p  # its memory then
+        self.waited = [0] * self.p  # its idle time after its first pass
+        self.ends: dict[Pass, int] = {}
+
+    def run(self) -> None:
+        self._fill_the_wait_for_the_first_gradient()
+        self._even_out_forwards()
+        while any(done[B_UP] < self.m for done in self.done):
+            self._backwards()
+            self._forwards()
+        for d, weights in enumerate(self.weights):
+            while weights:
+                self._put(d, weights.popleft())
+
+    def value(self, goal: Objective) -> int:
+        """The makespan or span of what was built: passes are put as soon as possible, as the simulator would."""
+        began = self.began_at if goal is Objective.SPAN else [0] * self.p
+        return max(end - start for start, end in zip(began, self.free_at, strict=True))
+
+    def _fill_the_wait_for_the_first_gradient(self) -> None:
+        """The first micro-batch down and up; before it comes back up to device d, more forwards down to there."""
+        for d in range(self.p):
+            self._walk(d, F_DOWN)
+        for d in reversed(range(self.p)):
+            while d < self.p - 1 and self.done[d][F_DOWN] < self.m and self.held[d] + 2 + 2 * d <= self.room:
+                if self.free_at[d] + self.problem.duration(self._next(d, F_DOWN)) > self._arrival(self._next(d, F_UP)):
+                    break
+                for above in range(d + 1):
+                    self._walk(above, F_DOWN)
+            self._walk(d, F_UP)
+
+    def _even_out_forwards(self) -> None:
+        """Each device runs no fewer forwards than the one before it, its legs down and up in turn."""
+        leg = F_DOWN
+        for d in range(1, self.p):
+            idle_legs = 0
+            while self._behind(d) and idle_legs < 2:
+                idle_legs += 1
+                for below in reversed(range(d, self.p)):  # one by one: a leg up is ready once it ran below
+                    if self._ready(below, leg) and self._fits(below, leg):
+                        self._walk(below, leg)
+                        idle_legs = 0
+                leg = F_UP if leg == F_DOWN else F_DOWN
+
+    def _behind(self, d: int) -> bool:
+        (down, up), (above_down, above_up) = self.done[d][:2], self.done[d - 1][:2]
+        return down + up < above_down + above_up or up <= above_up < self.m
+
+    def _backwards(self) -> None:
+        """The next backward on every device: up if a gradient waits for it there, else down."""
+        up = [self._up_is_next(d) for d in range(self.p)]
+        turns = [(d, B_UP) for d in reversed(range(self.p)) if up[d]]
+        turns += [(d, B_DOWN) for d in range(self.p) if not up[d]]
+        for d, leg in turns:
+            if self._ready(d, leg):
+                self._fill_wait(d, leg, small=leg == B_UP or self.choices.before_backward_down)
+                self._walk(d, leg)
+
+    def _up_is_next(self, d: int) -> bool:
+        done = self.done[d]
+        if done[B_UP] == done[B_DOWN]:
+            return False
+        return d == self.p - 1 or done[B_DOWN] == self.m or done[B_UP] < self.done[d + 1][B_UP]
+
+    def _forwards(self) -> None:
+        """The next forward on every device, up if it can."""
+        for d in range(self.p):
+            leg = next((leg for leg in (F_UP, F_DOWN) if self._ready(d, leg)), None)
+            if leg is None:
+                continue
+            while self.weights[d] and not self._fits(d, leg):
+                self._put(d, self.weights[d].popleft())
+            if self._fits(d, leg):
+                self._fill_wait(d, leg, small=self.choices.before_forward)
+                self._walk(d, leg)
+
+    def _fits(self, d: int, leg: int) -> bool:
+        """Room for one more forward; one place is never for those yet to come up, which would wait for each other."""
+        down_only = self.done[d][F_DOWN] - self.done[d][F_UP]
+        return self.held[d] + 1 <= self.room and (leg == F_UP or down_only + 1 < self.room)
+
+    def _fill_wait(self, d: int, leg: int, small: bool) -> None:
+        """Weight passes while the device would wait; where it can afford it, one more, too long for the wait."""
+        weights = self.weights[d]
+        if not weights:
+            return
+        until = self._arrival(self._next(d, leg))
+        while weights and self.free_at[d] < until and self.free_at[d] + self.problem.duration(weights[0]) <= until:
+            self._put(d, weights.popleft())
+        most = max(*self.waited, max(self.allowed) - self.allowed[d])
+        if weights and small and until - self.free_at[d] > most - self.waited[d]:
+            self._put(d, weights.popleft())
+
+    def _next(self, d: int, leg: int) -> Pass:
+        return on_leg(self.p, leg, d, self.done[d][leg])
+
+    def _ready(self, d: int, leg: int) -> bool:
+        """Whether a device has another pass of a leg, and all that pass needs has been put."""
+        if self.done[d][leg] == self.m:
+            return False
+        return all(n.before in self.ends for n in self.problem.needs(self._next(d, leg), lambda *_: False))
+
+    def _arrival(self, p: Pass) -> int:
+        return max((self.ends[n.before] + n.lag for n in self.problem.needs(p, lambda *_: False)), default=0)
+
+    def _walk(self, d: int, leg: int) -> None:
+        p = self._next(d, leg)
+        self._put(d, p)
+        self.done[d][leg] += 1
+        if p.kind is B:
+            self.weights[d].append(p._replace(kind=W))
+
+    def _put(self, d: int, p: Pass) -> None:
+        start = self.free_at[d] if p.kind is W else max(self.free_at[d], self._arrival(p))
+        if self.orders[d]:
+            self.waited[d] += start - self.free_at[d]
+        else:
+            self.began_at[d] = start
+        self.free_at[d] = self.ends[p] = start + self.problem.duration(p)
+        self.held[d] += 1 if p.kind is F else -self.freed if p.kind is B else self.freed - 1
+        self.orders[d].append(p)
+
+
+def _closed_form(problem: Problem) -> ClosedForm | None:
+    """No bubble of span: the paper's claim for F = B = W and micro-batches enough to fill both ramps."""
+    cost, p, m, memory = equal_costs(problem), problem.devices, problem.microbatches, problem.memory
+    if cost is None or not cost.F == cost.B == cost.W > 0 or m < 2 * p:
+        return None
+    if len(set(memory.activation)) > 1 or any(memory.freed):  # more room than the paper's, and another order
+        return None
+    work = 6 * m * cost.F
+    peak = (2 * p * memory.activation[0],) * p
+    return ClosedForm(makespan=work + (p - 1) * cost.F, span=work, peak=peak)
+
+
+HEURISTICS.register(
+    Heuristic(
+        name="zbv",
+        reference="Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 6",
+        needs="two stages a device in a V (placement: v-shape); a backward that splits",
+        bubble="0 of span, (p-1)F of makespan, if F = B = W and m >= 2p",
+        peak="2p chunk activations",
+        order=zbv,
+        closed_form=_closed_form,
+    )
+)
