@@ -17,7 +17,7 @@ from pipesched.validator import validate
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.brute_force import optimum, tiny_problem
-from tests.makers import problem
+from tests.makers import problem, with_parts
 
 # One worker and CP-SAT's own clock: the same answer on every machine.
 SURE = Limits(seconds=600, workers=1, deterministic=60)
@@ -153,6 +153,11 @@ def test_blocks_are_used_where_they_pay() -> None:
 def test_the_period_is_not_solved_for() -> None:
     with pytest.raises(ValueError, match="makespan or span"):
         solve(problem(2, 2, objective="period"))
+
+
+def test_passes_of_several_tasks_are_not_solved_for() -> None:
+    with pytest.raises(ValueError, match="single tasks on the compute stream"):
+        solve(with_parts(problem(2, 2), Random(1)))
 
 
 def test_without_search_still_bounds_and_compares() -> None:
