@@ -1,6 +1,7 @@
 """Everything from a bare clone: makes a virtual environment of its own, installs, and runs pipesched or its tests.
 
-python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     any pipesched command
+python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     solve, compare, simulate, validate, export,
+                                                              plot, schedules: each takes --help
 python3 go.py test                                            the test suite; more arguments go to pytest
 python3 go.py test --extra torch                              also what needs PyTorch
 python3 go.py check                                           lint, types and layers

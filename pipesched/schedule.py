@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from pipesched.errors import BadInput
-from pipesched.passes import BW, F, Pass, PassKind, parse_pass
+from pipesched.passes import BW, F, Pass, parse_pass
 
 # One pass, or an overlapped pair: a forward and a backward of two different micro-batches.
 Slot = tuple[Pass] | tuple[Pass, Pass]
@@ -61,8 +61,3 @@ def parse_slot(text: str) -> Slot:
 def overlapped(forward: Pass, backward: Pass) -> Slot:
     """A slot in which a forward and a backward run together."""
     return forward, backward
-
-
-def count(order: Sequence[Slot], kind: PassKind) -> int:
-    """How many passes of a kind a device's order holds."""
-    return sum(p.kind is kind for slot in order for p in slot)
