@@ -14,7 +14,7 @@ def hanayo(problem: Problem) -> Schedule:
     """Units of p micro-batches, one directly behind the other, by Chimera's slots: the legs of a wave merge alike.
 
     A wave is two chunks a device. One wave is half of a Chimera on 2p devices, folded; half a wave more (an odd number
-    of chunks) runs by the same rule.
+    of chunks) runs by the same rule. The paper draws one unit and leaves open how the next one follows.
     """
     _legs(problem)
     return by_slots(problem, problem.devices, "hanayo")

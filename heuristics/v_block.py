@@ -7,8 +7,7 @@ down and up. Slots of one length for every pass: orders do not depend on times, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from typing import NamedTuple
 
@@ -16,7 +15,8 @@ from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from heuristics.requirements import equal_costs, split_backward, v_of_stages
 from pipesched.errors import DoesNotApply
 from pipesched.passes import B, F, Pass, W
-from pipesched.problem import Costs, Problem
+from pipesched.placement import v_shape
+from pipesched.problem import Costs, Memory, Problem
 from pipesched.schedule import Schedule, schedule_of
 from pipesched.simulator import simulate
 
@@ -39,15 +39,27 @@ def on_leg(devices: int, leg: int, device: int, microbatch: int) -> Pass:
 def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
     """The block repeated, its ramps drawn together without a higher peak of memory, its weight passes in the gaps."""
     split_backward(problem)
-    v_of_stages(problem)
-    starts = _block(problem.devices, *offsets)
-    rows = [_with_weights(row) for row in _repeated(starts, problem.microbatches)]
+    return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
+
+
+@lru_cache(maxsize=512)
+def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
+    """The order of every device. It depends on nothing else, so that several schedules of a problem share it."""
+    problem = _unit_problem(p, m)
+    starts = _block(p, *offsets)
+    rows = [_with_weights(row) for row in _repeated(starts, m)]
     begin, end = _steady(problem, rows)  # both ramps first, every weight pass where the block has it ...
     _draw_together(problem, rows, lambda at: at < begin or at > end, list)
     rows = _squeezed(problem, rows)
     begin, end = _steady(problem, rows)  # ... then the ramp down, weight passes giving way
     _draw_together(problem, rows, lambda at: at > max(begin, end), _with_weights)
-    return schedule_of(([p for p in _with_weights(row) if p is not None] for row in rows), name)
+    return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in rows)
+
+
+def _unit_problem(p: int, m: int) -> Problem:
+    """A V of stages whose passes all take one slot, and whose transfers none."""
+    one, none = (1,) * (2 * p), (0,) * (2 * p)
+    return Problem(v_shape(p), m, Costs(one, one, one, one, none), Memory(one, none, (None,) * p))
 
 
 def roomiest(problem: Problem, name: str) -> Schedule:
@@ -162,9 +174,7 @@ def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
 
 def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:
     """Every pass as soon as its device's order and its needs allow, each in one slot; weight passes left out."""
-    one, none = (1,) * problem.placement.stages, (0,) * problem.placement.stages
-    unit = replace(problem, costs=Costs(one, one, one, one, none))
-    timeline = simulate(unit, schedule_of([p for p in row if p is not None] for row in rows))
+    timeline = simulate(problem, schedule_of([p for p in row if p is not None] for row in rows))
     squeezed: list[Row] = []
     for d in range(problem.devices):
         kept = [p for p in timeline.schedule.passes_on(d) if p.kind is not W]

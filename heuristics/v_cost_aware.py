@@ -1,0 +1,139 @@
+"""ZBV, V-Half and V-Min with their passes reordered for the real times, in the memory that the published order takes.
+
+The published order is drawn together by forward-backward improvement, known from project scheduling: from the end,
+every pass as late as it can be; then from the start, every pass as soon as it can be; again while it gets better. To
+leave the order so found, a few times the passes of one kind and some consecutive micro-batches are given other turns
+and all is drawn together again. A schedule counts only if the exact simulator finds it better and within the
+published order's peak on every device, so none of these is ever worse than the schedule it starts from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from heuristics.insertion import Built, insert_all, pass_graph
+from heuristics.v_block import V_HALF, V_MIN, v_block
+from heuristics.zbv import zbv
+from pipesched.metrics import measure
+from pipesched.passes import B, F, W
+from pipesched.problem import Objective, Problem
+from pipesched.schedule import Schedule, schedule_of
+from pipesched.simulator import simulate
+
+ROUNDS = 4  # of forward-backward improvement, at most
+TURNS = 8  # times the order is disturbed
+
+
+def cost_aware(problem: Problem, published: Callable[[Problem], Schedule], name: str) -> Schedule:
+    """The best order found from the published one, or that one itself."""
+    start = published(problem)
+    search = _Search(problem, Schedule(start.orders, name))
+    starts = search.drawn_together([search.of_best.start(p) for p in search.graph.passes])
+    random = Random(0)  # one problem, one schedule
+    for _ in range(TURNS if search.may_improve() else 0):
+        turned = search.drawn_together(search.turned(starts, random))
+        if search.value(turned) <= search.value(starts):
+            starts = turned
+    return search.best
+
+
+class _Search:
+    """The best schedule so far, and the means to find better ones. Ticks and memory as the problem's."""
+
+    def __init__(self, problem: Problem, published: Schedule) -> None:
+        self.problem, self.graph = problem, pass_graph(problem)
+        self.mirrored = self.graph.mirrored()
+        self.goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
+        self.best, self.of_best = published, simulate(problem, published)
+        found = measure(self.of_best)
+        self.ceiling, self.least, self.load = found.peak_memory, found.value(self.goal), max(found.work)
+
+    def may_improve(self) -> bool:
+        """Whether the best is longer than its busiest device works: else nothing is better."""
+        return self.least > self.load
+
+    def drawn_together(self, starts: Sequence[float]) -> list[float]:
+        """Forward-backward improvement of starts, or of mere priorities; what gets better on the way is kept."""
+        best: Sequence[float] | None = None
+        for _ in range(ROUNDS):
+            built = insert_all(self.graph, starts, self.ceiling, [0] * self.problem.devices)
+            if built is None or (best is not None and self.value(built.starts) >= self.value(best)):
+                break
+            self._offer(built)
+            best = built.starts
+            late = self._from_the_end(built)
+            if late is None or not self.may_improve():
+                break
+            self._offer(late)
+            starts = late.starts
+        return list(best if best is not None else starts)
+
+    def _from_the_end(self, built: Built) -> Built | None:
+        """Every pass as late as it can be; for the span, a device that begins later may also end later."""
+        ends = [start + ticks for start, ticks in zip(built.starts, self.graph.ticks, strict=True)]
+        opens = [0] * self.problem.devices
+        if self.goal is Objective.SPAN:
+            first = [min((built.starts[n] for n in order), default=0) for order in built.orders]
+            opens = [max(first) - begin for begin in first]
+        found = insert_all(self.mirrored, [-end for end in ends], self.ceiling, opens)
+        if found is None:
+            return None
+        last = max(start + ticks for start, ticks in zip(found.starts, self.graph.ticks, strict=True))
+        starts = [last - start - ticks for start, ticks in zip(found.starts, self.graph.ticks, strict=True)]
+        return Built(starts, [order[::-1] for order in found.orders])
+
+    def _offer(self, built: Built) -> None:
+        """Keep an order that is better and within the published peak, by the exact simulator."""
+        if self.value(built.starts) >= self.least:
+            return
+        passes = self.graph.passes
+        schedule = schedule_of(((passes[n] for n in order) for order in built.orders), self.best.name)
+        timeline = simulate(self.problem, schedule)
+        found = measure(timeline)
+        within = all(peak <= most for peak, most in zip(found.peak_memory, self.ceiling, strict=True))
+        if within and found.value(self.goal) < self.least:
+            self.best, self.of_best, self.least = schedule, timeline, found.value(self.goal)
+
+    def value(self, starts: Sequence[float]) -> float:
+        """The makespan or span of these starts."""
+        begin, end = [float("inf")] * self.problem.devices, [0.0] * self.problem.devices
+        for start, ticks, d in zip(starts, self.graph.ticks, self.graph.device, strict=True):
+            begin[d] = min(begin[d], start)
+            end[d] = max(end[d], start + ticks)
+        began = begin if self.goal is Objective.SPAN else [0.0] * self.problem.devices
+        return max(last - first for first, last in zip(began, end, strict=True))
+
+    def turned(self, starts: Sequence[float], random: Random) -> list[float]:
+        """Other turns: one kind's passes, of consecutive micro-batches and one leg or both, move together."""
+        m, p = self.problem.microbatches, self.problem.devices
+        first = random.randrange(m)
+        last = random.randrange(first, m)
+        kind, leg = random.choice((F, B, W)), random.choice((None, 0, 1))
+        shift = random.uniform(-1, 1) * random.choice((0.3, 1, 2, 4)) * self.load / m
+        return [
+            start + (shift if q.kind is kind and first <= q.microbatch <= last and leg in (None, q.stage // p) else 0)
+            for start, q in zip(starts, self.graph.passes, strict=True)
+        ]
+
+
+_PUBLISHED: tuple[tuple[str, Callable[[Problem], Schedule], str], ...] = (
+    ("zbv", zbv, "2p chunk activations"),
+    ("v-half", partial(v_block, name="v-half", offsets=V_HALF), "2*floor((p+2)/2) chunk activations"),
+    ("v-min", partial(v_block, name="v-min", offsets=V_MIN), "2*floor((p+4)/3) chunk activations"),
+)
+for _name, _order, _peak in _PUBLISHED:
+    HEURISTICS.register(
+        Heuristic(
+            name=f"{_name}-cost-aware",
+            reference=f"{_name} (Sea AI Lab), its passes reordered for the times given; forward-backward improvement "
+            "as in Li and Willis, EJOR 56 (1992)",
+            needs="stages d and 2p-1-d on device d (v-shape placement); a backward that splits",
+            bubble=f"never more than {_name}'s; it depends on the times, in no closed form",
+            peak=f"at most {_name}'s on every device: {_peak}",
+            order=partial(cost_aware, published=_order, name=f"{_name}-cost-aware"),
+            closed_form=lambda _: None,
+        )
+    )
