@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from commands import explaining, less_memory
 from commands.output import memory_amounts, rate
 from commands.output import time as time_text
 from commands.rows import OURS, with_solution
 from pipesched.amounts import plain
 from pipesched.solution import Solution, gap
 from pipesched.version import VERSION
+from solver.explain import Explanation
+from solver.least_memory import LeastMemory
 
 
-def report(solution: Solution) -> str:
-    """The Markdown text."""
+def report(solution: Solution, memory: LeastMemory | None = None, explanation: Explanation | None = None) -> str:
+    """The Markdown text; a section each for the least memory and for why not better, where they were asked for."""
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None
     certificate = solution.certificate
@@ -30,8 +33,21 @@ def report(solution: Solution) -> str:
     ]
     if certificate:
         lines += ["## Why no schedule is below the bound", "", f"{certificate.text} ({certificate.kind})", ""]
+    if memory:
+        lines += ["## Least memory", "", *(f"- {line}" for line in less_memory.sentences(problem, memory)), ""]
+    if explanation:
+        lines += ["## Why not better", "", *_why_not_better(solution, explanation), ""]
     lines += ["## Schedules side by side", "", *_table(solution), "", *_search(solution), ""]
     return "\n".join([*lines, "![Gantt chart](gantt.png)", "", "![Memory](memory.png)", "", f"pipesched {VERSION}", ""])
+
+
+def _why_not_better(solution: Solution, explanation: Explanation) -> list[str]:
+    said = [f"- {line}" for line in explaining.lines(explanation)]
+    if not explanation.effects:
+        return said
+    headers = [header.replace("\n", " ") for header, _ in explaining.columns(solution)]
+    rows = [headers, ["---"] * len(headers), *explaining.rows(explanation)]
+    return [*said, "", f"{explaining.TITLE}:", "", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def _table(solution: Solution) -> list[str]:

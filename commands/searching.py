@@ -20,13 +20,12 @@ from pipesched.problem import Objective, Problem
 from pipesched.solution import Progress, Solution, gap
 from solver.limits import Limits
 from solver.solve import solve
+from solver.solve_period import solve_period
 
 
 def add_limits(parser: ArgumentParser) -> None:
     """How long and how hard to search."""
-    parser.add_argument(
-        "--time-limit", type=_seconds, default=60.0, metavar="S", help="seconds to search (default: 60)"
-    )
+    parser.add_argument("--time-limit", type=seconds, default=60.0, metavar="S", help="seconds to search (default: 60)")
     parser.add_argument(
         "--workers", type=_workers, default=0, metavar="N", help="threads to search with (default: all cores)"
     )
@@ -36,7 +35,8 @@ def add_limits(parser: ArgumentParser) -> None:
     )
 
 
-def _seconds(text: str) -> float:
+def seconds(text: str) -> float:
+    """A time limit as an option gives it."""
     return _real(text, "a number of seconds above 0", lambda x: x > 0)
 
 
@@ -64,16 +64,26 @@ def _real(text: str, allowed: str, accept: Callable[[float], bool]) -> float:
 
 def search(problem: Problem, args: Namespace) -> Solution:
     """Solve under the options given, showing progress; Ctrl-C stops the search and keeps the best schedule found."""
-    if problem.objective is Objective.PERIOD:
-        raise BadInput("objective: found period; this version solves for makespan or span (see --objective)")
-    limits = Limits(seconds=args.time_limit, workers=args.workers, seed=args.seed, gap=args.gap)
     stop = Event()
-    with _interrupt_sets(stop), _progress(problem) as report:
-        return solve(problem, limits, report, stop)
+    with interrupt_sets(stop), _progress(problem) as report:
+        if problem.objective is Objective.PERIOD:
+            return solve_period(problem, limits_of(args), report, stop)
+        return solve(problem, limits_of(args), report, stop)
+
+
+def refuse_period(problem: Problem, what: str) -> None:
+    """`BadInput` for the objective period; `what` is for makespan or span alone, as the beginning of a sentence."""
+    if problem.objective is Objective.PERIOD:
+        raise BadInput(f"objective: found period; {what} for makespan or span (see --objective)")
+
+
+def limits_of(args: Namespace) -> Limits:
+    """The options of `add_limits`."""
+    return Limits(seconds=args.time_limit, workers=args.workers, seed=args.seed, gap=args.gap)
 
 
 @contextmanager
-def _interrupt_sets(stop: Event) -> Iterator[None]:
+def interrupt_sets(stop: Event) -> Iterator[None]:
     """The first Ctrl-C asks the search to stop; a second one ends the program at once."""
 
     def handler(_signal: int, _frame: FrameType | None) -> None:
@@ -100,21 +110,27 @@ def not_interrupted() -> Iterator[None]:
 
 @contextmanager
 def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
-    """A line on standard error: live on a terminal, else one line for each new value or bound."""
-    err = console(stderr=True)
-    if sys.stderr.isatty():
-        with Live(console=err, refresh_per_second=8, transient=True) as live:
-            yield lambda moment: live.update(Text(_line(problem, moment)))
-        return
+    """The progress of one solve: where no terminal shows it live, one line for each new value or bound."""
     last: list[tuple[int | None, int, bool]] = []
+    with progress_line() as say:
 
-    def report(moment: Progress) -> None:
-        seen = (moment.value, moment.lower_bound, moment.doing == "CP-SAT")
-        if not last or last[-1] != seen:
-            last.append(seen)
-            print(_line(problem, moment), file=sys.stderr, flush=True)
+        def report(moment: Progress) -> None:
+            seen = (moment.value, moment.lower_bound, moment.doing == "CP-SAT")
+            if sys.stderr.isatty() or not last or last[-1] != seen:
+                last.append(seen)
+                say(_line(problem, moment))
 
-    yield report
+        yield report
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """A line on standard error: one that changes on a terminal, else one below the other."""
+    if sys.stderr.isatty():
+        with Live(console=console(stderr=True), refresh_per_second=8, transient=True) as live:
+            yield lambda line: live.update(Text(line))
+    else:
+        yield lambda line: print(line, file=sys.stderr, flush=True)
 
 
 def _line(problem: Problem, moment: Progress) -> str:

@@ -42,7 +42,7 @@ class FullHorizon:
         for constraint in CONSTRAINTS:
             constraint.post(self.model)
         idle = post_redundant(self.model)
-        self.objective = post_objective(self.model, value, lower_bound)
+        self.objective = post_objective(self.model, value, lower_bound, idle)
         self._hint(incumbent, value, idle)
 
     @property
@@ -93,7 +93,7 @@ class FullHorizon:
         for (stage, j), fused in model.fused.items():
             if not isinstance(fused, bool):
                 model.cp.add_hint(fused, incumbent.schedule.is_fused(stage, j))
-        for device in model.order or []:
+        for device in model.devices_in_order:
             for x, y, ahead in device.undecided():
                 if isinstance(ahead, cp_model.IntVar):
                     model.cp.add_hint(ahead, (starts[x], x.role is W) < (starts[y], y.role is W))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cached_property
 
 from ortools.sat.python import cp_model
@@ -25,21 +26,29 @@ class Model:
     together are less than a tick, a value in steps rounded down to ticks is the exact value of that order.
     """
 
-    def __init__(self, problem: Problem, most_literals: int = MOST_LITERALS) -> None:
+    def __init__(
+        self, problem: Problem, most_literals: int = MOST_LITERALS, devices: Collection[int] | None = None
+    ) -> None:
+        """Order literals on these devices, if there are not too many; on all devices unless said."""
         self.problem = problem
         self.cp = cp_model.CpModel()
         self.static = StaticOrder(problem)
-        devices = range(problem.devices)
-        self.operations = [self.static.operations(device) for device in devices]
+        self.operations = [self.static.operations(device) for device in range(problem.devices)]
         self.scale = self._steps_per_tick()
         self.horizon = self._horizon()
         self.start = {x: self.cp.new_int_var(0, self.horizon, f"S{x}") for held in self.operations for x in held}
         self.fused: dict[tuple[int, int], Truth] = {
             (x.stage, x.microbatch): self._fused(x.stage, x.microbatch) for x in self.start if x.role is B
         }
-        self.order: list[DeviceOrder] | None = None
-        if literal_count(problem) <= most_literals:
-            self.order = [DeviceOrder(self.cp, self.static, device) for device in devices]
+        self.order: dict[int, DeviceOrder] | None = None
+        devices = range(problem.devices) if devices is None else devices
+        if literal_count(problem, devices) <= most_literals:
+            self.order = {device: DeviceOrder(self.cp, self.static, device) for device in devices}
+
+    @property
+    def devices_in_order(self) -> Collection[DeviceOrder]:
+        """The orders of the devices that have order literals."""
+        return self.order.values() if self.order is not None else ()
 
     def _fused(self, stage: int, j: int) -> Truth:
         """Whether the backward runs in one go: known, or for CP-SAT to decide."""
@@ -85,7 +94,7 @@ class Model:
             weight = Operation(W, stage, j)
             if weight in shortest and fused is not False:
                 shortest[weight] = 0
-        for device in self.order or []:
+        for device in self.devices_in_order:
             for forward, backward in device.together:
                 block, full = self.block(forward), self.steps(Pass(BW, backward.stage, backward.microbatch))
                 shortest[backward] = min(shortest[backward], block)
@@ -112,9 +121,10 @@ class Model:
 
     def _with_blocks(self, x: Operation, alone: Linear) -> Linear:
         """A block's two operations both last as long as the block. In one, the backward is fused."""
-        if self.order is None:
+        device = self.problem.placement.stage_device[x.stage]
+        if self.order is None or device not in self.order:
             return alone
-        together = self.order[self.problem.placement.stage_device[x.stage]].together
+        together = self.order[device].together
         base = self.steps(Pass(F if x.role is F else BW, x.stage, x.microbatch))
         changes = [(self.block(pair[0]) - base) * literal for pair, literal in together.items() if x in pair]
         return alone + sum(changes) if changes else alone

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ortools.sat.python import cp_model
 
 from formulations.model import Model
@@ -10,8 +12,10 @@ from pipesched.passes import F
 from pipesched.problem import Objective
 
 
-def post_objective(model: Model, at_most: int, at_least: int) -> cp_model.IntVar:
-    """The objective as a variable, in steps, between the bounds given in ticks."""
+def post_objective(
+    model: Model, at_most: int, at_least: int, idle: Mapping[Operation, cp_model.IntVar]
+) -> cp_model.IntVar:
+    """The objective as a variable, in steps, between the bounds given in ticks; `idle` as `post_idle` gives it."""
     # A schedule's value in steps, rounded down, is its value in ticks.
     highest = (at_most + 1) * model.scale - 1
     value = model.cp.new_int_var(at_least * model.scale, highest, "value")
@@ -22,6 +26,12 @@ def post_objective(model: Model, at_most: int, at_least: int) -> cp_model.IntVar
         for x in operations:
             if x == model.last(x.stage, x.microbatch) and _may_end(model, x):
                 model.cp.add(value >= model.end(x) - begin)
+        if operations and operations[0] in idle:
+            # All work and all idle time of the device: nothing new, and what several last operations cannot say.
+            waited = model.cp.new_int_var(0, model.horizon, "")
+            for x in operations:
+                model.cp.add(waited >= idle[x])
+            model.cp.add(value >= waited + sum(model.shortest[x] for x in operations) - begin)
     model.cp.minimize(value)
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from ortools.sat.python import cp_model
@@ -21,11 +21,11 @@ def negation(truth: Truth) -> Truth:
     return not truth if isinstance(truth, bool) else cast(Literal, truth.negated())
 
 
-def literal_count(problem: Problem) -> int:
-    """How many order literals the problem would need, without making them."""
+def literal_count(problem: Problem, devices: Iterable[int]) -> int:
+    """How many order literals these devices would need, without making them."""
     order = StaticOrder(problem)
     total = 0
-    for device in range(problem.devices):
+    for device in devices:
         operations = order.operations(device)
         for at, x in enumerate(operations):
             total += sum(not (order.precedes(x, y) or order.precedes(y, x)) for y in operations[:at])

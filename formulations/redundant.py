@@ -11,10 +11,16 @@ from formulations.order import DeviceOrder
 
 def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
     """Idle rows and order logic for every device with order literals; returns the idle-time variables."""
-    idle: dict[Operation, cp_model.IntVar] = {}
-    for device in model.order or []:
-        idle |= _idle(model, device)
+    for device in model.devices_in_order:
         _order_logic(model, device)
+    return post_idle(model)
+
+
+def post_idle(model: Model) -> dict[Operation, cp_model.IntVar]:
+    """Idle rows for every device with order literals; returns the idle-time variables."""
+    idle: dict[Operation, cp_model.IntVar] = {}
+    for device in model.devices_in_order:
+        idle |= _idle(model, device)
     return idle
 
 

@@ -13,7 +13,8 @@ from pipesched.timeline import Timeline
 class Metrics:
     """Times in ticks, memory in the memory's integers; one entry a device in the tuples.
 
-    `period` is None: a timeline of finitely many micro-batches has no steady state to read it from.
+    `period` is None unless the timeline is a pattern unrolled: finitely many micro-batches have no steady state to
+    read it from.
     """
 
     makespan: int
@@ -21,24 +22,27 @@ class Metrics:
     work: tuple[int, ...]
     peak_memory: tuple[int, ...]
     period: int | None = None
+    microbatches: int = 0
 
     def value(self, objective: Objective) -> int:
-        """The value of the objective; ValueError for a period, which no finite timeline has."""
+        """The value of the objective; ValueError for the period of a timeline that is no unrolled pattern."""
         if objective is Objective.PERIOD:
-            raise ValueError("a finite timeline has no period")
+            if self.period is None:
+                raise ValueError("a finite timeline has no period")
+            return self.period
         return self.makespan if objective is Objective.MAKESPAN else self.span
 
     def bubble(self, objective: Objective) -> float | None:
-        """1 - busiest device's work / objective value; None for a period."""
+        """1 - busiest device's work / objective value (each period's, for a period); None without a period."""
         if objective is Objective.PERIOD:
-            return None
+            return 1 - max(self.work) / (self.microbatches * self.period) if self.period else None
         value = self.value(objective)
         return 1 - max(self.work) / value if value else 0.0
 
     @property
     def bubbles(self) -> dict[str, float]:
-        """Both bubble rates that a finite timeline has, by objective."""
-        rates = {o.value: self.bubble(o) for o in (Objective.MAKESPAN, Objective.SPAN)}
+        """The bubble rates that the timeline has, by objective."""
+        rates = {objective.value: self.bubble(objective) for objective in Objective}
         return {name: rate for name, rate in rates.items() if rate is not None}
 
     @property
@@ -56,6 +60,7 @@ def measure(timeline: Timeline) -> Metrics:
         span=max(end - start for start, end in reach),
         work=tuple(sum(end - start for start, end in timeline.busy(device)) for device in devices),
         peak_memory=tuple(max(level for _, level in memory_steps(timeline, device)) for device in devices),
+        microbatches=timeline.problem.microbatches,
     )
 
 

@@ -13,6 +13,7 @@ from pipesched.certificate import Certificate
 from pipesched.errors import BadInput
 from pipesched.exact import as_decimal, write_json
 from pipesched.file_errors import shown
+from pipesched.finer import finer
 from pipesched.metrics import measure
 from pipesched.passes import Task, parse_pass
 from pipesched.problem import Objective, Problem
@@ -56,7 +57,10 @@ def to_text(file: ScheduleFile) -> str:
     """The file's text; ValueError for a problem that no problem file can describe."""
     timeline, problem = file.timeline, file.timeline.problem
     metrics = measure(timeline)
-    value = metrics.makespan if problem.objective is Objective.PERIOD else metrics.value(problem.objective)
+    if problem.objective is Objective.PERIOD:  # which no timeline tells
+        value = metrics.makespan if file.value is None else file.value
+    else:
+        value = metrics.value(problem.objective)
     return write_json(
         {
             "format": FORMAT,
@@ -133,6 +137,7 @@ def read_schedule(path: str | Path) -> ScheduleFile:
         )
     problem = problem_from(document.get("problem"), f"{path}: problem")
     reader = _Reader(str(path), document, problem)
+    problem = reader.problem
     timeline = Timeline(problem, reader.schedule(), reader.starts())
     reader.check_objective(problem)
     return ScheduleFile(timeline, reader.ticks("lower_bound"), reader.certificate(), reader.ticks("value"))
@@ -150,7 +155,11 @@ class _Reader:
         if tick <= 0:
             text = shown(document.get("tick"))
             raise BadInput(f"{path}: tick: found {text}; allowed: a fraction above 0, such as 1/1000")
-        self._factor = tick / problem.tick
+        factor = tick / problem.tick
+        # A period may be a fraction of the tick that the problem's times need: the file's own is then finer.
+        fraction = problem.objective is Objective.PERIOD and factor.numerator == 1
+        self.problem = finer(problem, factor.denominator) if fraction else problem
+        self._factor = tick / self.problem.tick
 
     def schedule(self) -> Schedule:
         orders = self._document.get("orders")

@@ -36,7 +36,7 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, hea
     parameters.num_workers = limits.workers
     parameters.relative_gap_limit = limits.gap
     parameters.catch_sigint_signal = False  # Ctrl-C is the caller's, through `stop`
-    # Probing literals before the search takes longer than the search needs to find the same (docs/exact-model.md).
+    # Probing literals before the search takes longer than the search needs to find the same (docs/engine.md).
     parameters.cp_model_probing_level = 0
     if limits.deterministic is not None:
         parameters.max_deterministic_time = limits.deterministic

@@ -10,7 +10,8 @@ class Limits:
     """How long and how hard to search; `workers` 0 means all cores.
 
     `deterministic` counts CP-SAT's own units of work instead of seconds: with one worker the same problem and seed
-    then give the same answer on every run.
+    then give the same answer on every run. `target` (ticks) asks only whether a schedule is at or below it: the search
+    stops as soon as one is found, or the bound is above it.
     """
 
     seconds: float = 60.0
@@ -18,3 +19,4 @@ class Limits:
     seed: int = 0
     gap: float = 0.0
     deterministic: float | None = None
+    target: int | None = None

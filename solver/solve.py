@@ -1,12 +1,15 @@
-"""One solve: bounds, published schedules, and CP-SAT between them until they meet or time is up."""
+"""One solve: bounds from below and schedules from above, part by part, until they meet or time is up."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
 
 from formulations.full_horizon import FullHorizon, TooLong
+from formulations.model import MOST_LITERALS
+from formulations.order import literal_count
 from heuristics.catalogue import HEURISTICS
 from pipesched.amounts import amount
 from pipesched.certificate import Certificate
@@ -24,33 +27,66 @@ from solver.candidates import candidate
 from solver.cp_sat import improve
 from solver.limits import Limits
 from solver.list_schedule import list_schedules, sequential
+from solver.neighbourhoods import OrderSearch
+from solver.parts import Parts
+from solver.periodic_problem import best_period, best_unrolled
+from solver.relaxed import relaxed_bounds
+from solver.solve_period import solve_period
 
 Report = Callable[[Progress], None]
 
-# Share of the time limit that goes into list schedules, which are only a start.
-_HINT_SHARE = 0.2
+# Shares of the time limit: list schedules are only a start, and the relaxation needs long only where it gains little.
+_LIST_SHARE, _RELAXATION_SHARE = 0.2, 0.15
+# Up to so many order literals CP-SAT is asked at once, since it is likely to prove the optimum in seconds.
+_FEW_LITERALS = 2_500
+# What CP-SAT gets of the time: first where literals are few, and after the neighbourhoods.
+_FIRST_SHARE, _LAST_SHARE = 0.3, 0.35
+# Problems of so many micro-batches a device are long, and this share of the time goes into their pattern.
+_LONG, _PERIODIC_SHARE = 4, 0.15
+# Of this many passes each schedule takes a second, so that none is tried any more once the optimum is proved.
+_MANY_PASSES = 20_000
+# How many starts besides the best the neighbourhoods go on from.
+_OTHER_STARTS = 6
 
 
 def solve(
-    problem: Problem, limits: Limits | None = None, report: Report | None = None, stop: Event | None = None
+    problem: Problem,
+    limits: Limits | None = None,
+    report: Report | None = None,
+    stop: Event | None = None,
+    parts: Parts | None = None,
 ) -> Solution:
     """The best schedule found, and what is proved of it.
 
-    `report` hears of every improvement; setting `stop` ends the search with what was found. ValueError for the
-    objective `period` and for passes of several tasks, which this version does not solve.
+    `report` hears of every improvement; setting `stop` ends the search with what was found; `parts` leaves parts of
+    the engine out, to measure them. ValueError for passes of several tasks, which this version does not solve.
     """
-    search = _Search(problem, limits or Limits(), report or (lambda _: None), stop or Event())
+    report, stop, limits = report or (lambda _: None), stop or Event(), limits or Limits()
+    if problem.objective is Objective.PERIOD:
+        return solve_period(problem, limits, report, stop)
+    search = _Search(problem, limits, report, stop, parts or Parts())
     reason = why_infeasible(problem)
     if reason is not None:
         return search.infeasible(reason)
-    search.hints()
-    search.cp_sat()
+    for step in (
+        search.published,
+        search.lists,
+        search.periodic,
+        search.relaxation,
+        search.first_cp_sat,
+        search.neighbourhoods,
+        search.last_cp_sat,
+    ):
+        if not search.done():
+            step()
     return search.solution()
 
 
 def without_search(problem: Problem) -> Solution:
     """Bounds and published schedules alone."""
-    search = _Search(problem, Limits(), lambda _: None, Event())
+    if problem.objective is Objective.PERIOD:
+        return solve_period(problem, search=False)
+    search = _Search(problem, Limits(), lambda _: None, Event(), Parts())
     reason = why_infeasible(problem)
     if reason is not None:
         return search.infeasible(reason)
@@ -61,20 +97,20 @@ def without_search(problem: Problem) -> Solution:
 class _Search:
     """The state of one solve."""
 
-    def __init__(self, problem: Problem, limits: Limits, report: Report, stop: Event) -> None:
-        if problem.objective is Objective.PERIOD:
-            raise ValueError("this version solves for makespan or span")
+    def __init__(self, problem: Problem, limits: Limits, report: Report, stop: Event, parts: Parts) -> None:
         if problem.costs.parts:
             # Bounds and the exact model take a pass for one task on `compute`; of others they would prove too much.
             raise ValueError("this version solves problems whose passes are single tasks on the compute stream")
-        self.problem, self.limits, self.report, self.stop = problem, limits, report, stop
+        self.problem, self.limits, self.report, self.stop, self.parts = problem, limits, report, stop, parts
         self.started = time.monotonic()
-        self.certificates = certificates(problem, problem.objective)
+        found = certificates(problem, problem.objective)
+        self.certificates = found if parts.certificates else [one for one in found if one.kind == "load"]
         self.certificate: Certificate = self.certificates[0]
         self.lower_bound = self.certificate.value
         self.candidates: tuple[Candidate, ...] = ()
         self.best: Timeline | None = None
         self.value: int | None = None
+        self.starts: dict[int, Timeline] = {}  # one timeline for each value met before the neighbourhoods
         self.history: list[Progress] = []
         self.notes: list[str] = []
         self.doing = "bounds"
@@ -83,10 +119,25 @@ class _Search:
     def seconds(self) -> float:
         return time.monotonic() - self.started
 
+    @property
+    def passes(self) -> int:
+        """About how many passes a schedule has."""
+        return 3 * sum(map(len, self.problem.microbatches_of))
+
     def done(self) -> bool:
-        """Whether nothing is left to search: proved within the gap asked for, or told to stop."""
+        """Whether nothing is left to search: proved within the gap asked for, the target settled, or told to stop."""
         close = self.value is not None and gap(self.value, self.lower_bound) <= self.limits.gap
-        return close or self.stop.is_set()
+        return close or self.target_settled() or self.stop.is_set()
+
+    def target_settled(self) -> bool:
+        """Whether it is known if the target can be met."""
+        target = self.limits.target
+        met = target is not None and self.value is not None and self.value <= target
+        return met or (target is not None and self.lower_bound > target)
+
+    def left(self, share: float = 1.0) -> float:
+        """The seconds that are left of the time limit, and no more than this share of it."""
+        return min(self.limits.seconds * share, self.limits.seconds - self.seconds)
 
     def published(self) -> None:
         """The published schedules; the best that fits is the first incumbent. All of them, unless told to stop."""
@@ -97,34 +148,76 @@ class _Search:
             self.candidates += (found,)
             if found.fits and found.timeline is not None:
                 self.offer(found.timeline)
-            if self.stop.is_set():
+            if self.stop.is_set() or (self.done() and self.passes > _MANY_PASSES):
                 return
 
-    def hints(self) -> None:
-        """Published schedules, then list schedules while their share of the time lasts."""
-        self.published()
-        if not self.done():
-            self.doing = "list schedules"
-            if self.best is None:
-                self.offer_order(sequential(self.problem))
-            for schedule in list_schedules(self.problem):
-                self.offer_order(schedule)
-                if self.done() or self.seconds > _HINT_SHARE * self.limits.seconds:
-                    break
+    def lists(self) -> None:
+        """List schedules while their share of the time lasts."""
+        self.doing = "list schedules"
+        if self.best is None:
+            self.offer_order(sequential(self.problem))
+        for schedule in list_schedules(self.problem):
+            self.offer_order(schedule)
+            if self.done() or self.seconds > _LIST_SHARE * self.limits.seconds:
+                return
 
-    def cp_sat(self) -> None:
+    def periodic(self) -> None:
+        """The best pattern found, unrolled: what long problems rest on, since its search does not grow with them."""
+        if not self.parts.periodic or self.problem.microbatches < _LONG * self.problem.devices:
+            return
+        self.doing = "periodic"
+        self.tell()
+        limits = replace(self.limits, seconds=self.left(_PERIODIC_SHARE), target=None)
+        pattern = best_period(self.problem, limits, self.stop).pattern
+        if pattern is not None:
+            self.offer_order(best_unrolled(pattern, self.problem).schedule)
+
+    def relaxation(self) -> None:
+        """The linear relaxation, of one device after the other."""
+        if not self.parts.relaxation or self.value is None:
+            return
+        self.doing = "linear relaxation"
+        self.tell()
+        for certificate in relaxed_bounds(self.problem, self.value, self.left(_RELAXATION_SHARE), self.stop):
+            self.certificates = sorted([*self.certificates, certificate], key=lambda one: -one.value)
+            self.claim(certificate)
+            if self.done():
+                return
+
+    def first_cp_sat(self) -> None:
+        """CP-SAT on the exact model where that is small."""
+        if literal_count(self.problem, range(self.problem.devices)) <= _FEW_LITERALS:
+            self.cp_sat(self.left(_FIRST_SHARE))
+
+    def neighbourhoods(self) -> None:
+        """Annealing from the best schedule and a few others; CP-SAT's share is left over where it can do something."""
+        left = self.left()
+        if literal_count(self.problem, range(self.problem.devices)) <= MOST_LITERALS:
+            left -= self.limits.seconds * _LAST_SHARE
+        if self.parts.neighbourhoods and left > 0 and self.best is not None:
+            self.doing = "neighbourhoods"
+            self.tell()
+            others = [self.starts[value] for value in sorted(self.starts)[1 : 1 + _OTHER_STARTS]]
+            search = OrderSearch(self.best, others, self.limits, self.done)
+            search.run(left, self.offer_order)
+
+    def last_cp_sat(self) -> None:
+        """CP-SAT on the exact model for what is left of the time."""
+        self.cp_sat(self.left())
+
+    def cp_sat(self, seconds: float) -> None:
         """The exact model, started from the incumbent."""
-        left = self.limits.seconds - self.seconds
-        if self.done() or left <= 0 or self.best is None or self.value is None:
+        if seconds <= 0 or self.best is None or self.value is None:
             return
         self.doing = "CP-SAT"
         self.tell()
+        literals = MOST_LITERALS if self.parts.literals else -1
         try:
-            model = FullHorizon(self.problem, self.best, self.value, self.lower_bound)
+            model = FullHorizon(self.problem, self.best, self.value, self.lower_bound, most_literals=literals)
         except TooLong as reason:
             self.notes.append(f"CP-SAT was not asked for a better schedule: {reason}")
             return
-        outcome = improve(model, self.limits, left, self.stop, self.hear)
+        outcome = improve(model, self.limits, seconds, self.stop, self.hear)
         self.hear(outcome.timeline, outcome.bound)
 
     def hear(self, timeline: Timeline | None, bound: int) -> None:
@@ -133,8 +226,13 @@ class _Search:
             self.offer(timeline)
         self.raise_bound(bound)
 
-    def offer_order(self, schedule: Schedule) -> None:
-        self.offer(best_times(self.problem, schedule))
+    def offer_order(self, schedule: Schedule) -> Timeline | None:
+        """Times for an order, kept if they are better; the best timeline if this one is as good."""
+        timeline = best_times(self.problem, schedule)
+        value = measure(timeline).value(self.problem.objective)
+        self.starts.setdefault(value, timeline)
+        self.offer(timeline)
+        return timeline if value == self.value else None
 
     def offer(self, timeline: Timeline) -> None:
         """Keep a timeline if it is better; one that is not valid or lies below the bound is a defect in this tool."""
@@ -155,15 +253,19 @@ class _Search:
             return
         if self.value is not None and bound > self.value:
             raise Disagreement(f"CP-SAT claims a bound of {bound} ticks above the schedule of {self.value}")
-        self.lower_bound = bound
         strongest = self.certificates[0]
         text = (
             f"CP-SAT searched the exact model to the end of every branch below {amount(self.problem, bound)} and found "
             f"no schedule there. The strongest argument in words gives {amount(self.problem, strongest.value)}: "
             f"{strongest.text}"
         )
-        self.certificate = Certificate("exhaustive search", bound, text)
-        self.tell()
+        self.claim(Certificate("exhaustive search", bound, text))
+
+    def claim(self, certificate: Certificate) -> None:
+        """Keep a certificate that beats those before it."""
+        if certificate.value > self.lower_bound:
+            self.lower_bound, self.certificate = certificate.value, certificate
+            self.tell()
 
     def tell(self) -> None:
         moment = Progress(self.seconds, self.value, self.lower_bound, self.doing)

@@ -80,7 +80,7 @@ def feasible(constraints: list[Constraint], timeline: Timeline, literals: bool) 
             model.cp.add(fused == timeline.schedule.is_fused(stage, j))
         elif fused is not timeline.schedule.is_fused(stage, j):
             return False
-    for device in model.order or []:
+    for device in model.devices_in_order:
         for x, y, ahead in device.undecided():
             model.cp.add(ahead == (where[x] < where[y]))
         for x in device.operations:

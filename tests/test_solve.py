@@ -58,7 +58,7 @@ def test_published_zb_1p_of_1_5b_is_proved_optimal_by_an_argument_in_words() -> 
 
 @pytest.mark.parametrize("literals", [10**6, -1], ids=["order literals", "intervals"])
 def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def limited(*arguments: object) -> FullHorizon:
+    def limited(*arguments: object, **_: object) -> FullHorizon:
         return FullHorizon(*arguments, most_literals=literals)  # type: ignore[arg-type]
 
     monkeypatch.setattr(solver.solve, "FullHorizon", limited)
@@ -150,9 +150,10 @@ def test_blocks_are_used_where_they_pay() -> None:
     assert solution.value == 1 + 3 + 3 + 3
 
 
-def test_the_period_is_not_solved_for() -> None:
-    with pytest.raises(ValueError, match="makespan or span"):
-        solve(problem(2, 2, objective="period"))
+def test_the_period_of_equal_stages_is_their_load() -> None:
+    solution = solve(problem(2, 2, objective="period"), SURE)
+    assert solution.status is Status.OPTIMAL
+    assert solution.problem.in_units(solution.lower_bound) == 3
 
 
 def test_passes_of_several_tasks_are_not_solved_for() -> None:

@@ -38,9 +38,9 @@ def post(model: Model) -> None:
         if isinstance(fused, bool):
             continue
         model.cp.add(model.start[weight] == model.end(backward)).only_enforce_if(fused)
-        if model.order is None:
+        device = (model.order or {}).get(model.problem.placement.stage_device[stage])
+        if device is None:
             continue
-        device = model.order[model.problem.placement.stage_device[stage]]
         for z in device.operations:
             if z not in (backward, weight):
                 # What comes after the backward comes after its weight operation too.

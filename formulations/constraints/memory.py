@@ -24,10 +24,10 @@ def post(model: Model) -> None:
     for device, capacity in enumerate(model.problem.memory.capacity):
         if capacity is None:
             continue
-        if model.order is not None:
-            _rows(model, model.order[device], capacity)
-        else:
+        if model.order is None:
             _cumulative(model, device, capacity)
+        elif device in model.order:
+            _rows(model, model.order[device], capacity)
 
 
 def taken(model: Model, x: Operation) -> int:

@@ -26,7 +26,7 @@ def post(model: Model) -> None:
     if model.order is None:
         _by_intervals(model)
         return
-    for device in model.order:
+    for device in model.devices_in_order:
         for x in device.operations:
             for earlier in model.static.just_before(x):
                 if (earlier.role, earlier.stage) != (x.role, x.stage):  # those are the rule of line

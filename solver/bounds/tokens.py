@@ -23,7 +23,7 @@ def tokens(problem: Problem, objective: Objective) -> list[Certificate]:
             continue
         rounds = -(-len(microbatches) // admitted)
         there_and_back = paths.forward[stage] + paths.round_trip[stage]
-        cycle = there_and_back + _until_room(problem, paths, stage, capacity, admitted)
+        cycle = there_and_back + until_room(problem, paths, stage, capacity, admitted)
         head = paths.head[stage] if objective is Objective.MAKESPAN else 0
         value = head + (rounds - 1) * cycle + there_and_back + paths.rest[stage]
         text = (
@@ -36,7 +36,7 @@ def tokens(problem: Problem, objective: Objective) -> list[Certificate]:
     return found
 
 
-def _until_room(problem: Problem, paths: Paths, stage: int, capacity: int, admitted: int) -> int:
+def until_room(problem: Problem, paths: Paths, stage: int, capacity: int, admitted: int) -> int:
     """From the start of a backward to room for one more forward, at least.
 
     What B gives back makes no room where the rest of that activation still does not fit beside `admitted` whole ones:

@@ -1,0 +1,114 @@
+"""Why not better: what binds, and what a change of memory, links, passes or stages would be worth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from threading import Event
+
+from pipesched.metrics import measure
+from pipesched.problem import Objective, Problem
+from pipesched.solution import Solution, Status
+from pipesched.timeline import Timeline
+from pipesched.validator import validate
+from solver.best_times import best_times
+from solver.binding import Binding, binding
+from solver.budget import Budget
+from solver.changes import Change, changes
+from solver.limits import Limits
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of a problem, in the file's time unit: a bound proved, and the best value found (None: none)."""
+
+    lower_bound: Fraction
+    value: Fraction | None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a change does. `reason` says why the changed problem has no schedule at all, if it has none."""
+
+    change: Change
+    outcome: Outcome
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The answer to "why not better".
+
+    `known` is what the solve brought; `again` what a search as short as each change's finds out about the problem as
+    it is, None if the time did not last for that: bounds of changes are compared with its bound, which took the same
+    effort. `untried` are changes for which the time did not last.
+    """
+
+    binding: Binding
+    known: Outcome
+    again: Outcome | None
+    effects: tuple[Effect, ...] = ()
+    untried: tuple[Change, ...] = ()
+    interrupted: bool = False
+
+    def gain(self, effect: Effect) -> tuple[Fraction, Fraction] | None:
+        """Between what two numbers the best possible value falls by the change: proved; None if nothing is.
+
+        The best possible value lies between bound and best found, before the change as after it.
+        """
+        before, after = self.known, effect.outcome
+        if before.value is None or after.value is None:
+            return None
+        most = before.value - after.lower_bound
+        proved = before.lower_bound if self.again is None else max(before.lower_bound, self.again.lower_bound)
+        least = proved - after.value
+        return (max(Fraction(0), least) if effect.change.relaxes else least), most
+
+
+# Hears how many of how many questions are answered, and the next one.
+Hear = Callable[[int, int, str], None]
+
+
+def explain(solution: Solution, limits: Limits, hear: Hear | None = None, stop: Event | None = None) -> Explanation:
+    """Read the binding off the certificates, then solve every changed problem in its share of the limits.
+
+    ValueError if the solution has no schedule, or the objective is the period.
+    """
+    if solution.timeline is None:
+        raise ValueError("without a schedule there is nothing to explain")
+    if solution.problem.objective is Objective.PERIOD:
+        raise ValueError("makespan and span are explained")
+    problem, tell, halt = solution.problem, hear or (lambda *_: None), stop or Event()
+    it = binding(problem, solution.certificate)
+    asked = changes(problem, it.device, it.busiest)
+    budget = Budget(limits, len(asked) + 1, halt)
+    tell(0, len(asked) + 1, "as it is")
+    again = None if budget.over() else _outcome(budget.ask(problem), solution.timeline)
+    known = _of(problem, solution.lower_bound, solution.value)
+    effects: list[Effect] = []
+    for number, change in enumerate(asked):
+        if budget.over():
+            break
+        tell(number + 1, len(asked) + 1, change.text)
+        found = budget.ask(change.problem)
+        effects.append(Effect(change, _outcome(found, solution.timeline), found.reason))
+    return Explanation(it, known, again, tuple(effects), tuple(asked[len(effects) :]), halt.is_set())
+
+
+def _outcome(found: Solution, known: Timeline) -> Outcome:
+    """What a solve found, or the order known before where that is still valid and better."""
+    if found.status is Status.INFEASIBLE:
+        return _of(found.problem, found.lower_bound, None)
+    values = [found.value, _value_of_order(found.problem, known)]
+    return _of(found.problem, found.lower_bound, min((v for v in values if v is not None), default=None))
+
+
+def _value_of_order(problem: Problem, known: Timeline) -> int | None:
+    """The order of a schedule run with other times and memory; None if it does not fit."""
+    timeline = best_times(problem, known.schedule)
+    return None if validate(timeline) else measure(timeline).value(problem.objective)
+
+
+def _of(problem: Problem, lower_bound: int, value: int | None) -> Outcome:
+    return Outcome(lower_bound * problem.tick, None if value is None else value * problem.tick)

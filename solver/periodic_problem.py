@@ -1,0 +1,153 @@
+"""The shortest period of a problem, and its pattern unrolled over any number of micro-batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import islice
+from threading import Event
+
+from formulations.blocks import BlockGraph, graph_of
+from formulations.periodic_pattern import Pattern
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import DoesNotApply
+from pipesched.feasibility import why_infeasible
+from pipesched.metrics import measure
+from pipesched.passes import BW, B, Pass
+from pipesched.problem import Objective, Problem
+from pipesched.schedule import Schedule, schedule_of
+from pipesched.simulator import simulate
+from pipesched.timeline import Timeline
+from solver.best_times import best_times
+from solver.bounds.period import PeriodCertificate, period_certificates
+from solver.limits import Limits
+from solver.list_schedule import list_schedules
+from solver.periodic import PeriodSolution, best_pattern
+from solver.periodic_reading import read_pattern
+
+# Share of the time that goes into reading patterns off known schedules.
+_READING_SHARE = 0.3
+# Passes of a run long enough to be steady in its middle.
+_MOST_PASSES = 8_000
+_LIST_SCHEDULES = 4
+
+
+@dataclass(frozen=True)
+class ProblemPeriod:
+    """The best pattern of a problem with what is proved of its period: no schedule repeats faster than `bound`."""
+
+    problem: Problem
+    found: PeriodSolution
+    certificates: tuple[PeriodCertificate, ...]
+
+    @property
+    def pattern(self) -> Pattern | None:
+        return self.found.pattern
+
+    @property
+    def period(self) -> Fraction | None:
+        return self.found.period
+
+    @property
+    def bound(self) -> Fraction:
+        return self.certificates[0].value
+
+    @property
+    def optimal(self) -> bool:
+        return self.period == self.bound
+
+
+def best_period(
+    problem: Problem,
+    limits: Limits | None = None,
+    stop: Event | None = None,
+    hear: Callable[[Pattern], None] = lambda _: None,
+) -> ProblemPeriod:
+    """The pattern of least period found, and the bound.
+
+    ValueError for passes of several tasks; a problem that nothing fits has no pattern.
+    """
+    if problem.costs.parts:
+        raise ValueError("periods are found for problems whose passes are single tasks on the compute stream")
+    limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
+    certificates = tuple(period_certificates(problem))
+    bound = certificates[0].value
+    if why_infeasible(problem) is not None:
+        return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
+    graph = graph_of(problem)
+    known: list[Pattern] = []
+    for pattern in _readings(problem, graph):
+        known.append(pattern)
+        late = limits.deterministic is None and time.monotonic() - started > _READING_SHARE * limits.seconds
+        if late or stop.is_set() or pattern.period == bound:
+            break
+    left = replace(limits, seconds=max(0.0, limits.seconds - (time.monotonic() - started)))
+    found = best_pattern(graph, bound, left, known, stop, hear)
+    return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
+
+
+def long_run(problem: Problem, graph: BlockGraph) -> Problem:
+    """The problem with so many micro-batches that a schedule is steady in its middle."""
+    each = 3 * problem.placement.stages // graph.microbatches
+    many = max(24, min(8 * problem.devices, _MOST_PASSES // each))
+    return replace(problem, microbatches=many - many % graph.microbatches)
+
+
+def _readings(problem: Problem, graph: BlockGraph) -> Iterator[Pattern]:
+    """What known schedules repeat: the published ones, then list schedules."""
+    long = long_run(problem, graph)
+    for schedule in _schedules(long):
+        pattern = read_pattern(simulate(long, schedule), graph)
+        if pattern is not None:
+            yield pattern
+
+
+def _schedules(long: Problem) -> Iterator[Schedule]:
+    for heuristic in HEURISTICS:
+        try:
+            yield heuristic.order(long)
+        except DoesNotApply:
+            continue
+    yield from islice(list_schedules(long), _LIST_SCHEDULES)
+
+
+def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
+    """The pattern over the problem's micro-batches, the first of which is copy `first` of the pattern.
+
+    Ramps are what is left of the pattern where micro-batches are missing. It never holds more than the pattern does:
+    the pattern's level is a sum over micro-batches of what each holds, and what one holds is never negative (an
+    activation, less what B gave back or with what B took, and nothing after W). The unrolled order is the pattern's
+    with micro-batches left out, so each of its levels is a part of such a sum. Levels depend on a device's order alone,
+    so starting everything as soon as possible does not change them. ValueError for a stage that the pattern lacks.
+    """
+    for stage, walked in enumerate(problem.microbatches_of):
+        if walked and (B, stage) not in pattern.graph.of_pass:
+            raise ValueError(f"the pattern has no pass of stage {stage}: it is of a problem with fewer micro-batches")
+    orders: list[list[Pass]] = []
+    kind_of = {block: where for where, block in pattern.graph.of_pass.items()}
+    for device in range(problem.devices):
+        timed: list[tuple[int, int, Pass]] = []
+        for place, x in enumerate(pattern.rings[device]):
+            if not pattern.runs(x):
+                continue
+            kind, stage = kind_of[x.block]
+            if kind is B and (x in pattern.fused or not problem.splittable):
+                kind = BW
+            skipped = (x.copy - first) % pattern.copies
+            repetition = (skipped + first) // pattern.copies + pattern.turns[x][device]
+            for later, j in enumerate(problem.microbatches_of[stage][skipped :: pattern.copies]):
+                timed.append((repetition + later, place, Pass(kind, stage, j)))
+        orders.append([p for _, _, p in sorted(timed, key=lambda one: one[:2])])
+    return schedule_of(orders, "periodic")
+
+
+def best_unrolled(pattern: Pattern, problem: Problem) -> Timeline:
+    """The unrolled schedule of least value, over which copy of the pattern goes first, with its times.
+
+    For the objective period, which ramps do not matter to, the least makespan.
+    """
+    objective = Objective.MAKESPAN if problem.objective is Objective.PERIOD else problem.objective
+    timelines = [best_times(problem, unroll(pattern, problem, first)) for first in range(pattern.copies)]
+    return min(timelines, key=lambda timeline: measure(timeline).value(objective))

@@ -1,0 +1,101 @@
+"""What is known of time against memory: schedules by the memory they take, bounds by the memory they hold for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from pipesched.certificate import Certificate
+from pipesched.metrics import measure
+from pipesched.timeline import Timeline
+from solver.bounds.catalogue import certificates
+from solver.memory_levels import MemoryLevels
+
+
+@dataclass(frozen=True)
+class Point:
+    """One capacity: `level` as `MemoryLevels` counts it, values in ticks.
+
+    `timeline` has the value and fits the level; `certificate` proves the bound at this level or at a higher one, for
+    less memory can only be worse. Either may come from a solve at another level, or be a published schedule.
+    """
+
+    level: Fraction
+    value: int | None
+    lower_bound: int
+    timeline: Timeline | None
+    certificate: Certificate
+
+
+class _Known(NamedTuple):
+    """A schedule by the memory it takes."""
+
+    level: Fraction
+    value: int
+    timeline: Timeline
+
+
+class Staircase:
+    """The best value found falls with memory in steps, and so does the bound. `levels` are of the unlimited problem."""
+
+    def __init__(self, levels: MemoryLevels) -> None:
+        self.levels, self.problem = levels, levels.problem
+        self._schedules: list[_Known] = []
+        self._proved: dict[Fraction, Certificate] = {}
+        self._words: dict[Fraction, Certificate] = {}
+
+    def keep(self, timeline: Timeline) -> None:
+        """A schedule, at the level that it really takes."""
+        metrics = measure(timeline)
+        self._schedules.append(_Known(self.levels.of(metrics), metrics.value(self.problem.objective), timeline))
+
+    def prove(self, level: Fraction, certificate: Certificate) -> None:
+        """A bound on all schedules that fit the level."""
+        self._proved[level] = certificate
+
+    def by_words(self, level: Fraction) -> Certificate:
+        """The strongest certificate at a level, which takes no search; kept."""
+        if level not in self._words:
+            self._words[level] = certificates(self.levels.under(level), self.problem.objective)[0]
+        return self._words[level]
+
+    def top(self) -> Fraction | None:
+        """The least level at which the fastest schedule fits; None while no schedule is known."""
+        fastest = min(self._schedules, key=lambda known: (known.value, known.level), default=None)
+        return None if fastest is None else fastest.level
+
+    def bound(self, level: Fraction) -> Certificate:
+        """The strongest that is proved at this level or a higher one."""
+        held = [c for known in (self._proved, self._words) for at, c in known.items() if at >= level]
+        return max(held, key=lambda certificate: certificate.value)
+
+    def points(self) -> list[Point]:
+        """A point at each level that was asked about, up to the top, and at each at which a faster schedule fits."""
+        top = self.top()
+        if top is None:
+            return []
+        steps = {known.level for known in self._schedules if self._is_step(known)}
+        return [self._point(level) for level in sorted({level for level in self._proved if level < top} | steps)]
+
+    def bounds(self) -> list[tuple[Fraction, int]]:
+        """The bound at every level it was worked out for, up to the top."""
+        top = self.top()
+        if top is None:
+            return []
+        least = self.levels.least()
+        at = sorted(level for level in {*self._words, *self._proved} if least <= level < top)
+        return [(level, self.bound(level).value) for level in [*at, top]]
+
+    def _is_step(self, known: _Known) -> bool:
+        """Whether no schedule is as fast with as little memory, and better in one of the two."""
+        return not any(
+            other.level <= known.level and other.value <= known.value and other[:2] != known[:2]
+            for other in self._schedules
+        )
+
+    def _point(self, level: Fraction) -> Point:
+        fitting = [known for known in self._schedules if known.level <= level]
+        best = min(fitting, key=lambda known: known.value, default=None)
+        value, timeline = (None, None) if best is None else (best.value, best.timeline)
+        return Point(level, value, self.bound(level).value, timeline, self.bound(level))

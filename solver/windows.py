@@ -1,0 +1,105 @@
+"""Solves windows of a timeline anew with CP-SAT: short stretches of time, on all devices or on a few neighbours."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from itertools import pairwise
+from random import Random
+
+from ortools.sat.python import cp_model
+
+from formulations.units import Orders, Units
+from formulations.window import Placed, Window
+from pipesched.problem import Objective
+from pipesched.schedule import Schedule
+from pipesched.timeline import Timeline
+from solver.best_times import best_times
+
+# The size of a window in units, at first and at least; it grows while windows are solved to their end.
+_SIZE, _SMALLEST = 120.0, 20.0
+# Seconds CP-SAT gets for a window, and its own measure of work where time is counted so.
+_SECONDS, _DETERMINISTIC = 2.0, 0.5
+
+
+class Windows:
+    """Windows chosen at random, their size suited to what CP-SAT can solve in a second or two."""
+
+    def __init__(self, deterministic: bool) -> None:
+        self.deterministic = deterministic
+        self.size = _SIZE
+
+    def improve(self, timeline: Timeline, seed: int, seconds: float) -> Schedule | None:
+        """The schedule with some windows in a better order, as many as the time allows; None if none held any.
+
+        Under a deterministic limit it is one window.
+        """
+        random = Random(seed)
+        deadline = time.monotonic() + seconds
+        placed, changed = placed_in(timeline), False
+        while True:
+            orders = self._solve(self._choose(placed, random), random, deadline - time.monotonic())
+            if orders is not None:
+                changed = True
+                timeline = best_times(timeline.problem, placed.units.schedule(orders))
+                placed = placed_in(timeline)
+            if self.deterministic or time.monotonic() >= deadline:
+                return timeline.schedule if changed else None
+
+    def _solve(self, window: Window, random: Random, seconds: float) -> Orders | None:
+        """The orders of the window's best solution; None if they are those it had."""
+        solver = cp_model.CpSolver()
+        parameters = solver.parameters
+        parameters.num_workers, parameters.random_seed = 1, random.randrange(2**31)
+        parameters.cp_model_probing_level = parameters.symmetry_level = 0
+        parameters.catch_sigint_signal = False
+        if self.deterministic:
+            parameters.max_deterministic_time = _DETERMINISTIC
+        else:
+            parameters.max_time_in_seconds = max(0.01, min(_SECONDS, seconds))
+        status = solver.solve(window.cp)
+        self.size = max(_SMALLEST, self.size * (1.05 if status == cp_model.OPTIMAL else 0.95))
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return None
+        orders = window.orders(solver.value)
+        return orders if orders != window.placed.orders else None
+
+    def _choose(self, placed: Placed, random: Random) -> Window:
+        """Half the time anywhere; else around an idle time of one of the devices that take longest."""
+        devices = len(placed.orders)
+        size = max(2, round(self.size * random.uniform(0.7, 1.4)))
+        if random.random() < 0.5:
+            wide = devices if random.random() < 0.5 else random.randint(1, max(1, devices // 2))
+            lowest = random.randint(0, devices - wide)
+            middle = random.choice([n for d in range(lowest, lowest + wide) for n in placed.orders[d]] or [0])
+        else:
+            middle = _waiting(placed, random)
+            wide = min(devices, random.choice((1, 1, 2, 3)))
+            near = placed.units.device[middle]
+            lowest = min(max(0, near - random.randrange(wide)), devices - wide)
+        free = range(lowest, lowest + wide)
+        starts = sorted(placed.start[n] for d in free for n in placed.orders[d])
+        count = min(len(starts), size)
+        first = bisect_left(starts, placed.start[middle]) - random.randint(0, count)
+        first = min(max(0, first), len(starts) - count)
+        return Window(placed, starts[first], starts[first + count - 1] + 1, free)
+
+
+def _waiting(placed: Placed, random: Random) -> int:
+    """A unit that its device waits for, on one of the devices that take longest; any unit if none waits."""
+    took = [placed.end(order[-1]) - placed.opening[d] if order else 0 for d, order in enumerate(placed.orders)]
+    longest = sorted(range(len(took)), key=lambda d: -took[d])[: max(1, len(took) // 3)]
+    order = placed.orders[random.choice(longest)]
+    waiting = [n for before, n in pairwise(order) if placed.start[n] > placed.end(before)]
+    return random.choice(waiting or order or [0])
+
+
+def placed_in(timeline: Timeline) -> Placed:
+    """The units of a timeline, with its times."""
+    problem = timeline.problem
+    units = Units(problem, timeline.schedule)
+    start = [timeline.start(slot[0]) for slot in units.slots]
+    opening = [0] * problem.devices
+    if problem.objective is Objective.SPAN:
+        opening = [min((start[n] for n in order), default=0) for order in units.orders]
+    return Placed(units, units.orders, start, opening)

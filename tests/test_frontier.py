@@ -1,0 +1,177 @@
+"""Time against memory: every point holds against brute force, and the picture shows what was found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from threading import Event
+
+import pytest
+from matplotlib.figure import Figure
+
+from commands.main import main
+from pipesched.problem import Objective
+from pipesched.validator import validate
+from plots.frontier import Known, Spot, draw_frontier, render_frontier
+from solver.limits import Limits
+from solver.sweep import frontier
+from tests.brute_force import SHAPES, optimum, tiny_problem
+from tests.makers import problem
+
+SURE = Limits(seconds=600, workers=1, deterministic=60)
+SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].stages < 4)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_point_and_every_bound_holds_against_brute_force(seed: int) -> None:
+    random = Random(seed)
+    one = replace(tiny_problem(random, SMALL), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    found = frontier(one, 5, SURE)
+    assert found.points
+    for point in found.points:
+        held = found.levels.under(point.level)
+        truth = optimum(held, one.objective)
+        assert truth is not None
+        assert point.value is not None
+        assert point.timeline is not None
+        assert point.lower_bound <= truth.value <= point.value
+        assert not validate(replace(point.timeline, problem=held))
+    for level, bound in found.bounds:
+        truth = optimum(found.levels.under(level), one.objective)
+        assert truth is None or bound <= truth.value
+    values = [point.value for point in found.points if point.value is not None]
+    assert values == sorted(values, reverse=True)
+
+
+def test_the_known_optima_of_the_1_5b_profile_are_on_it() -> None:
+    one = problem(
+        4,
+        8,
+        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
+        memory={"activation": 131, "freed_by_backward": 83, "capacity": 131 * 4},
+        objective="span",
+    )
+    found = frontier(one, 8, SURE)
+    by_level = {point.level: point for point in found.points}
+    at_own = by_level[found.levels.snapped(Fraction(131 * 4))]
+    assert (at_own.value, at_own.lower_bound) == (456585, 456585)
+    assert (found.points[-1].value, found.points[-1].lower_bound) == (415631, 415631)
+    assert found.points[0].level == 131
+    assert found.own == 131 * 4
+
+
+def test_capacities_that_differ_are_swept_as_shares() -> None:
+    one = problem(2, 4, memory={"capacity": [2, 4], "activation": 1})
+    found = frontier(one, 4, SURE)
+    assert found.levels.by_share
+    assert found.own == 1
+    assert found.points[0].level == Fraction(1, 2)
+
+
+def test_a_stop_keeps_the_points_so_far() -> None:
+    stop = Event()
+
+    def hear(done: int, *_: object) -> None:
+        if done == 2:
+            stop.set()
+
+    one = problem(4, 8, memory={"capacity": 4, "activation": 1}, objective="span")
+    found = frontier(one, 8, SURE, hear, stop)
+    assert found.interrupted
+    assert found.points
+    for point in found.points:
+        assert point.value is None or point.lower_bound <= point.value
+
+
+def test_fewer_than_two_points_are_none() -> None:
+    with pytest.raises(ValueError, match="two points"):
+        frontier(problem(2, 2), 1, SURE)
+
+
+SPOTS = [Spot(1, 100.0), Spot(2, 60.0), Spot(8, 50.0)]
+BOUNDS = [(1.0, 95.0), (3.0, 55.0), (8.0, 50.0)]
+
+
+def test_the_steps_of_the_picture_are_those_of_the_points() -> None:
+    axes = Figure().add_subplot()
+    draw_frontier(SPOTS, BOUNDS, [Known("inside", 2, 60.0), Known("outside", 400, 60.0)], 4.0, axes)
+    found, dots, proved, own, known = axes.get_lines()
+    assert list(zip(*dots.get_data(), strict=True)) == [tuple(spot) for spot in SPOTS]
+    assert found.get_drawstyle() == "steps-post"
+    assert proved.get_drawstyle() == "steps-pre"
+    assert list(proved.get_ydata())[:3] == [95.0, 55.0, 50.0]
+    assert set(own.get_xdata()) == {4.0}
+    assert list(known.get_xdata()) == [2]
+    assert [text.get_text() for text in axes.texts] == ["inside"]
+    assert axes.get_xscale() == "log"  # 8 is more than 4 times 1
+    assert axes.get_yscale() == "linear"
+
+
+@pytest.mark.parametrize("spots", [SPOTS, [Spot(1, 5.0)], [Spot(0, 0.0)]])
+def test_any_frontier_has_a_picture(spots: list[Spot]) -> None:
+    bounds = [(spot.memory, spot.value) for spot in spots]
+    image = render_frontier(spots, bounds, [], None, ("Memory ($", "Span"), "a $title")
+    assert image.startswith(b"\x89PNG")
+    assert image == render_frontier(spots, bounds, [], None, ("Memory ($", "Span"), "a $title")
+    assert b"<svg" in render_frontier(spots, bounds, [], 3.0, ("Memory", "Span"), "t", "svg")
+
+
+FILE = """
+name: small
+devices: 2
+microbatches: 4
+time_unit: ms
+times: {forward: 1.5, backward: 1.5, weight: 0.5, transfer: 0.1}
+memory: {capacity: 2, activation: 1, unit: GiB}
+objective: span
+"""
+QUICK = ["--workers", "1", "--time-limit", "60", "--points", "5"]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_frontier_json_and_picture(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "frontier.png"
+    assert main(["frontier", small, "--json", "-o", str(picture), *QUICK]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {
+        "name", "objective", "by_share", "least_memory", "memory_in_file", "points", "bounds", "schedules",
+        "interrupted", "files",
+    }  # fmt: skip
+    assert document["memory_in_file"] == 2.0
+    assert document["least_memory"] == document["points"][0]["memory"] == 1.0
+    assert [point["memory"] for point in document["points"]] == [1.0, 2.0, 3.0, 4.0]
+    assert all(point["gap"] == 0.0 for point in document["points"])
+    assert document["files"] == [str(picture)]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_frontier_prints_a_table(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["frontier", small, *QUICK]) == 0
+    said = capsys.readouterr()
+    for words in (
+        "span against memory",
+        "(GiB)",
+        "no schedule fits with less than 1 GiB",
+        "none is faster with any memory",
+    ):
+        assert words in said.out
+    assert "point 1 of 5" in said.err
+
+
+def test_frontier_complains_before_it_searches(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["frontier", small, "-o", "x.pdf"]) == 2
+    assert "a picture is written as .png or .svg" in capsys.readouterr().err
+    assert main(["frontier", small, "--objective", "period"]) == 2
+    assert "objective" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["frontier", small, "--points", "1"])
+    assert "allowed: a whole number from 2" in capsys.readouterr().err

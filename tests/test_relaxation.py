@@ -1,0 +1,50 @@
+"""The linear relaxation: what any multipliers prove is below the true optimum, and the published optima are attained."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from threading import Event
+
+import pytest
+
+from formulations.relaxation import Relaxation
+from pipesched.problem import Objective
+from solver.relaxed import relaxed_bounds
+from tests.brute_force import optimum, tiny_problem
+from tests.published import ROWS
+
+
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+def test_no_relaxation_is_above_the_optimum(objective: Objective) -> None:
+    tight = 0
+    for seed in range(80):
+        problem = replace(tiny_problem(Random(seed)), objective=objective)
+        best = optimum(problem, objective)
+        if best is not None:
+            found = [bound.value for bound in relaxed_bounds(problem, best.value + 3, 60, Event())]
+            assert max(found, default=0) <= best.value, seed
+            tight += max(found, default=0) == best.value
+    assert tight > 0
+
+
+def test_multipliers_out_of_thin_air_prove_little_but_nothing_wrong() -> None:
+    for seed in range(40):
+        random = Random(seed)
+        problem = tiny_problem(random)
+        best = optimum(problem, problem.objective)
+        if best is None:
+            continue
+        relaxation = Relaxation(problem, best.value, 10**6, range(problem.devices))
+        guess = [random.uniform(-2, 2) for _ in relaxation.rows]
+        assert relaxation.proved(guess) <= best.value, seed
+        assert relaxation.proved([0.0] * len(relaxation.rows)) <= 0
+
+
+@pytest.mark.parametrize(("cap", "bound"), [(1, 1310405), (2, 1152599)])
+def test_it_proves_the_published_optima_of_the_1_5b_profile(cap: int, bound: int) -> None:
+    row = next(row for row in ROWS if row.model == "1.5B" and row.m == 24)
+    problem = row.problem(cap)
+    value = round(bound * 1.1)
+    found = relaxed_bounds(problem, value, 600, Event())
+    assert max(certificate.value for certificate, _ in zip(found, range(2), strict=False)) == bound
