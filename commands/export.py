@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from commands.catalogue import COMMANDS, Command, Exit
@@ -20,6 +21,12 @@ def configure(parser: ArgumentParser) -> None:
     formats = "; ".join(f"{exporter.name}: {exporter.description}" for exporter in EXPORTERS)
     parser.add_argument("--format", default="torch-csv", help=formats)
     parser.add_argument("-o", "--output", metavar="FILE", help="main file (default: beside the schedule file)")
+    options = "; ".join(
+        f"{exporter.name} {option.name}={option.default}: {option.description}"
+        for exporter in EXPORTERS
+        for option in exporter.options
+    )
+    parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help=f"of a format: {options}")
     add_json(parser)
 
 
@@ -27,22 +34,31 @@ def run(args: Namespace) -> Exit:
     """Write the main file where asked, its side files next to it."""
     exporter = EXPORTERS[args.format]
     timeline = read_schedule(args.schedule).timeline
-    texts = exporter.export(timeline)
     main = Path(args.output) if args.output else Path(args.schedule).with_suffix(exporter.suffix)
     if main.exists() and main.samefile(args.schedule):
         raise BadInput(f"--output: found {main}, the schedule file itself; allowed: another file")
     stem = main.name.removesuffix(exporter.suffix) if main.name.endswith(exporter.suffix) else main.stem
+    texts = exporter.export(timeline, _options(args.option), str(main.with_name(stem)))
     files = [
         write_whole(main if suffix == exporter.suffix else main.with_name(stem + suffix), text)
         for suffix, text in texts.items()
     ]
-    for warning in exporter.warnings(timeline):
+    proof = exporter.proof(timeline) if exporter.proof else None
+    for warning in [*exporter.warnings(timeline), *([proof] if proof else [])]:
         note(f"note: {warning}")
     if args.json:
-        write_json({"format": exporter.name, "files": [str(path) for path in files]})
+        write_json({"format": exporter.name, "files": [str(path) for path in files], "deadlock": proof})
     else:
         files_written(files)
     return Exit.DONE
+
+
+def _options(words: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` as given on the command line; which names and values there are is the format's to judge."""
+    wrong = [word for word in words if not word.partition("=")[0] or "=" not in word]
+    if wrong:
+        raise BadInput(*(f"--option: found {word!r}; allowed: NAME=VALUE, such as fsdp=on" for word in wrong))
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 COMMANDS.register(Command("export", "a schedule file for a runtime or a trace viewer", configure, run))

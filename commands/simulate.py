@@ -1,133 +1,96 @@
-"""`simulate`: one named schedule on a problem, or a 1F1B pipeline described by the older visualiser's flags."""
+"""`simulate`: one schedule on a problem, or a 1F1B pipeline described by the older visualiser's flags."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Any
 
+from commands import noisy
 from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json, add_objective, draw, problem_of
+from commands.files import add_json, add_objective, draw
+from commands.older_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
+from commands.orders import timeline_in, timeline_of
 from commands.output import files_written, in_file_units, memory_amounts, memory_range, note, rate, table, write_json
 from commands.output import time as time_text
-from heuristics.catalogue import HEURISTICS
-from pipesched.errors import BadInput, DoesNotApply
+from pipesched.errors import BadInput
 from pipesched.metrics import Metrics, measure
-from pipesched.problem import Objective, Problem
-from pipesched.problem_file import problem_from, read_document, with_objective
+from pipesched.noise import Noisy
+from pipesched.problem import Objective
+from pipesched.problem_file import read_document, with_objective
 from pipesched.schedule import slot_text
-from pipesched.simulator import simulate
+from pipesched.schedule_file import FORMAT
 from pipesched.timeline import Timeline
 from pipesched.validator import validate
-from pipesched.visualiser_file import output_file, to_problem_document
-
-DEFAULT_PICTURE = "pipeline_1f1b.png"
 
 
 def configure(parser: ArgumentParser) -> None:
     """The contract's flags and, with no file, those of the older visualiser."""
-    parser.add_argument("problem", metavar="PROBLEM", nargs="?", help="problem file, YAML or JSON")
-    parser.add_argument("--schedule", default="1f1b", help="name of the schedule (default: 1f1b)")
+    parser.add_argument("problem", metavar="PROBLEM", nargs="?", help="problem file, YAML or JSON; or a schedule file")
+    parser.add_argument(
+        "--schedule", help="name of the schedule, or a schedule file whose order to run (default: 1f1b)"
+    )
     add_objective(parser)
     add_json(parser)
-    flags = parser.add_argument_group("instead of a problem file")
-    flags.add_argument(
-        "-c",
-        "--config",
-        help="the older visualiser's configuration file (JSON or YAML); its keys go before the flags below",
+    noisy.add_noise(parser, seed=True)
+    add_flags(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        help=f"picture, .png or .svg: Gantt chart (with the flags above: {DEFAULT_PICTURE}); with --noise: samples",
     )
-    flags.add_argument("-s", "--num-stages", help="number of pipeline stages (devices)")
-    flags.add_argument("-b", "--num-batches", help="number of micro-batches")
-    flags.add_argument("-f", "--forward-times", nargs="+", metavar="T", help="forward time of each stage (default 1)")
-    flags.add_argument(
-        "-bw", "--backward-times", nargs="+", metavar="T", help="backward time of each stage (default 2)"
-    )
-    flags.add_argument("--p2p-time", metavar="T", help="point-to-point communication time (default 0)")
-    parser.add_argument("-o", "--output", help=f"picture, .png or .svg (with the flags above: {DEFAULT_PICTURE})")
     parser.add_argument("--no-visualization", action="store_true", help="draw no picture")
 
 
 def run(args: Namespace) -> Exit:
     """Simulate, print, draw."""
-    problem, picture = _problem_and_picture(args)
-    if args.objective:
-        problem = with_objective(problem, Objective(args.objective))
-    try:
-        schedule = HEURISTICS[args.schedule].order(problem)
-    except DoesNotApply as reason:
-        raise BadInput(f"{args.schedule} does not apply to {problem.name}: {reason}") from None
-    timeline = simulate(problem, schedule)
+    timeline, picture = _schedule_and_picture(args)
+    problem = timeline.problem
     violations = validate(timeline)
     metrics = measure(timeline)
-    files = [draw(timeline, "gantt", picture)] if picture else []
+    sampled = None if args.noise is None else noisy.noisy(timeline, args)
+    files = [_draw(timeline, sampled, args, picture)] if picture else []
     if args.json:
-        write_json(_document(timeline, metrics))
+        document = _document(timeline, metrics)
+        if sampled:
+            both = {"makespan": sampled.makespan, "span": sampled.span}
+            results = {name: noisy.figures(problem, one) for name, one in both.items()}
+            document["noise"] = noisy.document(args, results)
+        write_json(document)
         for path in files:
             note(f"wrote {path}")
     else:
         _print(timeline, metrics)
+        if sampled:
+            rows = [("makespan", sampled.makespan), ("span", sampled.span)]
+            noisy.show(problem, f"the same under noise: {noisy.settings(args)}", rows)
         files_written(files)
     for violation in violations:
         note(f"note: {violation.text}")
     return Exit.DONE
 
 
-def _problem_and_picture(args: Namespace) -> tuple[Problem, Path | None]:
-    """The problem, and where its picture goes: in the older tool a run without flags to the contrary draws one."""
-    flags = [args.num_stages, args.num_batches, args.forward_times, args.backward_times, args.p2p_time]
-    given = any(flag is not None for flag in flags)
-    if args.problem is not None:
-        if given or args.config:
-            raise BadInput("found a problem file and flags that describe a pipeline; allowed: one of the two")
-        document: object = read_document(args.problem)
-        problem, default = problem_of(args.problem, None), output_file(document)
-    else:
-        document = _older_document(args)
-        source = args.config or "command line"
-        name = Path(args.config).stem if args.config else "pipeline"
-        if args.config and not isinstance(document, dict):
-            raise BadInput(f"{args.config}: found no keys and values; allowed: num_stages, num_batches, ...")
-        problem = problem_from(to_problem_document(document, source), source, name)
-        default = output_file(document) or DEFAULT_PICTURE
-    place = args.output or default
-    return problem, Path(place) if place and not args.no_visualization else None
+def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
+    """What to show, and where its picture goes."""
+    document = read_document(args.problem) if args.problem is not None else None
+    if isinstance(document, dict) and document.get("format") == FORMAT:
+        if args.schedule or args.objective:
+            found = "--schedule" if args.schedule else "--objective"
+            raise BadInput(f"found a schedule file and {found}; allowed: a schedule file alone, whose problem is in it")
+        picture = Path(args.output) if args.output and not args.no_visualization else None
+        return timeline_in(args.problem), picture
+    problem, picture = problem_and_picture(args)
+    if args.objective:
+        problem = with_objective(problem, Objective(args.objective))
+    return timeline_of(problem, args.schedule or "1f1b"), picture
 
 
-def _older_document(args: Namespace) -> object:
-    """The older tool's configuration: its file, whose keys go before the flags, or the flags alone."""
-    document: dict[str, Any] = {
-        "num_stages": _number(args.num_stages, "--num-stages", "a whole number"),
-        "num_batches": _number(args.num_batches, "--num-batches", "a whole number"),
-        "forward_times": _numbers(args.forward_times, "--forward-times"),
-        "backward_times": _numbers(args.backward_times, "--backward-times"),
-        "p2p_time": _number(args.p2p_time, "--p2p-time"),
-    }
-    document = {key: value for key, value in document.items() if value is not None}
-    if args.config:
-        held = read_document(args.config)
-        return {**document, **held} if isinstance(held, dict) else held
-    if not document:
-        raise BadInput("found no problem; allowed: a problem file, --config FILE, or --num-stages and --num-batches")
-    return document
-
-
-def _number(text: str | None, flag: str, allowed: str = "a number") -> int | Decimal | None:
-    """The exact number a user typed."""
-    if text is None:
-        return None
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise BadInput(f"{flag}: found {text!r}; allowed: {allowed}") from None
-    return int(text) if text.lstrip("+-").isdigit() else number
-
-
-def _numbers(texts: list[str] | None, flag: str) -> object:
-    if texts is None:
-        return None
-    numbers = [_number(text, flag) for text in texts]
-    return numbers[0] if len(numbers) == 1 else numbers
+def _draw(timeline: Timeline, sampled: Noisy | None, args: Namespace, path: Path) -> Path:
+    """The samples where there are some, else the Gantt chart."""
+    if sampled is None:
+        return draw(timeline, "gantt", path)
+    title = f"{timeline.problem.name} · {timeline.schedule.name}\n{noisy.settings(args)}"
+    rows = [("makespan", sampled.makespan), ("span", sampled.span)]
+    return noisy.draw(timeline.problem, "Time", title, rows, path)
 
 
 def _document(timeline: Timeline, metrics: Metrics) -> dict[str, object]:
@@ -160,4 +123,4 @@ def _print(timeline: Timeline, metrics: Metrics) -> None:
     table(title, [("figure", False), ("value", True)], rows)
 
 
-COMMANDS.register(Command("simulate", "one published schedule on a problem, with its picture", configure, run))
+COMMANDS.register(Command("simulate", "one schedule on a problem, with its picture", configure, run))

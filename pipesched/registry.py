@@ -24,6 +24,7 @@ class Registry(Generic[Item]):
     """The things of one kind that the modules of a package define, by name.
 
     A module takes part by calling `register` when it is imported; the package's modules are imported on first use.
+    Those that the package names in `NEEDS_AN_EXTRA` register nothing and are left alone.
     """
 
     def __init__(self, package: str, noun: str) -> None:
@@ -56,5 +57,8 @@ class Registry(Generic[Item]):
     def _load(self) -> None:
         if not self._loaded:
             self._loaded = True
-            for module in pkgutil.iter_modules(importlib.import_module(self._package).__path__):
-                importlib.import_module(f"{self._package}.{module.name}")
+            package = importlib.import_module(self._package)
+            apart: frozenset[str] = getattr(package, "NEEDS_AN_EXTRA", frozenset())
+            for module in pkgutil.iter_modules(package.__path__):
+                if module.name not in apart:
+                    importlib.import_module(f"{self._package}.{module.name}")

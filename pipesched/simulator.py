@@ -11,7 +11,7 @@ from pipesched.schedule import Schedule, Slot
 from pipesched.timeline import Timeline, block_ticks
 
 
-class _Graph:
+class Graph:
     """What starts as one, a task or an overlapped block of two passes, is a node, known by its number.
 
     `tasks[n]` and `ticks[n]` are a node's tasks and duration; `waits[n]` the (node, lag) whose end, `lag` ticks later,
@@ -80,16 +80,16 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | N
     order can never run to its end, and `BadInput` where a pass is missing or stands twice. Takes time linear in the
     number of passes.
     """
-    graph = _Graph(problem, schedule)
-    start, _ = _run(graph, not_before or [0] * problem.devices)
+    graph = Graph(problem, schedule)
+    start, _ = run_order(graph, not_before or [0] * problem.devices)
     starts = {task: tick for tasks, tick in zip(graph.tasks, start, strict=True) for task in tasks}
     return Timeline(problem, schedule, starts)
 
 
 def latest_openings(problem: Problem, schedule: Schedule) -> list[int]:
     """How late each device can start its first pass without any device ending later than as soon as possible."""
-    graph = _Graph(problem, schedule)
-    start, sequence = _run(graph, [0] * problem.devices)
+    graph = Graph(problem, schedule)
+    start, sequence = run_order(graph, [0] * problem.devices)
     latest = [max(start, default=0)] * len(start)
     for closing in graph.closing:
         for node in closing:
@@ -100,7 +100,7 @@ def latest_openings(problem: Problem, schedule: Schedule) -> list[int]:
     return [min((latest[node] for node in opening), default=0) for opening in graph.opening]
 
 
-def _run(graph: _Graph, not_before: Sequence[int]) -> tuple[list[int], list[int]]:
+def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[list[int], list[int]]:
     """The start of every node, and the nodes in an order in which each follows what it waits for."""
     ticks, waits = graph.ticks, graph.waits
     followers: list[list[tuple[int, int]]] = [[] for _ in waits]
@@ -128,7 +128,7 @@ def _run(graph: _Graph, not_before: Sequence[int]) -> tuple[list[int], list[int]
     return start, sequence
 
 
-def _circle(graph: _Graph, missing: Sequence[int]) -> list[str]:
+def _circle(graph: Graph, missing: Sequence[int]) -> list[str]:
     """Walk back along unmet waits until a node comes again."""
     node = next(number for number, count in enumerate(missing) if count)
     seen: dict[int, int] = {}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pipesched.passes import BW, B, F, Pass, Stream, Task, W
 from pipesched.timeline import Timeline
-from runtime.catalogue import EXPORTERS, Exporter, Files
+from runtime.catalogue import EXPORTERS, Exporter, Files, Settings
 
 _SUFFIX = ".trace.json"
 
@@ -41,7 +41,7 @@ class _Box(NamedTuple):
     lane: int  # 0, or 1 for what runs beside another box of the same stream
 
 
-def _write(timeline: Timeline) -> Files:
+def _write(timeline: Timeline, _: Settings) -> Files:
     devices = range(timeline.problem.devices)
     boxes = [box for device in devices for box in _boxes(timeline, device)]
     threads = _threads(boxes)

@@ -29,6 +29,9 @@ NAMES = [
     "zb-2p",
     "zb",
     "zbv",
+    "zbv-cost-aware",
+    "v-half-cost-aware",
+    "v-min-cost-aware",
     "v-half",
     "v-min",
     "v-block",
@@ -294,12 +297,12 @@ def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["sovle"], "unknown command 'sovle'; known: compare, export, plot, schedules, simulate, solve, validate; did you mean 'solve'?"),
+        (["sovle"], "unknown command 'sovle'; known: compare, export, frontier, plot, profile, run, schedules, simulate, solve, validate; did you mean 'solve'?"),
         (["solve", "missing.yaml"], "missing.yaml: no such file"),
         (["solve", "FILE", "--time-limit", "-1"], "argument --time-limit: found '-1'; allowed: a number of seconds above 0"),
         (["solve", "FILE", "--gap", "2"], "argument --gap: found '2'; allowed: a number from 0 to 1"),
         (["solve", "FILE", "--workers", "0"], "argument --workers: found '0'; allowed: a whole number from 1 to 1024"),
-        (["solve", "FILE", "--objective", "period"], "objective: found period; this version solves for makespan or span"),
+        (["frontier", "FILE", "--objective", "period"], "objective: found period; "),
         (["solve", "FILE", "-o", "FILE"], "--output: found '"),
         (["simulate"], "found no problem; allowed: a problem file, --config FILE, or --num-stages and --num-batches"),
         (["simulate", "FILE", "-s", "3"], "found a problem file and flags that describe a pipeline; allowed: one of the two"),
@@ -356,7 +359,7 @@ def test_ctrl_c_keeps_the_best_schedule_found(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if "(CP-SAT)" in line:
+            if "(neighbourhoods)" in line:
                 break
         time.sleep(2)
         process.send_signal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""torch's own parser, checks and lowering on what the torch-csv exporter writes: no processes, no tensors."""
+"""torch's own parser, checks and lowering on what the torch CSV exporters write: no processes, no tensors."""
 
 from __future__ import annotations
 
@@ -18,6 +18,10 @@ from pipesched.problem_file import problem_from
 from pipesched.schedule import Schedule, Slot, overlapped, schedule_of
 from pipesched.simulator import simulate
 from runtime.catalogue import EXPORTERS
+from runtime.communication import Compute, Instruction, Program, Receive, Send, Transfer, lower
+from runtime.deadlock import Semantics, prove
+from runtime.pairs import pair_mistakes
+from runtime.torch_csv_lowering import torch_lowered
 
 pytest.importorskip("torch")
 schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
@@ -134,17 +138,23 @@ class Loaded:
 
 
 def load(one: Problem, orders: Schedule, folder: Path) -> Loaded:
-    """torch's `_load_csv` itself, on a runtime object that was given what its constructor reads off a process group."""
     files = EXPORTERS["torch-csv"].export(simulate(one, orders))
+    lowered = load_text(one, files[".csv"], "compute_only", folder)
+    compute = {rank: list(map(schedules._Action.from_str, row.split(","))) for rank, row in rows(files[".csv"])}
+    return Loaded(compute, lowered, json.loads(files[".meta.json"]), files[".csv"])
+
+
+def load_text(one: Problem, text: str, form: str, folder: Path) -> Rows:
+    """torch's `_load_csv` itself, on a runtime object that was given what its constructor reads off a process group."""
     path = folder / "schedule.csv"
-    path.write_text(files[".csv"])
+    path.write_text(text)
     runtime = object.__new__(schedules._PipelineScheduleRuntime)
     runtime.pipeline_order = {}
     runtime.pp_group_size, runtime._num_stages = one.devices, one.placement.stages
     runtime._n_microbatches, runtime._stages, runtime._defer_pp_recv = one.microbatches, [], False
-    runtime._load_csv(str(path), format="compute_only")
-    compute = {rank: list(map(schedules._Action.from_str, row.split(","))) for rank, row in rows(files[".csv"])}
-    return Loaded(compute, runtime.pipeline_order_with_comms, json.loads(files[".meta.json"]), files[".csv"])
+    runtime._load_csv(str(path), format=form)
+    lowered: Rows = runtime.pipeline_order_with_comms
+    return lowered
 
 
 def rows(text: str) -> Iterator[tuple[int, str]]:
@@ -224,6 +234,83 @@ def test_torch_lowers_it_without_a_deadlock(one: Problem, orders: Schedule, tmp_
                 received[device[sender], rank].append((letter, a.stage_index, a.microbatch_index))
     assert sent == received
     assert all(source != target for source, target in sent)
+
+
+def program_of(one: Problem, lowered: Rows, label: list[int]) -> Program:
+    """torch's rows in our words, without what gathers and reduces parameters."""
+    original = {new: j for j, new in enumerate(label)}
+    of_torch = {"F": F, "I": B, "W": W, "B": BW}
+    compute = [a for row in lowered.values() for cell in row for a in leaves([cell]) if a.is_compute_op]
+    fused = {(a.stage_index, a.microbatch_index) for a in compute if a.computation_type.value == "B"}
+
+    def pass_of(kind: str, stage: int, microbatch: int) -> Pass:
+        return Pass(of_torch[kind], stage, original[microbatch])
+
+    def yielded(letter: str, stage: int, microbatch: int) -> Pass:
+        backward = "B" if (stage, microbatch) in fused else "I"
+        return pass_of("F" if letter == "F" else backward, stage, microbatch)
+
+    def step(action: Any) -> Instruction:
+        if action.is_compute_op:
+            subs = [(a.computation_type.value, a.stage_index, a.microbatch_index) for a in leaves([action])]
+            return Compute(tuple(pass_of(*each) for each in subs))
+        word, _, letter = action.computation_type.value.partition("_")
+        forwards = 1 if letter == "F" else -1
+        sender = action.stage_index if word == "SEND" else action.stage_index - forwards
+        j, device = action.microbatch_index, one.placement.stage_device
+        ends = yielded(letter, sender, j), yielded(letter, sender + forwards, j)
+        transfer = Transfer(*ends, device[sender], device[sender + forwards])
+        return Send(transfer) if word == "SEND" else Receive(transfer)
+
+    plain = ("UNSHARD", "RESHARD", "REDUCE_GRAD")
+    return Program(
+        one,
+        tuple(
+            tuple(step(a) for a in lowered[rank] if a.computation_type.value not in plain) for rank in sorted(lowered)
+        ),
+    )
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_torchs_own_lowering_is_the_one_that_was_proved(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    """Cell for cell where no parameters are gathered; and the whole of it passes the same checks and proofs."""
+    loaded = load(one, orders, tmp_path)
+    device, label = one.placement.stage_device, loaded.meta["csv_microbatch"]
+    theirs = schedules._add_send_recv(
+        {rank: list(row) for rank, row in loaded.compute.items()}, lambda stage: device[stage], one.placement.stages
+    )
+    assert program_of(one, theirs, label) == torch_lowered(simulate(one, orders))
+    whole = program_of(one, loaded.lowered, label)
+    assert pair_mistakes(whole) == []
+    for semantics in Semantics:
+        assert prove(whole, semantics).steps > 0
+
+
+@pytest.mark.parametrize("fsdp", ["off", "on"])
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_torch_takes_our_communication_as_it_stands(one: Problem, orders: Schedule, fsdp: str, tmp_path: Path) -> None:
+    timeline = simulate(one, orders)
+    files = EXPORTERS["torch-csv-comms"].export(timeline, {"fsdp": fsdp})
+    lowered = load_text(one, files[".comms.csv"], "compute_comms", tmp_path)
+    for rank, row in rows(files[".comms.csv"]):
+        assert [str(action) for action in lowered[rank]] == row.split(",")
+    label = json.loads(files[".comms.meta.json"])["csv_microbatch"]
+    assert program_of(one, lowered, label) == lower(timeline)
+    for stage, device in enumerate(one.placement.stage_device):
+        mine = [a for cell in lowered[device] for a in leaves([cell]) if a.stage_index == stage]
+        kinds = [a.computation_type.value for a in mine]
+        last = max(place for place, kind in enumerate(kinds) if kind in ("W", "B"))
+        assert kinds.count("REDUCE_GRAD") == 1
+        assert kinds.index("REDUCE_GRAD") > last
+        gathers = [(place, kind) for place, kind in enumerate(kinds) if kind in ("UNSHARD", "RESHARD")]
+        assert gathers == ([(0, "UNSHARD"), (len(kinds) - 1, "RESHARD")] if fsdp == "on" else [])
+
+
+def test_a_trailing_blank_cell_is_what_torch_would_refuse(tmp_path: Path) -> None:
+    one = problem(2, 2)
+    text = EXPORTERS["torch-csv-comms"].export(simulate(one, one_f_one_b(one)))[".comms.csv"]
+    with pytest.raises(AssertionError):
+        load_text(one, text.replace("\n", ",\n", 1), "compute_comms", tmp_path)
 
 
 @pytest.mark.parametrize(("one", "orders"), CASES)

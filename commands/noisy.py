@@ -1,0 +1,128 @@
+"""What `simulate` and `compare` share about noise: its options, its table, its JSON and its picture."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from commands.output import table
+from pipesched.amounts import plain
+from pipesched.errors import BadInput
+from pipesched.noise import DISTRIBUTION, Distribution, Noisy, under_noise
+from pipesched.problem import Problem
+from pipesched.timeline import Timeline
+from pipesched.write_file import write_whole
+from plots.noise import Spread, render_noise
+
+MOST_SAMPLES = 1_000_000
+COLUMNS = ("without noise", "mean", "median", "5th percentile", "95th percentile", "mean above\nno noise")
+
+
+def add_noise(parser: ArgumentParser, seed: bool) -> None:
+    """The options; `seed` where the command has none of its own."""
+    parser.add_argument(
+        "--noise",
+        type=_share,
+        metavar="SHARE",
+        help="also under random durations: relative standard deviation of every pass, as 5%% or 0.05",
+    )
+    parser.add_argument(
+        "--samples", type=_samples, default=1000, metavar="N", help="with --noise: how many samples (default: 1000)"
+    )
+    if seed:
+        parser.add_argument("--seed", type=_seed, default=0, help="with --noise: seed of the samples (default: 0)")
+
+
+def _share(text: str) -> float:
+    try:
+        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        number = float("nan")
+    if not isfinite(number) or not 0 <= number <= 1:
+        raise ArgumentTypeError(f"found {text!r}; allowed: a share such as 5% or 0.05, at most 1")
+    return number
+
+
+def _samples(text: str) -> int:
+    return _whole(text, 1, MOST_SAMPLES)
+
+
+def _seed(text: str) -> int:
+    return _whole(text, 0, 2**31 - 1)
+
+
+def _whole(text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise ArgumentTypeError(f"found {text!r}; allowed: a whole number from {least} to {most}")
+    return int(text)
+
+
+def noisy(timeline: Timeline, args: Namespace) -> Noisy:
+    """A timeline under the noise asked for."""
+    return under_noise(timeline, args.noise, args.samples, args.seed)
+
+
+def settings(args: Namespace) -> str:
+    """The noise in words, for titles."""
+    return f"durations ± {plain(100 * args.noise)} %, {args.samples} samples, seed {args.seed}"
+
+
+def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]]) -> None:
+    """Print one row a distribution."""
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    columns = [("figure" + unit, False), *((name, True) for name in COLUMNS)]
+    table(title, columns, [[name, *cells(problem, one)] for name, one in rows])
+
+
+def cells(problem: Problem, one: Distribution) -> list[str]:
+    """The cells of a row, under `COLUMNS`."""
+    above = 100 * (one.mean / one.nominal - 1) if one.nominal else 0.0
+    return [*map(_seven_digits, figures(problem, one).values()), f"{above:.2f} %"]
+
+
+def _seven_digits(number: float) -> str:
+    return np.format_float_positional(number, precision=7, fractional=False, trim="-")
+
+
+def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object]:
+    """The object under `noise` in a JSON answer: how the noise was made, and what came of it."""
+    return {
+        "relative_standard_deviation": args.noise,
+        "distribution": DISTRIBUTION,
+        "samples": args.samples,
+        "seed": args.seed,
+        **results,
+    }
+
+
+def figures(problem: Problem, one: Distribution) -> dict[str, float]:
+    """What is said of a distribution, in the file's unit, for JSON."""
+    unit = float(problem.tick)
+    return {
+        "nominal": one.nominal * unit,
+        "mean": one.mean * unit,
+        "median": one.percentile(50) * unit,
+        "p5": one.percentile(5) * unit,
+        "p95": one.percentile(95) * unit,
+    }
+
+
+def draw(problem: Problem, label: str, title: str, rows: Sequence[tuple[str, Distribution]], path: Path) -> Path:
+    """Write the picture; the file's ending says the format."""
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    spreads = [Spread(name, problem.in_units(one.nominal), one.samples * float(problem.tick)) for name, one in rows]
+    return write_whole(path, render_noise(spreads, label + unit, title, _kind(path)))
+
+
+def _kind(path: Path) -> Literal["png", "svg"]:
+    match path.suffix.lower():
+        case ".png":
+            return "png"
+        case ".svg":
+            return "svg"
+    raise BadInput(f"{path}: found the ending {path.suffix!r}; a picture is written as .png or .svg")

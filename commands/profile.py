@@ -1,0 +1,138 @@
+"""`profile`: measures a model's passes, transfers and memory stage by stage, and writes the problem to `solve`."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from commands import profile_report
+from commands.catalogue import COMMANDS, Command, Exit
+from commands.files import add_json
+from commands.output import files_written, note, write_json
+from pipesched.errors import BadInput
+from pipesched.exact import read_yaml
+from pipesched.placement import Placement
+from pipesched.problem import Objective
+from pipesched.problem_file import problem_from
+from pipesched.write_file import make_folder, write_whole
+from runtime.profile import Request
+from runtime.profile_file import problem_text
+from runtime.torch_rule import SPLITS
+from runtime.torch_run import need_torch
+
+_SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
+_DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Model, pipeline, way of measuring, output."""
+    model = parser.add_argument_group("model (default: a small GPT)")
+    model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
+    for size in _SIZES:
+        model.add_argument(f"--{size.replace('_', '-')}", type=int, metavar="N", help="of the small GPT")
+    model.add_argument("--dtype", choices=_DTYPES, default="float64", help="default: float64, as `run` has it")
+    model.add_argument("--checkpoint", action="store_true", help="with activation checkpointing")
+    model.add_argument("--seed", type=int, default=0, help="of parameters and data (default: 0)")
+    pipeline = parser.add_argument_group("pipeline")
+    pipeline.add_argument("--devices", type=int, default=2, metavar="N", help="default: 2")
+    pipeline.add_argument("--microbatches", type=int, metavar="N", help="default: four a device")
+    pipeline.add_argument(
+        "--placement", default="linear", help="as in a problem file; or the device of each stage: 0,1,1,0"
+    )
+    pipeline.add_argument("--chunks", type=int, metavar="N", help="stages a device, for interleaved and wave")
+    pipeline.add_argument(
+        "--capacity", metavar="MIB", help="memory for activations on every device (default: no limit)"
+    )
+    names = [objective.value for objective in Objective]
+    pipeline.add_argument("--objective", choices=names, default="makespan", help="default: makespan")
+    how = parser.add_argument_group("measuring")
+    how.add_argument("--split", choices=SPLITS, default="autograd", help="who splits a backward (default: autograd)")
+    how.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where to measure (default: cpu)")
+    how.add_argument("--repetitions", type=int, default=20, metavar="N", help="default: 20")
+    how.add_argument("--warm-up", type=int, default=3, metavar="N", help="repetitions not counted (default: 3)")
+    how.add_argument(
+        "--threads", type=int, metavar="N", help="of each device on CPU (default: the processors shared out)"
+    )
+    how.add_argument("--transfer", metavar="MS", help="the time of a transfer in ms, instead of measuring it")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the problem file to write (YAML)")
+    add_json(parser)
+
+
+def run(args: Namespace) -> Exit:
+    """Measure, print, write."""
+    need_torch()
+    _check(args)
+    where = _placement(args)
+    request = Request(
+        placement=where,
+        model=args.model or "gpt",
+        options={name: getattr(args, name) for name in _SIZES if getattr(args, name) is not None},
+        split=args.split,
+        dtype=args.dtype,
+        device=args.device,
+        seed=args.seed,
+        repetitions=args.repetitions,
+        warm_up=args.warm_up,
+        threads=args.threads,
+        checkpoints=args.checkpoint,
+        transfer=None if args.transfer is None else float(_decimal("--transfer", args.transfer)) / 1000,
+    )
+    if args.output:
+        make_folder(Path(args.output).parent)
+    from runtime.torch_profile import profile
+
+    found = profile(request)
+    name = Path(args.output).stem if args.output else "profile"
+    capacity = None if args.capacity is None else str(_decimal("--capacity", args.capacity))
+    text = problem_text(found, name, args.microbatches or 4 * args.devices, capacity, args.objective)
+    problem_from(read_yaml(text, name), name)  # a capacity below one activation is found before it is written
+    files = [write_whole(args.output, text)] if args.output else []
+    if args.json:
+        write_json(profile_report.document(found, files))
+    else:
+        profile_report.show(found)
+        files_written(files)
+        if not files:
+            note("note: nothing written; -o FILE writes the problem that `solve` reads")
+    return Exit.DONE
+
+
+def _check(args: Namespace) -> None:
+    """Every mistake in the numbers, a line each."""
+    least = {"devices": 1, "repetitions": 1, "warm_up": 1, "microbatches": 1, "threads": 1, **dict.fromkeys(_SIZES, 1)}
+    given = {name: getattr(args, name) for name in least if getattr(args, name) is not None}
+    mistakes = [
+        f"--{name.replace('_', '-')}: found {value}; allowed: at least {least[name]}"
+        for name, value in given.items()
+        if value < least[name]
+    ]
+    sizes = [name for name in _SIZES if name in given]
+    if args.model and sizes:
+        mistakes.append(f"--{sizes[0].replace('_', '-')}: found with --model; allowed: with the small GPT only")
+    if mistakes:
+        raise BadInput(*mistakes)
+
+
+def _placement(args: Namespace) -> Placement:
+    """Where the stages live, by the rules of the problem file."""
+    listed = args.placement.replace(" ", "").strip("[]").split(",")
+    where = list(map(int, listed)) if all(item.isdecimal() for item in listed) else args.placement
+    document = {"devices": args.devices, "microbatches": 1, "placement": where, "times": {"forward": 1, "backward": 1}}
+    if args.chunks is not None:
+        document["chunks"] = args.chunks
+    return problem_from(document, "profile").placement
+
+
+def _decimal(flag: str, text: str) -> Decimal:
+    """A number of at least 0, exactly as typed."""
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite() or number < 0:
+        raise BadInput(f"{flag}: found {text!r}; allowed: a number of at least 0")
+    return number
+
+
+COMMANDS.register(Command("profile", "a model's passes and memory measured, as a problem to solve", configure, run))

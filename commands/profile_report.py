@@ -1,0 +1,63 @@
+"""What `profile` found, as people and as programs read it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands.output import table
+from runtime.profile import KINDS, Profile
+from runtime.profile_file import MIB, first_stage_rule, time_and_spread
+
+
+def show(found: Profile) -> None:
+    """One row a stage and kind of pass."""
+    columns = [("stage", True), ("pass", False), ("median ± half the quartiles' distance", True), ("takes (MiB)", True)]
+    columns.append(("needs meanwhile,\nbeside (MiB)", True))
+    rows = [
+        [
+            str(number),
+            kind.value,
+            time_and_spread(stage.times[kind]),
+            f"{stage.memory[kind] / MIB:+.3f}",
+            f"{stage.workspace[kind] / MIB:.3f}",
+        ]
+        for number, stage in enumerate(found.stages)
+        for kind in KINDS
+    ]
+    request = found.request
+    table(f"{request.model}: {request.depth} stages, {request.dtype} on {found.machine['device']}", columns, rows)
+    for number, samples in enumerate(found.transfers[:-1]):
+        size = found.stages[number].output / MIB
+        print(f"transfer of {size:.3f} MiB from stage {number} to the next: {time_and_spread(samples)}")
+    if first_stage_rule(found):
+        print("with autograd's split, B of stage 0 does nothing and W does all of its backward")
+
+
+def document(found: Profile, files: Sequence[Path]) -> dict[str, object]:
+    """The object of `profile --json`: seconds and bytes."""
+    return {
+        "model": found.request.model,
+        "split": found.request.split,
+        "dtype": found.request.dtype,
+        "stages": [
+            {
+                "parameters": stage.parameters,
+                "output": stage.output,
+                "passes": {
+                    kind.value: {
+                        "median": stage.times[kind].median,
+                        "spread": stage.times[kind].spread,
+                        "takes": stage.memory[kind],
+                        "needs_meanwhile": stage.workspace[kind],
+                    }
+                    for kind in KINDS
+                },
+            }
+            for stage in found.stages
+        ],
+        "transfers": [samples.median for samples in found.transfers[:-1]],
+        "machine": dict(found.machine),
+        "versions": dict(found.versions),
+        "files": [str(path) for path in files],
+    }

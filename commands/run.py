@@ -1,0 +1,136 @@
+"""`run`: executes a schedule file with PyTorch, checks every gradient, sets measured times beside predicted."""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from dataclasses import replace
+from pathlib import Path
+
+from commands.catalogue import COMMANDS, Command, Exit
+from commands.files import add_json
+from commands.output import complain, files_written, note, write_json
+from commands.run_report import RunReport
+from pipesched.errors import BadInput
+from pipesched.measured import to_text
+from pipesched.schedule_file import read_schedule
+from pipesched.timeline import Timeline
+from pipesched.write_file import make_folder, write_whole
+from plots.measured import render_both
+from runtime.torch_job import TOLERANCES, Job, ModelSpec, job_for
+from runtime.torch_launch import RunFailed
+from runtime.torch_rule import SPLITS, predicted
+from runtime.torch_run import execute, measured_of, need_torch
+
+_SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
+_SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long beside what the runtime itself takes
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Model, way of running, output."""
+    parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
+    parser.add_argument("--backend", choices=["torch"], default="torch", help="the runtime (default: torch)")
+    model = parser.add_argument_group("model (default: a small GPT)")
+    model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
+    for size in _SIZES:
+        model.add_argument(f"--{size.replace('_', '-')}", type=int, metavar="N", help="of the small GPT")
+    model.add_argument("--sleep", action="store_true", help="stages that sleep for the file's times, to the dot")
+    model.add_argument("--sleep-unit", metavar="TIME", help="how long one unit of time then lasts: 20ms, 0.5s")
+    parser.add_argument("--split", choices=SPLITS, default="autograd", help="who splits a backward (default: autograd)")
+    parser.add_argument("--dtype", choices=sorted(TOLERANCES), default="float64", help="default: float64")
+    parser.add_argument("--seed", type=int, default=0, help="of parameters and data (default: 0)")
+    parser.add_argument("--steps", type=int, default=4, metavar="N", help="steps to time; two are checked (default: 4)")
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="default: GPUs if enough")
+    parser.add_argument(
+        "--timeout", type=float, default=60.0, metavar="S", help="seconds without progress (default: 60)"
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", help="write measured.json and measured.png")
+    add_json(parser)
+
+
+def run(args: Namespace) -> Exit:
+    """Execute, compare, print, write."""
+    need_torch()
+    timeline = read_schedule(args.schedule).timeline
+    job = job_for(timeline, _options(args, timeline))
+    folder = make_folder(args.output) if args.output else None
+    try:
+        outcome = execute(job, args.timeout, args.device)
+    except RunFailed as failed:
+        for line in failed.lines:
+            complain(line)
+        return Exit.NO
+    if outcome is None:  # not the first of torchrun's ranks
+        return Exit.DONE
+    if outcome.refused is not None:
+        complain(outcome.complaints()[0])
+        return Exit.NO
+    plan = predicted(job.problem, job.schedule, job.split, transfers=not job.seconds_per_tick)
+    report = RunReport(job, plan, outcome, measured_of(job, outcome))
+    files = _write(report, folder) if folder else []
+    if args.json:
+        write_json(report.document(files))
+    else:
+        report.show()
+        files_written(files)
+    for line in outcome.complaints():
+        complain(line)
+    return Exit.DONE if outcome.good else Exit.NO
+
+
+def _options(args: Namespace, timeline: Timeline) -> Job:
+    """What the flags say, as the options of a job."""
+    sizes = {name: getattr(args, name) for name in _SIZES if getattr(args, name) is not None}
+    _check(args, sizes)
+    name = "sleep" if args.sleep or args.sleep_unit else args.model or "gpt"
+    plain = Job("", timeline.problem, timeline.schedule, ())
+    return replace(
+        plain,
+        model=ModelSpec(name, sizes),
+        split=args.split,
+        dtype=args.dtype,
+        seed=args.seed,
+        steps=args.steps,
+        seconds_per_tick=_seconds_per_tick(args, timeline) if name == "sleep" else 0.0,
+    )
+
+
+def _check(args: Namespace, sizes: dict[str, int]) -> None:
+    mistakes = [f"--{name.replace('_', '-')}: found {n}; allowed: at least 1" for name, n in sizes.items() if n < 1]
+    if args.steps < 2:
+        mistakes.append(f"--steps: found {args.steps}; allowed: at least 2, of which two are checked")
+    if not args.timeout > 0:
+        mistakes.append(f"--timeout: found {args.timeout:g}; allowed: seconds above 0")
+    sleeps = bool(args.sleep or args.sleep_unit)
+    if sleeps and args.model:
+        mistakes.append("--sleep: found together with --model; allowed: one of them")
+    if sizes and (sleeps or args.model):
+        mistakes.append(f"--{next(iter(sizes))}: found with another model; allowed: with the small GPT only")
+    if mistakes:
+        raise BadInput(*mistakes)
+
+
+def _seconds_per_tick(args: Namespace, timeline: Timeline) -> float:
+    """How long a tick lasts: as asked for, or so that the shortest pass is long enough to be timed well."""
+    problem = timeline.problem
+    if args.sleep_unit is None:
+        shortest = min((t for t in map(problem.duration, timeline.schedule.passes()) if t > 0), default=1)
+        return _SHORTEST / shortest
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", args.sleep_unit)
+    if not match or float(match[1]) == 0:
+        raise BadInput(f"--sleep-unit: found {args.sleep_unit!r}; allowed: a time above 0 with its unit, such as 20ms")
+    return float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[2]] * float(problem.tick)
+
+
+def _write(report: RunReport, folder: Path) -> list[Path]:
+    """The trace and the picture."""
+    files = []
+    try:
+        files.append(write_whole(folder / "measured.json", to_text(report.measured)))
+    except ValueError as error:
+        note(f"note: no measured.json: {error}")
+    picture = render_both(report.plan, report.measured, report.title, report.scale)
+    return [*files, write_whole(folder / "measured.png", picture)]
+
+
+COMMANDS.register(Command("run", "a schedule file executed with PyTorch, every gradient checked", configure, run))

@@ -1,0 +1,65 @@
+"""Two Gantt charts, one above the other on one time scale: what was predicted, and what a run measured."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from numpy.typing import NDArray
+
+from pipesched.measured import Measured
+from pipesched.passes import Stream
+from pipesched.timeline import Timeline
+from plots.box_numbers import BoxNumbers
+from plots.boxes import lanes, makespan
+from plots.colours import ink_on, shade, shade_names, shade_numbers
+from plots.gantt import _draw_boxes, draw_gantt
+from plots.picture import DPI, MARGIN, figure_size
+
+_BETWEEN = 1.2  # inches: titles and the legend of the first chart
+
+
+def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick: float | None) -> bytes:
+    """The PNG of both charts; the measured one shows the best step.
+
+    Where `seconds_per_tick` is known, both time axes have the same length in seconds.
+    """
+    width, height = figure_size(plan)
+    layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN)
+    figure = Figure(figsize=(width, 2 * height + _BETWEEN), dpi=DPI, layout=layout)
+    above, below = figure.subplots(2, 1)
+    draw_gantt(plan, above)
+    above.set_title(f"{title}\npredicted", loc="left", parse_math=False)
+    longest = max((one.end for row in measured.best for one in row), default=0.0)
+    if seconds_per_tick is not None:
+        longest = max(longest, makespan(plan) * seconds_per_tick)
+        above.set_xlim(0, plan.problem.in_units(1) * longest / seconds_per_tick or 1)
+    draw_measured(measured, below, longest)
+    below.set_title("measured, best step", loc="left")
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI)
+    return buffer.getvalue()
+
+
+def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
+    """One row a device as in the predicted chart; time in milliseconds, up to `longest` seconds."""
+    problem = measured.problem
+    top, bottom = lanes(problem)[Stream.COMPUTE]
+    axes.set_ylim(problem.devices, 0)
+    axes.set_yticks(
+        [d + (top + bottom) / 2 for d in range(problem.devices)], [f"Device {d}" for d in range(problem.devices)]
+    )
+    axes.tick_params(axis="y", length=0)
+    axes.set_xlim(0, 1000 * longest or 1)
+    axes.set_xlabel("Time (ms)")
+    axes.spines[["top", "right"]].set_visible(False)
+    boxes = [(device, one) for device, row in enumerate(measured.best) for one in row]
+    rows = [(1000 * one.start, device + top, 1000 * one.end, device + bottom) for device, one in boxes]
+    corners: NDArray[np.float64] = np.array(rows, dtype=np.float64).reshape(-1, 4)
+    shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
+    colours = [shade(one.of.kind, shade_of[one.of.stage], count) for _, one in boxes]
+    _draw_boxes(axes, corners, colours)
+    BoxNumbers(axes, [one.of.microbatch for _, one in boxes], corners, [ink_on(colour) for colour in colours])

@@ -1,0 +1,73 @@
+"""The picture of schedules under noise: for each, how its samples spread, beside its value without noise."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.mlab import GaussianKDE
+from matplotlib.patches import Patch
+from numpy.typing import NDArray
+
+from plots.frame import legend_below
+from plots.picture import DPI, MARGIN, Format
+
+BODY, LINE, NOMINAL = "#a9c6e3", "#2f5f91", "#c0392b"
+WIDTH, ROW, REST = 9.0, 0.55, 1.8  # inches: the picture, one schedule's row, title and axis and legend
+
+
+class Spread(NamedTuple):
+    """One row: a name, the value without noise, and the samples, in the unit of the axis."""
+
+    name: str
+    nominal: float
+    samples: NDArray[np.float64]
+
+
+def render_noise(spreads: Sequence[Spread], label: str, title: str, format: Format = "png") -> bytes:
+    """The image; the same samples give the same bytes. `label` names the axis with its unit."""
+    size = (WIDTH, REST + ROW * max(2, len(spreads)))
+    figure = Figure(figsize=size, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    axes = figure.add_subplot()
+    draw_noise(spreads, axes)
+    axes.set_xlabel(label, parse_math=False)
+    axes.set_title(title, loc="left", fontsize=11, parse_math=False)
+    buffer = io.BytesIO()
+    # Matplotlib reads these two only from its settings; the context puts them back. Text stays text in the SVG.
+    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=format, dpi=DPI, metadata={"Date": None} if format == "svg" else None)
+    return buffer.getvalue()
+
+
+def draw_noise(spreads: Sequence[Spread], axes: Axes) -> None:
+    """One row a schedule, first on top: a violin of the samples, a bar from p5 to p95, its median, and the nominal."""
+    for row, spread in enumerate(spreads):
+        if np.ptp(spread.samples) > 0:  # a violin of one value has no density to estimate
+            places = np.linspace(spread.samples.min(), spread.samples.max(), 200)
+            density = GaussianKDE(spread.samples).evaluate(places)
+            half = 0.4 * density / density.max()
+            axes.fill_between(places, row - half, row + half, facecolor=BODY, edgecolor=LINE, linewidth=0.6)
+        low, middle, high = np.percentile(spread.samples, [5, 50, 95])
+        axes.plot([low, high], [row, row], color=LINE, linewidth=3, solid_capstyle="butt")
+        axes.plot([middle], [row], "o", color="white", markeredgecolor=LINE, markersize=6)
+        axes.plot([spread.nominal], [row], "D", color=NOMINAL, markersize=5)
+    axes.set_yticks(range(len(spreads)), [spread.name for spread in spreads])
+    axes.set_ylim(len(spreads) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    legend_below(
+        axes,
+        [
+            (Line2D([], [], linestyle="", marker="D", color=NOMINAL), "Without noise"),
+            (Line2D([], [], linestyle="", marker="o", color="white", markeredgecolor=LINE), "Median"),
+            (Line2D([], [], color=LINE, linewidth=3), "5th to 95th percentile"),
+            (Patch(facecolor=BODY, edgecolor=LINE), "Samples"),
+        ],
+    )
