@@ -1,7 +1,8 @@
 """Everything from a bare clone: makes a virtual environment of its own, installs, and runs pipesched or its tests.
 
 python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     solve, compare, simulate, validate, export,
-                                                              plot, schedules: each takes --help
+                                                              run, profile, frontier, plot, schedules: each
+                                                              takes --help
 python3 go.py test                                            the test suite; more arguments go to pytest
 python3 go.py test --extra torch                              also what needs PyTorch
 python3 go.py check                                           lint, types and layers
@@ -56,14 +57,15 @@ def run(*command: str) -> int:
 
 
 def test(arguments: list[str]) -> int:
-    """The test suite."""
+    """The test suite, on all cores; the tests of a file stay together, since some share processes."""
     extras = ["test"]
     while "--extra" in arguments:
         at = arguments.index("--extra")
         extras += arguments[at + 1 : at + 2]
         del arguments[at : at + 2]
     install(*extras)
-    return run("-m", "pytest", str(ROOT / "tests"), "-c", str(ROOT / "pyproject.toml"), *arguments)
+    config, cores = str(ROOT / "pyproject.toml"), ["-n", "auto", "--dist", "loadfile"]
+    return run("-m", "pytest", str(ROOT / "tests"), "-c", config, *cores, *arguments)
 
 
 def check() -> int:

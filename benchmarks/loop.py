@@ -1,0 +1,160 @@
+"""From a model to measured steps: profiles a small GPT, solves, runs every schedule; a table of predicted and measured.
+
+    python -m benchmarks.loop > table.md
+
+Linear pipelines cut the model into as many stages as devices, V-shaped ones the same model into twice as many. Each
+schedule is run by PyTorch with every gradient checked. `replayed` is the simulator with each pass's own measured time.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+
+from benchmarks.machine import machine
+from heuristics.catalogue import HEURISTICS
+from pipesched import placement
+from pipesched.comparison import Comparison, compared
+from pipesched.errors import PipeschedError
+from pipesched.exact import read_yaml
+from pipesched.metrics import measure
+from pipesched.placement import Placement
+from pipesched.problem import Problem
+from pipesched.problem_file import problem_from
+from pipesched.simulator import simulate
+from pipesched.timeline import Timeline
+from runtime.profile import Profile, Request
+from runtime.profile_file import problem_text
+from runtime.torch_job import Job, ModelSpec, job_for
+from runtime.torch_launch import launch
+from runtime.torch_profile import profile
+from runtime.torch_rule import SPLITS, as_run
+from runtime.torch_run import measured_of
+from solver.limits import Limits
+from solver.solve import solve
+
+HEADER = (
+    "| placement | schedule | peak memory, MiB | predicted, ms | replayed, ms | measured, ms | best step, ms "
+    "| measured to predicted | measured to replayed | faster than 1F1B: predicted | measured |",
+    "|---|---|---|---|---|---|---|---|---|---|---|",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One schedule: its name in the table, its timeline on the profiled problem, and what came of running it."""
+
+    name: str
+    timeline: Timeline
+    result: Comparison
+
+
+def profiled(args: Namespace, where: Placement) -> tuple[Profile, Problem]:
+    """The model measured as this placement cuts it."""
+    request = Request(
+        placement=where,
+        options=sizes(args),
+        split=args.split,
+        dtype=args.dtype,
+        seed=args.seed,
+        repetitions=args.repetitions,
+    )
+    found = profile(request)
+    text = problem_text(found, f"gpt-{where.name}", args.microbatches, None, "makespan")
+    return found, problem_from(read_yaml(text, "profile"), "profile")
+
+
+def sizes(args: Namespace) -> dict[str, object]:
+    """Of the small GPT."""
+    names = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
+    return {name: getattr(args, name) for name in names}
+
+
+def timelines(args: Namespace, problem: Problem, published: list[str], like: str) -> Iterator[tuple[str, Timeline]]:
+    """The published schedules, ours without a limit on memory, and ours in the memory that `like` takes."""
+    for name in published:
+        yield name, simulate(problem, HEURISTICS[name].order(problem))
+    limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed)
+    peak = measure(simulate(problem, HEURISTICS[like].order(problem))).peak_memory
+    capped = replace(problem, memory=replace(problem.memory, capacity=peak))
+    for name, one in (("ours", problem), (f"ours, in the memory of {like}", capped)):
+        found = solve(one, limits).timeline
+        if found is not None:
+            yield name, simulate(problem, found.schedule)
+
+
+def measured(args: Namespace, name: str, timeline: Timeline) -> Row:
+    """Run one schedule, with every gradient checked."""
+    like = Job(
+        name, timeline.problem, timeline.schedule, (), model=ModelSpec("gpt", sizes(args)),
+        split=args.split, dtype=args.dtype, seed=args.seed, steps=args.steps,
+    )  # fmt: skip
+    job = job_for(timeline, like)
+    (outcome,) = launch([job], device="cpu")
+    if not outcome.good:
+        raise PipeschedError(f"{name}: {'; '.join(outcome.complaints())}")
+    trace = replace(measured_of(job, outcome), schedule=name)
+    return Row(name, timeline, compared(trace, as_run(timeline.problem, args.split)))
+
+
+def main() -> None:
+    """Profile twice, solve, run, print."""
+    args = _arguments()
+    text = f"{machine(args.seed, args.workers)}, torch {torch.__version__}; {args.devices} devices (processes on gloo)"
+    print(
+        f"{text}, split by {args.split}, {args.dtype}, {args.microbatches} micro-batches, {args.seconds:g} s a solve, ",
+        end="",
+    )
+    print(f"{args.steps - 1} steps timed; " + ", ".join(f"{key} {value}" for key, value in sizes(args).items()) + "\n")
+    named: list[tuple[str, Timeline]] = []
+    for where, published in (
+        (placement.linear(args.devices), ["1f1b", "zb-h1"]),
+        (placement.v_shape(args.devices), ["zbv"]),
+    ):
+        _, problem = profiled(args, where)
+        print(f"{where.name}: profiled", file=sys.stderr)
+        named += timelines(args, problem, published, published[-1])
+        print(f"{where.name}: solved", file=sys.stderr)
+    print("\n".join(HEADER), flush=True)
+    rows: list[Row] = []
+    for name, timeline in named:
+        rows.append(measured(args, name, timeline))
+        print(_line(rows[-1], rows[0].result), flush=True)
+
+
+def _arguments() -> Namespace:
+    parser = ArgumentParser(description=__doc__)
+    for name, default in (("devices", 2), ("microbatches", 8), ("layers", 8), ("hidden", 256), ("heads", 4)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    for name, default in (("sequence", 128), ("vocabulary", 512), ("microbatch-size", 4)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    for name, default in (("repetitions", 20), ("steps", 9), ("workers", 2), ("seed", 0)):
+        parser.add_argument(f"--{name}", type=int, default=default)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--split", choices=SPLITS, default="store")
+    parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+    return parser.parse_args()
+
+
+def _line(row: Row, base: Comparison) -> str:
+    problem, one = row.timeline.problem, row.result
+    peak = max(measure(row.timeline).peak_memory) * problem.memory.resolution
+    cells = [
+        problem.placement.name,
+        row.name,
+        f"{float(peak):.1f}",
+        *(f"{1000 * seconds:.1f}" for seconds in (one.predicted, one.replayed, one.measured, one.best)),
+        f"{100 * (one.measured / one.predicted - 1):+.1f} %",
+        f"{100 * (one.measured / one.replayed - 1):+.1f} %",
+        f"{100 * (base.predicted / one.predicted - 1):+.1f} %",
+        f"{100 * (base.measured / one.measured - 1):+.1f} %",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""How long a proof of optimality takes: the engine beside the Zero Bubble paper's integer program with CBC, in pairs.
+
+    python -m benchmarks.proof --write docs/engine.md
+
+Each case is given to both, one after the other, with the same time and workers; the seconds of both count all from
+the problem to the proof. Where CBC proves, the ratio of the two times counts, and the geometric mean over those cases
+is the figure. --beyond adds cases of the measured profiles, with more time, that the pairwise program leaves open.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+
+from benchmarks.cbc import IlpOutcome, solve_ilp
+from benchmarks.machine import machine
+from benchmarks.page import put, table
+from benchmarks.profiles import PROFILES, Profile, unit
+from benchmarks.record import Record, record
+from pipesched.errors import BadInput, Disagreement
+from pipesched.problem import Problem
+from pipesched.solution import Solution, Status
+from solver.limits import Limits
+from solver.solve import solve
+
+COMMAND = "python -m benchmarks.proof"
+HEAD = ("problem", "value", "CBC: value", "CBC: bound", "CBC: proof", "engine: proof", "proved by", "times faster")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One case solved by both; `ratio` is CBC's time over the engine's, None where CBC proved nothing.
+
+    Where only CBC proved, the engine is counted with all the time it used.
+    """
+
+    problem: Problem
+    ilp: IlpOutcome
+    ours: Record
+
+    @property
+    def ratio(self) -> float | None:
+        if not self.ilp.proved:
+            return None
+        return self.ilp.seconds / (self.ours.wall if self.ours.proof is None else self.ours.proof)
+
+
+def cases() -> list[Problem]:
+    """Unit times with m = 3p, and measured ones with m = p, 2p and 3p as far as a pairwise program may get.
+
+    Each with room for one and for two activations a stage.
+    """
+    found = [unit(p, 3 * p, "span", cap * p, f"unit p={p} m={3 * p} {cap}p") for p in range(2, 9) for cap in (1, 2)]
+    shapes = [(p, p) for p in range(2, 9)] + [(2, 6), (3, 9), (4, 8)]
+    found += [measured(PROFILES[0], p, m, cap) for p, m in shapes for cap in (1, 2)]
+    found += [measured(PROFILES[6], p, m, cap) for p, m in ((2, 6), (3, 9), (4, 8)) for cap in (1, 2)]
+    return found
+
+
+def beyond() -> list[Problem]:
+    """Cases of the measured profiles that the pairwise program leaves open."""
+    profiles = PROFILES[0], PROFILES[6]
+    return [measured(of, p, m, cap) for of in profiles for p, m in ((4, 12), (8, 24)) for cap in (1, 2)]
+
+
+def measured(profile: Profile, p: int, m: int, cap: int) -> Problem:
+    """A profile's times on fewer devices and micro-batches."""
+    return profile.problem(cap * p, "span", f"{profile.model} p={p} m={m} {cap}p", devices=p, microbatches=m)
+
+
+def solve_pair(problem: Problem, seconds: float, workers: int) -> Pair:
+    """Both on one problem; `Disagreement` if the two contradict each other."""
+    ilp = solve_ilp(problem, seconds, workers)
+    limits = Limits(seconds=seconds, workers=workers)
+    solution = solve(problem, limits)
+    contradiction(ilp, solution)
+    return Pair(problem, ilp, record(problem.name, solution, limits))
+
+
+def contradiction(ilp: IlpOutcome, solution: Solution) -> None:
+    """Neither may be below what the other proved; CBC's proof holds within its tolerance, a millionth."""
+    if solution.value is None or ilp.value is None:
+        return
+    if ilp.value < solution.lower_bound:
+        raise Disagreement(f"CBC's order gives {ilp.value} ticks, below the engine's bound of {solution.lower_bound}")
+    if ilp.proved and ilp.claimed is not None and solution.value < ilp.claimed * (1 - 1e-6) - 1:
+        raise Disagreement(f"the engine found {solution.value} ticks where CBC proved {ilp.claimed:g} optimal")
+    if ilp.proved and solution.status is Status.OPTIMAL and ilp.value > solution.value * (1 + 1e-6) + 1:
+        raise Disagreement(f"CBC proved {ilp.value} ticks optimal where the engine proved {solution.value}")
+
+
+def geometric_mean(ratios: Sequence[float]) -> float:
+    """The mean of ratios."""
+    return exp(sum(map(log, ratios)) / len(ratios))
+
+
+def markdown(pairs: Sequence[Pair], described: str) -> str:
+    """The table and its one figure."""
+    ratios = [pair.ratio for pair in pairs if pair.ratio is not None]
+    parts = [described, table(HEAD, [_line(pair) for pair in pairs])]
+    if ratios:
+        ours = sum(pair.ilp.proved and pair.ours.proof is not None for pair in pairs)
+        text = (
+            f"CBC proved {len(ratios)} of {len(pairs)}, the engine {ours} of those. The engine's proof is "
+            f"{geometric_mean(ratios):.1f} times faster there (geometric mean)"
+        )
+        longer = [pair.ratio for pair in pairs if pair.ratio is not None and pair.ilp.seconds >= 1]
+        more = f"; {geometric_mean(longer):.1f} times where CBC takes a second or more" if longer else ""
+        parts.append(f"{text}{more}.")
+    return "\n\n".join(parts)
+
+
+def _line(pair: Pair) -> list[str]:
+    ilp, ours, ratio = pair.ilp, pair.ours, pair.ratio
+
+    def amount(ticks: float | None) -> str:
+        return "" if ticks is None else f"{float(ticks * pair.problem.tick):.10g}"
+
+    return [
+        pair.problem.name,
+        "" if ours.value is None else f"{ours.value:.10g}",
+        amount(ilp.value),
+        amount(ilp.bound),
+        f"{ilp.seconds:.2f} s" if ilp.proved else f"not in {ilp.seconds:.0f} s",
+        f"not in {ours.wall:.0f} s" if ours.proof is None else f"{ours.proof:.2f} s",
+        ours.proved_by,
+        "" if ratio is None else f"{ratio:.1f}",
+    ]
+
+
+def main() -> int:
+    """The pairs, a line each as they end, and the table; 1 if the two contradicted each other."""
+    args = arguments()
+    every = [(problem, args.seconds) for problem in cases()]
+    every += [(problem, args.beyond) for problem in beyond()] if args.beyond else []
+    wanted = [""] if args.cases is None else args.cases.split(",")
+    first = solve_pair(unit(2, 2, "span"), 5, args.workers)  # what Python and CBC load on first use is nobody's time
+    pairs, contradictions = [], 0
+    for problem, seconds in every:
+        if any(word in problem.name for word in wanted):
+            try:
+                pairs.append(solve_pair(problem, seconds, args.workers))
+                print(" | ".join(_line(pairs[-1])), file=sys.stderr, flush=True)
+            except Disagreement as error:
+                contradictions += 1
+                print(f"{problem.name}: {error}", file=sys.stderr, flush=True)
+    where = f"{machine(0, args.workers, 'pulp')}, CBC {first.ilp.version}"
+    text = markdown(pairs, f"{where}; {args.seconds:g} s a problem and program")
+    print(text)
+    try:
+        if args.write is not None:
+            put(args.write, COMMAND, text)
+    except BadInput as mistake:
+        print(mistake, file=sys.stderr)
+        return 2
+    return 1 if contradictions else 0
+
+
+def arguments() -> Namespace:
+    """The command line."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=120, help="for each program and problem (default 120)")
+    parser.add_argument("--beyond", type=float, nargs="?", const=300, metavar="SECONDS", help="larger cases (300)")
+    parser.add_argument("--cases", metavar="TEXT,...", help="only problems whose name contains one of these")
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/engine.md")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

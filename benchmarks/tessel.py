@@ -1,0 +1,145 @@
+"""The shapes of Tessel (HPCA'24): blocks that several devices run at once, and the shortest period found for each.
+
+    python -m benchmarks.tessel --seconds 60 > table.md
+
+A forward takes 1, a backward 3 (in one go), a block shared by all devices 1; a forward of one device holds one
+activation until its backward. Tessel reports how long its repetend is from the first block to the last; repetends
+follow one another every period, which is what is found here: at best the work of the busiest device.
+"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from benchmarks.machine import machine
+from formulations.blocks import Block, BlockGraph, Change, Wait
+from solver.limits import Limits
+from solver.periodic import best_pattern
+
+HEADER = (
+    "| shape | devices | memory | period | load | proved | micro-batches repeated | seconds | Tessel's repetend |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+
+
+class Step(NamedTuple):
+    """A block of a shape; `held` is what it takes (or gives back, negative) on each of its devices."""
+
+    devices: tuple[int, ...]
+    ticks: int
+    held: int
+
+
+def forward(device: int) -> Step:
+    """A stage's forward."""
+    return Step((device,), 1, 1)
+
+
+def backward(device: int) -> Step:
+    """A stage's backward, in one go."""
+    return Step((device,), 3, -1)
+
+
+def shared(devices: int, held: int = 0) -> Step:
+    """A block that all devices run together."""
+    return Step(tuple(range(devices)), 1, held)
+
+
+def _there_and_back(devices: Sequence[int]) -> list[Step]:
+    return [*map(forward, devices), *map(backward, reversed(devices))]
+
+
+def v_shape(p: int) -> list[list[Step]]:
+    """Down the devices and back."""
+    return [_there_and_back(range(p))]
+
+
+def x_shape(p: int) -> list[list[Step]]:
+    """Two models at once, one down the devices, one up."""
+    return [_there_and_back(range(p)), _there_and_back(range(p - 1, -1, -1))]
+
+
+def m_shape(p: int) -> list[list[Step]]:
+    """A shared block before the first stage, as of an embedding split over all devices."""
+    return [[shared(p), *v_shape(p)[0], shared(p)]]
+
+
+def nn_shape(p: int) -> list[list[Step]]:
+    """Shared blocks before the first stage and in the middle of the model."""
+    there, back = v_shape(p)[0][:p], v_shape(p)[0][p:]
+    half = p // 2
+    return [[shared(p), *there[:half], shared(p), *there[half:], *back[:half], shared(p), *back[half:], shared(p)]]
+
+
+def k_shape(p: int) -> list[list[Step]]:
+    """Two branches on half of the devices each, which meet in shared blocks for the loss."""
+    meeting, parting = shared(p, 1), shared(p, -1)
+    branches = (range(p // 2), range(p // 2, p))
+    return [[*map(forward, part), meeting, parting, *map(backward, reversed(part))] for part in branches]
+
+
+SHAPES: dict[str, tuple[Callable[[int], list[list[Step]]], int]] = {
+    # With the steps of Tessel's repetend on four devices.
+    "V": (v_shape, 13),
+    "X": (x_shape, 13),
+    "M": (m_shape, 6),
+    "NN": (nn_shape, 8),
+    "K": (k_shape, 9),
+}
+
+
+def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
+    """A shape as a block graph: each sequence in turn; shared blocks that end one branch and another are one block."""
+    blocks: list[Block] = []
+    waits: set[Wait] = set()
+    meetings: dict[int, int] = {}
+    for sequence in SHAPES[name][0](devices):
+        before: int | None = None
+        for step in sequence:
+            joined = len(step.devices) > 1 and step.held != 0
+            if joined and step.held in meetings:
+                number = meetings[step.held]
+            else:
+                number = len(blocks)
+                change = Change(max(0, step.held), min(0, step.held))
+                blocks.append(Block(f"{name}{number}", step.ticks, dict.fromkeys(step.devices, change)))
+                if joined:
+                    meetings[step.held] = number
+            if before is not None:
+                waits.add(Wait(before, number, 0))
+            before = number
+    return BlockGraph(tuple(blocks), tuple(sorted(waits)), (memory,) * devices)
+
+
+def load(graph: BlockGraph) -> Fraction:
+    """What the busiest device runs for each micro-batch: no period is shorter."""
+    return Fraction(max(sum(graph.blocks[b].ticks for b in held) for held in graph.on_device))
+
+
+def main() -> None:
+    """Print the table, a row as soon as it is measured."""
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    print(f"{machine(args.seed, args.workers)}; {args.seconds:g} s a row at most\n")
+    print("\n".join(HEADER), flush=True)
+    for name, (_, steps) in SHAPES.items():
+        for devices in (4, 8, 16):
+            for memory in (devices // 2 + 1, devices, 2 * devices):
+                graph = shape_graph(name, devices, memory)
+                limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed)
+                found = best_pattern(graph, load(graph), limits)
+                assert found.pattern is not None
+                proved = "yes" if found.period == load(graph) else "no"
+                theirs = str(steps) if devices == 4 else ""
+                cells = (name, devices, memory, found.period, load(graph), proved, found.pattern.copies)
+                print("| " + " | ".join(map(str, (*cells, f"{found.seconds:.2f}", theirs))) + " |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
