@@ -70,9 +70,10 @@ def solve(
         return search.infeasible(reason)
     for step in (
         search.published,
+        search.any_schedule,
+        search.relaxation,
         search.lists,
         search.periodic,
-        search.relaxation,
         search.first_cp_sat,
         search.neighbourhoods,
         search.last_cp_sat,
@@ -152,11 +153,15 @@ class _Search:
             if self.stop.is_set() or (self.done() and self.passes > _MANY_PASSES):
                 return
 
+    def any_schedule(self) -> None:
+        """Where no published schedule fits, one that always does."""
+        if self.best is None:
+            self.doing = "one micro-batch after the other"
+            self.offer_order(sequential(self.problem))
+
     def lists(self) -> None:
         """List schedules while their share of the time lasts."""
         self.doing = "list schedules"
-        if self.best is None:
-            self.offer_order(sequential(self.problem))
         for schedule in list_schedules(self.problem):
             self.offer_order(schedule)
             if self.done() or self.seconds > _LIST_SHARE * self.limits.seconds:
