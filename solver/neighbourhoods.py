@@ -44,7 +44,8 @@ class OrderSearch:
     def __init__(self, best: Timeline, others: Sequence[Timeline], limits: Limits, done: Callable[[], bool]) -> None:
         self.best, self.others, self.limits, self.done = best, list(others), limits, done
         self.workers = limits.workers or os.cpu_count() or 1
-        self._annealers: dict[int, Annealer] = {}
+        # By the timeline started from, which is kept along: a number of its own is only its own while it lives.
+        self._annealers: dict[int, tuple[Timeline, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
         self._heats = HEATS if sum(map(len, best.schedule.orders)) < _MANY_UNITS else _GENTLE
         self._seed = limits.seed * 1_000_003
@@ -111,7 +112,7 @@ class OrderSearch:
         if problem.objective is Objective.SPAN:
             held = map(start.schedule.passes_on, range(problem.devices))
             openings = [min(map(start.start, passes), default=0) for passes in held]
-        annealer = self._annealers.get(id(start))
-        if annealer is None:
-            annealer = self._annealers[id(start)] = Annealer(Units(problem, start.schedule))
+        if id(start) not in self._annealers:
+            self._annealers[id(start)] = start, Annealer(Units(problem, start.schedule))
+        annealer = self._annealers[id(start)][1]
         return annealer.run(annealer.units.orders, openings, heat, moves, seed, self._halt)
