@@ -53,7 +53,7 @@ def _why_not_better(solution: Solution, explanation: Explanation) -> list[str]:
 def _table(solution: Solution) -> list[str]:
     problem = solution.problem
     lines = [
-        "| schedule | makespan | span | bubble(makespan) | bubble(span) | fits | above bound |",
+        "| schedule | makespan | span | bubble(makespan) | bubble(span) | fits | gap |",
         "|---|---|---|---|---|---|---|",
     ]
     for candidate in with_solution(solution):

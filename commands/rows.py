@@ -63,7 +63,7 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, re
         ("bubble\n(span)", True),
         (f"peak memory\n({problem.memory.unit})", True),
         ("fits", False),
-        (f"{problem.objective.value}\nabove bound", True),
+        (f"{problem.objective.value}\ngap", True),
     ]
     rows: list[list[str]] = []
     ours: list[int] = []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commands import noisy
 from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json, add_objective, draw
+from commands.files import add_json, add_objective, draw, write_schedule
 from commands.older_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
 from commands.orders import timeline_in, timeline_of
 from commands.output import files_written, in_file_units, memory_amounts, memory_range, note, rate, table, write_json
@@ -18,7 +18,7 @@ from pipesched.noise import Noisy
 from pipesched.problem import Objective
 from pipesched.problem_file import read_document, with_objective
 from pipesched.schedule import slot_text
-from pipesched.schedule_file import FORMAT
+from pipesched.schedule_file import FORMAT, ScheduleFile
 from pipesched.timeline import Timeline
 from pipesched.validator import validate
 
@@ -36,7 +36,8 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        help=f"picture, .png or .svg: Gantt chart (with the flags above: {DEFAULT_PICTURE}); with --noise: samples",
+        help=f"picture, .png or .svg: Gantt chart (with the flags above: {DEFAULT_PICTURE}); with --noise: samples; "
+        "or .json: the schedule file",
     )
     parser.add_argument("--no-visualization", action="store_true", help="draw no picture")
 
@@ -85,7 +86,10 @@ def _schedule_and_picture(args: Namespace) -> tuple[Timeline, Path | None]:
 
 
 def _draw(timeline: Timeline, sampled: Noisy | None, args: Namespace, path: Path) -> Path:
-    """The samples where there are some, else the Gantt chart."""
+    """The schedule file; or a picture: of the samples where there are some, else the Gantt chart."""
+    if path.suffix == ".json":
+        write_schedule(path, ScheduleFile(timeline, None, None))
+        return path
     if sampled is None:
         return draw(timeline, "gantt", path)
     title = f"{timeline.problem.name} · {timeline.schedule.name}\n{noisy.settings(args)}"

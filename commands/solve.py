@@ -194,7 +194,7 @@ def _print(found: _Found) -> None:
     else:
         bound = time_text(problem, solution.lower_bound)
         apart = f"{100 * (solution.gap or 0):.2f} %"
-        print(f"best found: {objective.value} {value}; none is below {bound}, so it is within {apart} of the best")
+        print(f"best found: {objective.value} {value}; none is below {bound}: a gap of {apart}")
     peaks = ", ".join(map(plain, memory_amounts(problem, solution.metrics)))
     print(f"peak memory of each device ({problem.memory.unit}): {peaks}")
     if solution.certificate:

@@ -103,7 +103,7 @@ def story(it: Binding) -> list[str]:
         "memory": "More memory there, or activations that take less of it, is what helps.",
         "transfers": "Faster links, or fewer crossings between devices, are what helps.",
         "interplay": "The changes below show what helps.",
-        "way": "More micro-batches in an iteration make its share smaller; more memory or faster links alone do not.",
+        "way": "More micro-batches in an iteration make its share smaller.",
     }
     lines = [f"{headlines[it.binds]} {advice[it.binds]}"]
     parts = [f"{say(it.work)} is the work of device {it.busiest}"]

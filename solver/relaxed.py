@@ -22,7 +22,7 @@ _MOST_LITERALS = 12_000
 def relaxed_bounds(problem: Problem, at_most: int, seconds: float, stop: Event) -> Iterator[Certificate]:
     """What the linear relaxation of each device proves, within the time in all; `at_most` is a known value in ticks.
 
-    The first and the last device of a chain come first: there round trips are longest, and shortest.
+    The last and the first device of a chain come first: there round trips are shortest, and longest.
     """
     deadline = time.monotonic() + seconds
     for devices in _groups(problem):
@@ -38,7 +38,7 @@ def _groups(problem: Problem) -> list[Collection[int]]:
     """The devices to relax to, together where an overlapped block could be shorter than its passes."""
     if problem.costs.overlapped is not None:
         return [range(problem.devices)]
-    ends = [problem.placement.stage_device[stage] for c in problem.placement.chains for stage in (c[0], c[-1])]
+    ends = [problem.placement.stage_device[stage] for c in problem.placement.chains for stage in (c[-1], c[0])]
     return [[device] for device in dict.fromkeys([*ends, *range(problem.devices)])]
 
 

@@ -39,6 +39,8 @@ _FIRST_SHARE, _LAST_SHARE = 0.3, 0.35
 _LONG, _PERIODIC_SHARE = 4, 0.15
 # Of this many passes each schedule takes a second, so that none is tried any more once the optimum is proved.
 _MANY_PASSES = 20_000
+# What stating the exact model takes, about.
+_SECONDS_A_PASS = 0.001
 # How many starts besides the best the neighbourhoods go on from.
 _OTHER_STARTS = 6
 
@@ -66,8 +68,8 @@ def solve(
         search.published,
         search.any_schedule,
         search.relaxation,
-        search.lists,
         search.periodic,
+        search.lists,
         search.first_cp_sat,
         search.neighbourhoods,
         search.last_cp_sat,
@@ -124,7 +126,9 @@ class _Search(Standing):
             self.offer_order(sequential(self.problem))
 
     def lists(self) -> None:
-        """List schedules while their share of the time lasts."""
+        """List schedules while their share of the time lasts; none of a long problem that has a pattern already."""
+        if self.starts and self.passes > _MANY_PASSES:
+            return
         self.doing = "list schedules"
         for schedule in list_schedules(self.problem):
             self.start_from(schedule)
@@ -172,8 +176,9 @@ class _Search(Standing):
             search.run(left, self.offer_order)
 
     def last_cp_sat(self) -> None:
-        """CP-SAT on the exact model for what is left of the time."""
-        self.cp_sat(self.left())
+        """CP-SAT on the exact model for what is left of the time, if that is more than stating the model takes."""
+        if self.left() > self.passes * _SECONDS_A_PASS:
+            self.cp_sat(self.left())
 
     def cp_sat(self, seconds: float) -> None:
         """The exact model, started from the incumbent."""
@@ -187,7 +192,8 @@ class _Search(Standing):
         except TooLong as reason:
             self.notes.append(f"CP-SAT was not asked for a better schedule: {reason}")
             return
-        outcome = improve(model, self.limits, seconds, self.stop, self.hear)
+        # Stating a large model takes seconds of its own.
+        outcome = improve(model, self.limits, max(0.1, min(seconds, self.left())), self.stop, self.hear)
         self.hear(outcome.timeline, outcome.bound)
 
     def start_from(self, schedule: Schedule) -> None:

@@ -411,3 +411,12 @@ def test_times_too_fine_for_cp_sat_still_get_an_answer(tmp_path: Path, capsys: p
 def test_a_schedule_file_is_no_problem_file(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", str(solved)]) == 2
     assert "found a schedule file; allowed: a problem file" in capsys.readouterr().err
+
+
+def test_simulate_writes_a_schedule_file_that_export_and_validate_read(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    flags = ["-s", "3", "-b", "4", "-f", "1", "-bw", "2"]
+    assert main(["simulate", *flags, "-o", str(path)]) == 0
+    assert read_schedule(path).timeline.schedule.name == "1f1b"
+    assert main(["validate", str(path)]) == 0
+    assert main(["export", str(path), "--format", "torch-csv", "-o", str(tmp_path / "one.csv")]) == 0
