@@ -199,12 +199,15 @@ class Problem:
 
     def least_work(self, stage: int) -> int:
         """The least compute ticks one micro-batch's passes of this stage take in any schedule, alone in their slots."""
+        return self._compute(stage, F) + self.least_backward(stage)
 
-        def compute(*kinds: PassKind) -> int:
-            return sum(part.ticks for k in kinds for part in self.costs.of(k, stage) if part.stream is Stream.COMPUTE)
+    def least_backward(self, stage: int) -> int:
+        """Of `least_work`, what the backward takes: in one pass or in two."""
+        whole = self._compute(stage, BW)
+        return min(whole, self._compute(stage, B, W)) if self.splittable else whole
 
-        ways = [compute(F, BW)] + ([compute(F, B, W)] if self.splittable else [])
-        return min(ways)
+    def _compute(self, stage: int, *kinds: PassKind) -> int:
+        return sum(part.ticks for k in kinds for part in self.costs.of(k, stage) if part.stream is Stream.COMPUTE)
 
     def in_units(self, ticks: int | Fraction) -> float:
         """Ticks as a number of the file's time unit."""

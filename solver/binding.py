@@ -42,21 +42,23 @@ class Binding:
         return next(device for device in named if device is not None)
 
     @property
-    def binds(self) -> str:
+    def binds(self) -> tuple[str, ...]:
         """What makes most of the bound beyond the busiest device's work: memory, transfers, or the way.
 
-        The load, if the work is almost all of it; the interplay, if most of the rest is beyond words.
+        The load, if the work is almost all of it; the interplay, if most of the rest is beyond words. What makes at
+        least half as much as the first is named behind it.
         """
         bound = self.strongest.value
         if self.proved.value - self.work <= CLOSE * self.proved.value:
-            return "load"
+            return ("load",)
         parts = {
             "memory": bound - self.without_memory,
             "transfers": bound - self.without_transfers,
             "way": self.without_both - self.work,
             "interplay": self.proved.value - bound,
         }
-        return max(parts, key=lambda name: parts[name])
+        most = max(parts.values())
+        return tuple(sorted((name for name in parts if 2 * parts[name] >= most), key=lambda name: -parts[name]))
 
 
 def binding(problem: Problem, proved: Certificate | None = None) -> Binding:
@@ -105,7 +107,7 @@ def story(it: Binding) -> list[str]:
         "interplay": "The changes below show what helps.",
         "way": "More micro-batches in an iteration make its share smaller.",
     }
-    lines = [f"{headlines[it.binds]} {advice[it.binds]}"]
+    lines = [f"{headlines[name]} {advice[name]}" for name in it.binds]
     parts = [f"{say(it.work)} is the work of device {it.busiest}"]
     for ticks, cause in ((it.without_memory, "memory limits"), (it.without_transfers, "transfer times")):
         if ticks < bound:

@@ -1,4 +1,4 @@
-"""Load: a device cannot be done before its first pass can start, all its work is run, and what must follow is too."""
+"""Load: a device cannot be done before its first pass can start and all its work is run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from solver.bounds.paths import Paths, chains_on
 
 
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Span: the device's work. Makespan: the way to the device, its work, and the way back from its last gradient."""
+    """Span: the device's work. Makespan: the way to the device, and its work."""
     paths = Paths(problem)
     found = []
     for device in range(problem.devices):
@@ -32,19 +32,7 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
         f"Device {device} cannot start before {amount(problem, head)}, when the first activation reaches it, and then "
         f"computes {amount(problem, work)}, one pass at a time: {amount(problem, head + work)}."
     )
-    found = [Certificate("load", head + work, text, device)]
-    if problem.costs.overlapped is None:
-        # Weight passes may follow the last gradient, so only what must precede it counts before the way back.
-        needed = sum((paths.forward[s] + paths.gradient[s]) * len(problem.microbatches_of[s]) for s in stages)
-        tail = min(paths.tail(stage) for stage in stages)
-        value = head + needed + tail
-        text = (
-            f"Device {device} cannot start before {amount(problem, head)}; its forwards and gradients take "
-            f"{amount(problem, needed)}; from its last gradient the way back to the first stage and the backward there "
-            f"take {amount(problem, tail)}: {amount(problem, value)}."
-        )
-        found.append(Certificate("head and tail", value, text, device))
-    return found
+    return [Certificate("load", head + work, text, device)]
 
 
 BOUNDS.register(Bound("load", load))

@@ -57,8 +57,11 @@ class Paths:
 
     def tail(self, stage: int) -> int:
         """From the end of a gradient pass of the stage to the end of that micro-batch's backward on the first stage."""
-        first = self.problem.placement.chains[self.problem.placement.chain_index[stage]][0]
-        return 0 if stage == first else self.back[stage] - self.gradient[first] + self.rest[first]
+        return self.way_back(stage, self.problem.placement.chains[self.problem.placement.chain_index[stage]][0])
+
+    def way_back(self, stage: int, until: int) -> int:
+        """From the end of a gradient pass of the stage to the end of that micro-batch's backward on an earlier one."""
+        return 0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.rest[until]
 
     def away(self, held: list[int]) -> tuple[int, int]:
         """The least time a micro-batch spends off a device between its forwards on it, and between its gradients.

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipesched.amounts import amount, memory_amount, plain
-from pipesched.passes import BW, B, Pass, W
 from pipesched.problem import Problem
+from solver.bounds.memory_over_time import area
 from solver.bounds.paths import Paths
 from solver.bounds.tokens import until_room
 
@@ -82,23 +82,12 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
     stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     if not capacity or not stages:
         return []
-    area = sum(_area(unit, paths, stage) for stage in stages)
-    value = Fraction(area, capacity * unit.microbatches)
-    product = plain(float(area * unit.memory.resolution * unit.tick))
+    taken = sum(area(unit, paths, stage) for stage in stages)
+    value = Fraction(taken, capacity * unit.microbatches)
+    product = plain(float(taken * unit.memory.resolution * unit.tick))
     text = (
         f"For every {_each(unit)} device {device} holds activations from forward to backward: memory times time, at "
         f"least {product} {unit.memory.unit} x {unit.time_unit or 'time unit'}. Its {memory_amount(unit, capacity)} "
         f"{unit.memory.unit} give that in no less than {amount(unit, value)} a micro-batch."
     )
     return [PeriodCertificate("memory over time", value, text, device)]
-
-
-def _area(unit: Problem, paths: Paths, stage: int) -> int:
-    """The least memory times time that one micro-batch takes for a stage."""
-    activation, freed = unit.memory.activation[stage], unit.memory.freed[stage]
-    waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
-    if not unit.splittable:
-        return waiting + activation * paths.gradient[stage]
-    b, w, whole = (unit.duration(Pass(kind, stage, 0)) for kind in (B, W, BW))
-    split = (activation - min(0, freed)) * b + (activation - freed) * w
-    return waiting + min(split, activation * min(whole, paths.gradient[stage] if unit.costs.overlapped else whole))

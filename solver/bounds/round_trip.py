@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from pipesched.amounts import amount
 from pipesched.certificate import Certificate
-from pipesched.passes import BW, B, F, Pass, W
+from pipesched.passes import F, Pass, W
 from pipesched.problem import Objective, Problem
 from solver.bounds.catalogue import BOUNDS, Bound
 from solver.bounds.paths import Paths, chains_on, most_value
 
 
-class _Gap(NamedTuple):
+class Gap(NamedTuple):
     """A time that must pass, and the most work that can be done in it."""
 
     length: int
@@ -38,9 +38,9 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
         # Either all forwards run before the first backward, or a backward starts before the last forward. In the
         # second case the two gaps are apart and add up; in the first they may be the same time.
         tail = _tail_gap(problem, paths, device, chains)
-        all_first, mixed = (_head_gap(problem, paths, device, chains, spare) for spare in (0, 1))
+        all_first, mixed = (head_gap(problem, paths, device, chains, spare) for spare in (0, 1))
         together = max(all_first.idle, tail.idle)
-        if _forced_apart(problem, device, chains):
+        if forced_apart(problem, device, chains):
             head, idle, why = mixed, mixed.idle + tail.idle, _FORCED
         elif mixed.idle + tail.idle <= together:
             head, idle, why = mixed, mixed.idle + tail.idle, _APART
@@ -58,7 +58,7 @@ _APART = "The two waits add up if a backward starts before the last forward; if 
 _TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
 
 
-def _head_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]], spare: int) -> _Gap:
+def head_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]], spare: int) -> Gap:
     """From the start of the device's first pass to its first backward, in which only forwards can run.
 
     The first backward is of some chain's last stage on the device, whose micro-batch has walked all the device's
@@ -76,54 +76,52 @@ def _head_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int
     everything = sum(value * count for value, _, count in items)
     if spare:
         filled = min(filled, everything - min(alone.values()))
-    return _Gap(min(lengths), filled)
+    return Gap(min(lengths), filled)
 
 
-def _tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> _Gap:
+def _tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> Gap:
     """From the end of the device's last forward to that micro-batch's last backward on it.
 
     In between only backwards and weight passes run, of micro-batches whose activations memory held beside those of
     the last micro-batch. The gap of the chain that leaves least idle time counts, since any may come last.
     """
-    memory = problem.memory
-    capacity = memory.capacity[device]
     gaps = []
     for chain in chains:
         later = chain[1:]
-        # The last forward is of the chain's last stage here, so the micro-batch holds all its activations.
-        room = None if capacity is None else capacity - sum(memory.activation[s] for s in chain)
-        items = []
-        for stage in (s for c in chains for s in c):
-            count = len(problem.microbatches_of[stage]) - (stage in chain)
-            items += [(value, size, count) for value, size in _pending(problem, stage)]
-        own = sum(_longest_rest(problem, stage) for stage in later)
+        own = sum(problem.least_backward(stage) for stage in later)
         back = sum(paths.gradient[s] for s in later) + paths.away(chain)[1]
-        everything = sum(
-            _longest_rest(problem, s) * (len(problem.microbatches_of[s]) - (s in chain)) for c in chains for s in c
-        )
-        filled = min(everything, most_value(items, room)) + own
-        gaps.append(_Gap(paths.round_trip[chain[-1]] + back, filled))
+        filled = waiting_in_memory(problem, device, chains, chain) + own
+        gaps.append(Gap(paths.round_trip[chain[-1]] + back, filled))
     return min(gaps, key=lambda gap: gap.idle)
 
 
-def _longest_rest(problem: Problem, stage: int) -> int:
-    """The most ticks one micro-batch's backward occupies the device."""
-    full = problem.duration(Pass(BW, stage, 0))
-    if not problem.splittable:
-        return full
-    return max(full, problem.duration(Pass(B, stage, 0)) + problem.duration(Pass(W, stage, 0)))
+def waiting_in_memory(problem: Problem, device: int, chains: list[list[int]], last: list[int]) -> int:
+    """The most work that other micro-batches have left when the device's last forward ends.
+
+    That forward is of the chain whose stages here are `last`: of its last stage here, so the micro-batch holds all its
+    activations. The others' must fit beside them.
+    """
+    memory, capacity = problem.memory, problem.memory.capacity[device]
+    room = None if capacity is None else capacity - sum(memory.activation[s] for s in last)
+    items = []
+    everything = 0
+    for stage in (s for c in chains for s in c):
+        count = len(problem.microbatches_of[stage]) - (stage in last)
+        items += [(value, size, count) for value, size in _pending(problem, stage)]
+        everything += problem.least_backward(stage) * count
+    return min(everything, most_value(items, room))
 
 
 def _pending(problem: Problem, stage: int) -> list[tuple[int, int]]:
     """(work still to run, memory held) of a micro-batch whose forward is done, and of one that waits for W alone."""
     memory = problem.memory
-    whole = [(_longest_rest(problem, stage), memory.activation[stage])]
+    whole = [(problem.least_backward(stage), memory.activation[stage])]
     if not problem.splittable:
         return whole
     return [*whole, (problem.duration(Pass(W, stage, 0)), memory.activation[stage] - memory.freed[stage])]
 
 
-def _forced_apart(problem: Problem, device: int, chains: list[list[int]]) -> bool:
+def forced_apart(problem: Problem, device: int, chains: list[list[int]]) -> bool:
     """Whether memory forces a backward to start before the last forward, so that the two gaps are apart."""
     capacity = problem.memory.capacity[device]
     stages = [stage for chain in chains for stage in chain]
@@ -131,7 +129,7 @@ def _forced_apart(problem: Problem, device: int, chains: list[list[int]]) -> boo
     return capacity is not None and everything > capacity
 
 
-def _text(problem: Problem, start: int, work: int, head: _Gap, tail: _Gap, closing: str, device: int) -> str:
+def _text(problem: Problem, start: int, work: int, head: Gap, tail: Gap, closing: str, device: int) -> str:
     def say(ticks: int) -> str:
         return amount(problem, ticks)
 

@@ -1,0 +1,84 @@
+"""Head and tail: what a device must run lies between the way to it and the way back from its last gradient.
+
+Both ways are part of the span of any device that the micro-batches pass before, so one device's work bounds another's
+span. For the makespan the ways are from time 0, and back to the first stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pipesched.amounts import amount
+from pipesched.certificate import Certificate
+from pipesched.problem import Objective, Problem
+from solver.bounds.catalogue import BOUNDS, Bound
+from solver.bounds.paths import Paths, chains_on
+from solver.bounds.stay import Stay, Stays
+
+
+class _Ways(NamedTuple):
+    """Least ticks from the beginning of a device to another, and back by the other's chains.
+
+    `whose` is the device that begins and ends; None for time itself.
+    """
+
+    whose: int | None
+    there: int
+    back: list[int]
+
+
+def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For each device the strongest of all ways to it and back, around all that keeps it busy."""
+    paths = Paths(problem)
+    found = []
+    for device in range(problem.devices):
+        chains = chains_on(problem, device)
+        if not chains:
+            continue
+        stays = Stays(problem, paths, device, chains)
+        always, by_chain = stays.to_last_gradient(), [stays.to_gradient_of_last_forward(chain) for chain in chains]
+        certificates = []
+        for ways in _ways(problem, paths, objective, [chain[0] for chain in chains]):
+            certificates.append(_certificate(problem, device, ways, always, min(ways.back)))
+            # Any chain's forward may be the last.
+            shortest = min(zip(by_chain, ways.back, strict=True), key=lambda pair: pair[0].ticks + pair[1])
+            certificates.append(_certificate(problem, device, ways, *shortest))
+        found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
+    return found
+
+
+def _certificate(problem: Problem, device: int, ways: _Ways, stay: Stay, back: int) -> Certificate:
+    value = ways.there + stay.ticks + back
+    if ways.whose is None:
+        since, until = "", "back to the first stage and the backward there"
+    else:
+        since, until = f" after device {ways.whose} began", f"back to device {ways.whose} and the backward there"
+    text = (
+        f"Device {device} cannot begin before {amount(problem, ways.there)}{since}. {stay.text} From there the way "
+        f"{until} take {amount(problem, back)}: {amount(problem, value)}."
+    )
+    return Certificate("head and tail", value, text, device)
+
+
+def _ways(problem: Problem, paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[_Ways]:
+    """All ways to and from a device on which the chains walk these stages first."""
+    if objective is Objective.MAKESPAN:
+        yield _Ways(None, min(paths.head[s] for s in first), [paths.tail(s) for s in first])
+        return
+    for whose in range(problem.devices):
+        # The other device is sure to begin before, and to end behind, if every chain passes it first.
+        gates = [stage for s in first for stage in _first_stage(problem, whose, s)]
+        if len(gates) == len(first):
+            there = min(paths.head[s] - paths.head[gate] for s, gate in zip(first, gates, strict=True))
+            yield _Ways(whose, there, [paths.way_back(s, gate) for s, gate in zip(first, gates, strict=True)])
+
+
+def _first_stage(problem: Problem, device: int, until: int) -> Sequence[int]:
+    """The first stage on the device, of those a micro-batch walks until it has walked this one; none if none is."""
+    placement = problem.placement
+    chain = placement.chains[placement.chain_index[until]]
+    return [stage for stage in chain[: chain.index(until) + 1] if placement.stage_device[stage] == device][:1]
+
+
+BOUNDS.register(Bound("head and tail", head_and_tail))
