@@ -63,7 +63,7 @@ class Profile:
         )
 
 
-# arXiv 2401.10241, appendix D (profiled times) and table 5 (bubble rates of ZB-1p and ZB-2p).
+# arXiv 2401.10241, appendix (profiled times) and table 5 (bubble rates of ZB-1p and ZB-2p).
 PROFILES = (
     Profile("1.5b", 8, 24, "18.522 18.086 9.337 0.601", 2304, 24, (".1585", ".0433")),
     Profile("1.5b", 8, 32, "18.513 18.086 9.331 0.626", 2304, 24, (".1242", ".0039")),

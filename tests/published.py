@@ -1,4 +1,4 @@
-"""The Zero Bubble paper's profiles and figures (arXiv 2401.10241, tables 5 and 6) as data."""
+"""The Zero Bubble paper's profiles and figures (arXiv 2401.10241, table 5 and appendix) as data."""
 
 from __future__ import annotations
 
