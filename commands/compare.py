@@ -124,10 +124,19 @@ def _draw(problem: Problem, noise: dict[str, Distribution], args: Namespace) -> 
 
 
 def _names(listed: str | None) -> list[str] | None:
-    """The schedules asked for; an unknown name is bad input."""
+    """The schedules asked for; unknown names are bad input, each on its line."""
     if listed is None:
         return None
-    return [HEURISTICS[name.strip()].name for name in listed.split(",")]
+    names = [name.strip() for name in listed.split(",")]
+    mistakes: list[str] = []
+    for name in names:
+        try:
+            HEURISTICS[name]
+        except BadInput as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise BadInput(*mistakes)
+    return names
 
 
 def _other(problem: Problem, path: str) -> Candidate:

@@ -8,8 +8,9 @@ from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 
+from commands.option_values import seconds
 from commands.output import in_file_units, table
-from commands.searching import interrupt_sets, limits_of, progress_line, seconds
+from commands.searching import interrupt_sets, limits_of, progress_line
 from pipesched.amounts import plain
 from pipesched.solution import Solution
 from solver.binding import story

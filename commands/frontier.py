@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from threading import Event
 from typing import Literal
 
 from commands.catalogue import COMMANDS, Command, Exit
 from commands.files import add_problem, problem_of
+from commands.option_values import whole
 from commands.output import complain, files_written, in_file_units, rate, table, write_json
 from commands.output import time as time_text
 from commands.searching import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line, refuse_period
@@ -29,18 +30,12 @@ def configure(parser: ArgumentParser) -> None:
     add_limits(parser)
     parser.add_argument(
         "--points",
-        type=_points,
+        type=whole(2, 1000),
         default=12,
         metavar="N",
         help="capacities to solve for, within the time limit for all of them (default: 12)",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="picture of time against memory, .png or .svg")
-
-
-def _points(text: str) -> int:
-    if not text.isdecimal() or not 2 <= int(text) <= 1000:
-        raise ArgumentTypeError(f"found {text!r}; allowed: a whole number from 2 to 1000")
-    return int(text)
 
 
 def run(args: Namespace) -> Exit:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from fractions import Fraction
 from threading import Event
 
+from commands.option_values import share
 from commands.output import in_file_units
 from commands.output import time as time_text
 from commands.searching import interrupt_sets, limits_of, progress_line
@@ -29,20 +29,11 @@ def add_less_memory(parser: ArgumentParser) -> None:
     )
     group.add_argument(
         "--memory-within",
-        type=_share,
+        type=share,
         metavar="SHARE",
         help="the least peak memory within this share of the best value found, as 2%% or 0.02 (up to the time limit "
         "again)",
     )
-
-
-def _share(text: str) -> Fraction:
-    number = text.removesuffix("%")
-    if re.fullmatch(r"\d{1,9}(\.\d{1,9})?|\.\d{1,9}", number):
-        share = Fraction(number) / (100 if text.endswith("%") else 1)
-        if share <= 1:
-            return share
-    raise ArgumentTypeError(f"found {text!r}; allowed: a share such as 2% or 0.02, at most 1")
 
 
 def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastMemory]:
@@ -59,11 +50,11 @@ def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastM
 def sentences(problem: Problem, found: LeastMemory) -> list[str]:
     """What came out, for people."""
     levels, name = found.levels, problem.objective.value
-    share = f"within {plain(float(100 * found.within))} % of the best {name}" if found.within else f"at the best {name}"
+    near = f"within {plain(float(100 * found.within))} % of the best {name}" if found.within else f"at the best {name}"
     most = "fullest device" if levels.by_share else "device that takes most"
     before = "as before" if found.level == found.before else f"{levels.text(found.before)} before"
     first = (
-        f"least memory {share}, at most {time_text(problem, found.allowed)}: the {most} takes "
+        f"least memory {near}, at most {time_text(problem, found.allowed)}: the {most} takes "
         f"{levels.text(found.level)}, {before}"
     )
     rest = "less is not enough" if found.proved else f"less than {levels.text(found.lower_bound)} is not enough"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from commands.catalogue import COMMANDS, Exit
 from commands.output import complain
@@ -15,6 +16,11 @@ from pipesched.version import VERSION
 
 class _Parser(ArgumentParser):
     """A parser whose complaints are one line and suggest the nearest command."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, **keywords)
+        # As in Python 3.14: a word such as -5% is a value, to be refused by its option, and no option itself.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         if "invalid choice:" in message and "argument COMMAND" in message:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 
+from commands.option_values import share, whole
 from commands.output import table
 from pipesched.amounts import plain
 from pipesched.errors import BadInput
@@ -27,49 +27,31 @@ def add_noise(parser: ArgumentParser, seed: bool) -> None:
     """The options; `seed` where the command has none of its own."""
     parser.add_argument(
         "--noise",
-        type=_share,
+        type=share,
         metavar="SHARE",
         help="also under random durations: relative standard deviation of every pass, as 5%% or 0.05",
     )
     parser.add_argument(
-        "--samples", type=_samples, default=1000, metavar="N", help="with --noise: how many samples (default: 1000)"
+        "--samples",
+        type=whole(1, MOST_SAMPLES),
+        default=1000,
+        metavar="N",
+        help="with --noise: how many samples (default: 1000)",
     )
     if seed:
-        parser.add_argument("--seed", type=_seed, default=0, help="with --noise: seed of the samples (default: 0)")
-
-
-def _share(text: str) -> float:
-    try:
-        number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
-    except ValueError:
-        number = float("nan")
-    if not isfinite(number) or not 0 <= number <= 1:
-        raise ArgumentTypeError(f"found {text!r}; allowed: a share such as 5% or 0.05, at most 1")
-    return number
-
-
-def _samples(text: str) -> int:
-    return _whole(text, 1, MOST_SAMPLES)
-
-
-def _seed(text: str) -> int:
-    return _whole(text, 0, 2**31 - 1)
-
-
-def _whole(text: str, least: int, most: int) -> int:
-    if not text.isdecimal() or not least <= int(text) <= most:
-        raise ArgumentTypeError(f"found {text!r}; allowed: a whole number from {least} to {most}")
-    return int(text)
+        parser.add_argument(
+            "--seed", type=whole(0, 2**31 - 1), default=0, help="with --noise: seed of the samples (default: 0)"
+        )
 
 
 def noisy(timeline: Timeline, args: Namespace) -> Noisy:
     """A timeline under the noise asked for."""
-    return under_noise(timeline, args.noise, args.samples, args.seed)
+    return under_noise(timeline, float(args.noise), args.samples, args.seed)
 
 
 def settings(args: Namespace) -> str:
     """The noise in words, for titles."""
-    return f"durations ± {plain(100 * args.noise)} %, {args.samples} samples, seed {args.seed}"
+    return f"durations ± {plain(float(100 * args.noise))} %, {args.samples} samples, seed {args.seed}"
 
 
 def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]]) -> None:
@@ -92,7 +74,7 @@ def _seven_digits(number: float) -> str:
 def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object]:
     """The object under `noise` in a JSON answer: how the noise was made, and what came of it."""
     return {
-        "relative_standard_deviation": args.noise,
+        "relative_standard_deviation": float(args.noise),
         "distribution": DISTRIBUTION,
         "samples": args.samples,
         "seed": args.seed,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import signal
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import isfinite
 from threading import Event
 from types import FrameType
 
 from rich.live import Live
 from rich.text import Text
 
+from commands.option_values import seconds, share, whole
 from commands.output import console, time
 from pipesched.errors import BadInput
 from pipesched.problem import Objective, Problem
@@ -27,39 +27,16 @@ def add_limits(parser: ArgumentParser) -> None:
     """How long and how hard to search."""
     parser.add_argument("--time-limit", type=seconds, default=60.0, metavar="S", help="seconds to search (default: 60)")
     parser.add_argument(
-        "--workers", type=_workers, default=0, metavar="N", help="threads to search with (default: all cores)"
+        "--workers", type=whole(1, 1024), default=0, metavar="N", help="threads to search with (default: all cores)"
     )
-    parser.add_argument("--seed", type=_seed, default=0, help="seed of the search (default: 0)")
+    parser.add_argument("--seed", type=whole(0, 2**31 - 1), default=0, help="seed of the search (default: 0)")
     parser.add_argument(
-        "--gap", type=_gap, default=0.0, metavar="G", help="stop once (value - bound) / value is at most G"
+        "--gap",
+        type=share,
+        default=0,
+        metavar="G",
+        help="stop once (value - bound) / value is at most G, as 1%% or 0.01 (default: 0)",
     )
-
-
-def seconds(text: str) -> float:
-    """A time limit as an option gives it."""
-    return _real(text, "a number of seconds above 0", lambda x: x > 0)
-
-
-def _gap(text: str) -> float:
-    return _real(text, "a number from 0 to 1", lambda x: 0 <= x <= 1)
-
-
-def _workers(text: str) -> int:
-    return int(_real(text, "a whole number from 1 to 1024", lambda x: 1 <= x <= 1024 and x == int(x)))
-
-
-def _seed(text: str) -> int:
-    return int(_real(text, "a whole number from 0 to 2147483647", lambda x: 0 <= x < 2**31 and x == int(x)))
-
-
-def _real(text: str, allowed: str, accept: Callable[[float], bool]) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = float("nan")
-    if not isfinite(number) or not accept(number):
-        raise ArgumentTypeError(f"found {text!r}; allowed: {allowed}")
-    return number
 
 
 def search(problem: Problem, args: Namespace) -> Solution:
@@ -79,7 +56,7 @@ def refuse_period(problem: Problem, what: str) -> None:
 
 def limits_of(args: Namespace) -> Limits:
     """The options of `add_limits`."""
-    return Limits(seconds=args.time_limit, workers=args.workers, seed=args.seed, gap=args.gap)
+    return Limits(seconds=args.time_limit, workers=args.workers, seed=args.seed, gap=float(args.gap))
 
 
 @contextmanager

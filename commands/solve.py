@@ -48,6 +48,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Search, print, write."""
+    if args.explain_time is not None and not args.explain:
+        raise BadInput("found --explain-time without --explain; allowed: with --explain, whose seconds it sets")
     problem = problem_of(args.problem, args.objective)
     if args.measured:
         problem = with_measured_times(problem, read_measured(args.measured))

@@ -36,5 +36,6 @@ class Disagreement(PipeschedError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean X?` for the known word nearest to a misspelt one, or nothing."""
-    near = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    spelt = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), spelt, n=1)
+    return f"; did you mean {spelt[near[0]]!r}?" if near else ""

@@ -8,11 +8,14 @@ import signal
 import subprocess
 import sys
 import time
+from argparse import ArgumentTypeError
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from commands.main import main
+from commands.option_values import share
 from pipesched.schedule_file import read_schedule
 from pipesched.validator import validate
 
@@ -286,6 +289,39 @@ def test_plot_refuses_other_formats(solved: Path, tmp_path: Path, capsys: pytest
     assert not (tmp_path / "a.gif").exists()
 
 
+def test_every_unknown_schedule_is_named(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", small, "--schedules", "zb-h3,1f1b,gpip"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(";")[0] for line in said] == [f"pipesched: unknown schedule '{n}'" for n in ("zb-h3", "gpip")]
+    assert said[1].endswith("did you mean 'gpipe'?")
+
+
+@pytest.mark.parametrize("gap", ["100%", "1", "1.0", "1e0"])
+def test_a_gap_is_a_percentage_or_a_number(gap: str, small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", small, "--gap", gap, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] in {"feasible", "optimal"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5%", Fraction(1, 20)),
+        ("0.05", Fraction(1, 20)),
+        ("1e-4", Fraction(1, 10000)),
+        (".5", Fraction(1, 2)),
+        ("0", 0),
+    ],
+)
+def test_shares(text: str, value: Fraction) -> None:
+    assert share(text) == value
+
+
+@pytest.mark.parametrize("text", ["101%", "-1", "nan", "%", "", "1e-999999999", "1/2", "5 %"])
+def test_what_is_no_share(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="allowed: a share from 0 to 1"):
+        share(text)
+
+
 def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["schedules", "--json"]) == 0
     names = {entry["name"] for entry in json.loads(capsys.readouterr().out)["schedules"]}
@@ -300,7 +336,11 @@ def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> No
         (["sovle"], "unknown command 'sovle'; known: compare, export, frontier, plot, profile, run, schedules, simulate, solve, validate; did you mean 'solve'?"),
         (["solve", "missing.yaml"], "missing.yaml: no such file"),
         (["solve", "FILE", "--time-limit", "-1"], "argument --time-limit: found '-1'; allowed: a number of seconds above 0"),
-        (["solve", "FILE", "--gap", "2"], "argument --gap: found '2'; allowed: a number from 0 to 1"),
+        (["solve", "FILE", "--gap", "2"], "argument --gap: found '2'; allowed: a share from 0 to 1, such as 5% or 0.05"),
+        (["simulate", "FILE", "--noise", "-5%"], "argument --noise: found '-5%'; allowed: a share from 0 to 1, such as 5% or 0.05"),
+        (["solve", "FILE", "--explain-time", "5"], "found --explain-time without --explain; allowed: with --explain"),
+        (["compare", "FILE", "--schedules", "ZB-H1"], "unknown schedule 'ZB-H1'; known: 1f1b, "),
+        (["compare", "FILE", "--schedules", "ZB-H1"], "; did you mean 'zb-h1'?"),
         (["solve", "FILE", "--workers", "0"], "argument --workers: found '0'; allowed: a whole number from 1 to 1024"),
         (["frontier", "FILE", "--objective", "period"], "objective: found period; "),
         (["solve", "FILE", "-o", "FILE"], "--output: found '"),
