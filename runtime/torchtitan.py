@@ -32,8 +32,9 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
         "pipeline_parallel_schedule_csv": settings["stem"] + _CSV,
         "pipeline_parallel_microbatch_size": size,
     }
-    if settings["layers"] or chunks > 2:
-        parallelism["pipeline_parallel_layers_per_stage"] = _layers_per_stage(settings, problem.placement.stages)
+    layers = _layers_per_stage(settings, problem.placement.stages, needed=chunks > 2)
+    if layers is not None:
+        parallelism["pipeline_parallel_layers_per_stage"] = layers
     tables: dict[str, dict[str, object]] = {"training": {"local_batch_size": problem.microbatches * size}}
     tables["parallelism"] = parallelism
     flags = " ".join(
@@ -44,6 +45,10 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
         *(f"# {line}" for line in flags.splitlines()),
         "# The path of the CSV is seen from where the trainer is started.",
     ]
+    if settings["layers"] and layers is None:
+        lines.append(
+            "# No pipeline_parallel_layers_per_stage: none gives this many stages; torchtitan shares layers out."
+        )
     for table, rows in tables.items():
         lines += [f"[{table}]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in rows.items())]
     return {_SUFFIX: "\n".join(lines) + "\n"} | write(timeline, settings)
@@ -64,21 +69,29 @@ def _schedule_name(timeline: Timeline) -> str:
     )
 
 
-def _layers_per_stage(settings: Settings, stages: int) -> int:
-    """The setting from which torchtitan computes this number of stages; embedding and head count as a layer each."""
+def _layers_per_stage(settings: Settings, stages: int, needed: bool) -> int | None:
+    """The setting from which torchtitan computes this number of stages; embedding and head count as a layer each.
+
+    None where it is not `needed`, as torchtitan makes one or two stages a device by itself, and not given or not to be
+    had: stages of one number of layers do not always add up to this many.
+    """
     if not settings["layers"]:
+        if not needed:
+            return None
         raise BadInput(
             f"{_NAME}: torchtitan computes the number of stages from the model's layers where a device holds more than "
             "two; give the number of its transformer layers: --option layers=N"
         )
     layers = _whole(settings, "layers", 1) + 2
     size = -(-layers // stages)
-    if -(-layers // size) != stages:
+    if -(-layers // size) == stages:
+        return size
+    if needed or layers < stages:
         raise BadInput(
             f"{_NAME}: found layers={layers - 2}; with embedding and head torchtitan cannot cut {layers} layers into "
             f"{stages} stages of {size}; allowed: layers for which it can, such as {stages * size - 2}"
         )
-    return size
+    return None
 
 
 def _whole(settings: Settings, name: str, least: int) -> int:

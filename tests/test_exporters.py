@@ -514,6 +514,7 @@ def test_torchtitan_builds_the_stages_the_csv_uses(timeline: Timeline) -> None:
     [
         (3, {}, "give the number of its transformer layers: --option layers=N"),
         (3, {"layers": "25"}, "found layers=25; with embedding and head torchtitan cannot cut 27 layers into 12 stages"),
+        (2, {"layers": "5"}, "cannot cut 7 layers into 8 stages of 1; allowed: layers for which it can, such as 6"),
         (2, {"microbatch-size": "0"}, "found microbatch-size=0; allowed: a whole number from 1"),
         (2, {"layers": "many"}, "found layers=many; allowed: a whole number from 1"),
         (2, {"layer": "3"}, "found option 'layer'; options of this format: microbatch-size, layers; did you mean 'layers'?"),
@@ -524,6 +525,16 @@ def test_settings_that_torchtitan_cannot_use_are_refused(chunks: int, options: d
     with pytest.raises(BadInput) as caught:
         EXPORTERS["torchtitan"].export(simulate(one, HEURISTICS["interleaved-1f1b"].order(one)), options)
     assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(("layers", "each"), [("30", 4), ("25", None), ("", None)])
+def test_layers_that_no_stage_size_divides_are_left_to_torchtitan(layers: str, each: int | None) -> None:
+    # 25 layers with embedding and head are 27: stages of 4 are 7 of them, stages of 3 are 9, and 8 are wanted.
+    one = problem(4, 8, placement="interleaved", chunks=2, times=TIMES["fused"])
+    timeline = simulate(one, HEURISTICS["interleaved-1f1b"].order(one))
+    text = EXPORTERS["torchtitan"].export(timeline, {"layers": layers})[".torchtitan.toml"]
+    assert tomllib.loads(text)["parallelism"].get("pipeline_parallel_layers_per_stage") == each
+    assert ("torchtitan shares layers out" in text) == (layers == "25")
 
 
 # --- what each format has no word for ---
