@@ -11,7 +11,7 @@ from commands import measured_rows, noisy, rows
 from commands.catalogue import COMMANDS, Command, Exit
 from commands.files import add_json, add_objective, problem_of
 from commands.output import complain, files_written, note, write_json
-from commands.searching import add_limits, search
+from commands.searching import add_limits, refuse_period, search
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, Deadlock
 from pipesched.noise import Distribution
@@ -60,6 +60,8 @@ def run(args: Namespace) -> Exit:
     if args.measured:
         return _measured(args)
     problem = problem_of(args.problem, args.objective)
+    if args.others or args.noise is not None:
+        refuse_period(problem, "--with and --noise are")
     names = _names(args.schedules)
     others = [_other(problem, path) for path in args.others]
     solution = _published(problem) if args.no_optimal else search(problem, args)

@@ -6,6 +6,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Literal
 
+from commands.output import bubbles_shown, times_shown
 from pipesched.amounts import amount
 from pipesched.errors import BadInput
 from pipesched.metrics import Metrics, measure
@@ -43,18 +44,17 @@ def problem_of(path: str, objective: str | None) -> Problem:
 
 
 def caption(metrics: Metrics, problem: Problem) -> str:
-    """The line under a picture's title."""
-    bubbles = metrics.bubbles
-    return (
-        f"makespan {amount(problem, metrics.makespan)}, span {amount(problem, metrics.span)}"
-        f" · bubble {bubbles['makespan']:.4f} of makespan, {bubbles['span']:.4f} of span"
-    )
+    """The line under a picture's title: no more than the metrics tell, which may not know the period."""
+    rates = metrics.bubbles
+    times = [f"{time} {amount(problem, metrics.value(time))}" for time in times_shown(problem) if time in rates]
+    bubbles = [f"{rates[of]:.4f} of {of}" for of in bubbles_shown(problem) if of in rates]
+    return ", ".join(times) + (f" · bubble {', '.join(bubbles)}" if bubbles else "")
 
 
-def draw(timeline: Timeline, plot: str, path: Path) -> Path:
-    """Write a picture of a timeline; the file's ending says the format."""
+def draw(timeline: Timeline, plot: str, path: Path, metrics: Metrics | None = None) -> Path:
+    """Write a picture of a timeline; the file's ending says the format. `metrics`, where more is known than that."""
     problem = timeline.problem
-    title = f"{problem.name} · {timeline.schedule.name}\n{caption(measure(timeline), problem)}"
+    title = f"{problem.name} · {timeline.schedule.name}\n{caption(metrics or measure(timeline), problem)}"
     kind: Literal["png", "svg"]
     match path.suffix.lower():
         case ".png":

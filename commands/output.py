@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pipesched.amounts import amount, plain
 from pipesched.metrics import Metrics
-from pipesched.problem import Problem
+from pipesched.problem import Objective, Problem
 
 # Tables keep the width they need where output is no terminal, or a narrow one: a number cut short would mislead.
 _WIDE = 160
@@ -60,6 +60,17 @@ def files_written(paths: Sequence[Path]) -> None:
     """Name the files a command wrote."""
     if paths:
         print("wrote " + "\n      ".join(map(str, paths)))
+
+
+def times_shown(problem: Problem) -> tuple[Objective, ...]:
+    """The times of a schedule that tables show: the period where it is asked for, as no timeline alone tells it."""
+    ends = (Objective.MAKESPAN, Objective.SPAN)
+    return (Objective.PERIOD, *ends) if problem.objective is Objective.PERIOD else ends
+
+
+def bubbles_shown(problem: Problem) -> tuple[Objective, ...]:
+    """The bubble rates that tables show: of a steady state, or of the run from end to end."""
+    return tuple(o for o in times_shown(problem) if (o is Objective.PERIOD) == (problem.objective is Objective.PERIOD))
 
 
 def rate(value: float | None) -> str:

@@ -10,8 +10,7 @@ from commands.catalogue import COMMANDS, Command, Exit
 from commands.files import add_json, caption, draw
 from commands.output import files_written, note, write_json
 from pipesched.errors import BadInput
-from pipesched.metrics import measure
-from pipesched.schedule_file import read_schedule
+from pipesched.schedule_file import ScheduleFile, read_schedule
 from pipesched.timeline import Timeline
 from pipesched.validator import validate
 from pipesched.write_file import write_whole
@@ -34,11 +33,11 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Draw and say where."""
     kind = PLOTS[args.kind].name
-    timeline = read_schedule(args.schedule).timeline
-    _warn(timeline, args.schedule)
+    file = read_schedule(args.schedule)
+    _warn(file.timeline, args.schedule)
     target = Path(args.output) if args.output else Path(args.schedule).with_name(f"{kind}.png")
     page = target.suffix.lower() in (".html", ".htm")
-    path = write_whole(target, _page(timeline)) if page else draw(timeline, kind, target)
+    path = write_whole(target, _page(file)) if page else draw(file.timeline, kind, target, file.metrics)
     if args.json:
         write_json({"files": [str(path)]})
     else:
@@ -56,16 +55,16 @@ def _warn(timeline: Timeline, path: str) -> None:
         note(f"note: not a valid schedule: {violation.text}")
 
 
-def _page(timeline: Timeline) -> str:
-    """Every picture of a timeline on one page that needs no other file."""
-    problem = timeline.problem
+def _page(file: ScheduleFile) -> str:
+    """Every picture of a schedule on one page that needs no other file."""
+    timeline, problem = file.timeline, file.timeline.problem
     title = escape(f"{problem.name} · {timeline.schedule.name}")
     pictures = "\n".join(_inline(render(timeline, plot.draw, "svg", plot.title)) for plot in PLOTS)
     style = "body{font-family:sans-serif;margin:2em}svg{max-width:100%;height:auto;display:block;margin-bottom:2em}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{style}</style></head>\n"
-        f"<body><h1>{title}</h1><p>{escape(caption(measure(timeline), problem))}</p>\n{pictures}\n</body></html>\n"
+        f"<body><h1>{title}</h1><p>{escape(caption(file.metrics, problem))}</p>\n{pictures}\n</body></html>\n"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commands import explaining, less_memory
-from commands.output import memory_amounts, rate
+from commands.output import bubbles_shown, memory_amounts, rate, times_shown
 from commands.output import time as time_text
 from commands.rows import OURS, with_solution
 from pipesched.amounts import plain
@@ -52,20 +52,18 @@ def _why_not_better(solution: Solution, explanation: Explanation) -> list[str]:
 
 def _table(solution: Solution) -> list[str]:
     problem = solution.problem
-    lines = [
-        "| schedule | makespan | span | bubble(makespan) | bubble(span) | fits | gap |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    times, bubbles = times_shown(problem), bubbles_shown(problem)
+    headers = ["schedule", *times, *(f"bubble({of})" for of in bubbles), "fits", "gap"]
+    lines = [f"| {' | '.join(headers)} |", "|---" * len(headers) + "|"]
     for candidate in with_solution(solution):
         found = candidate.metrics
         if found is None:
-            lines.append(f"| {candidate.name} | does not apply: {candidate.reason} | | | | | |")
+            lines.append(f"| {candidate.name} | does not apply: {candidate.reason} |" + " |" * (len(headers) - 2))
             continue
         excess = f"{100 * gap(found.value(problem.objective), solution.lower_bound):.2f} %" if candidate.fits else "–"
         name = f"**{OURS}**" if candidate.name == OURS else candidate.name
-        times = f"{time_text(problem, found.makespan)} | {time_text(problem, found.span)}"
-        bubbles = f"{rate(found.bubbles['makespan'])} | {rate(found.bubbles['span'])}"
-        lines.append(f"| {name} | {times} | {bubbles} | {'yes' if candidate.fits else 'no'} | {excess} |")
+        cells = [time_text(problem, found.value(time)) for time in times] + [rate(found.bubble(of)) for of in bubbles]
+        lines.append(f"| {' | '.join([name, *cells, 'yes' if candidate.fits else 'no', excess])} |")
     return lines
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commands.output import in_file_units, memory_amounts, memory_range, rate, table
+from commands.output import bubbles_shown, in_file_units, memory_amounts, memory_range, rate, table, times_shown
 from commands.output import time as time_text
 from pipesched.problem import Problem
 from pipesched.solution import Candidate, Solution, gap
@@ -57,10 +57,8 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, re
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
     columns = [
         ("schedule", False),
-        (f"makespan{unit}", True),
-        (f"span{unit}", True),
-        ("bubble\n(makespan)", True),
-        ("bubble\n(span)", True),
+        *((f"{time}{unit}", True) for time in times_shown(problem)),
+        *((f"bubble\n({of})", True) for of in bubbles_shown(problem)),
         (f"peak memory\n({problem.memory.unit})", True),
         ("fits", False),
         (f"{problem.objective.value}\ngap", True),
@@ -73,12 +71,10 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, re
             continue
         if candidate.name == OURS:
             ours.append(len(rows))
-        bubbles = metrics.bubbles
-        times = [
-            time_text(problem, t).removesuffix(problem.time_unit).strip() for t in (metrics.makespan, metrics.span)
-        ]
+        values = [time_text(problem, metrics.value(time)) for time in times_shown(problem)]
+        times = [text.removesuffix(problem.time_unit).strip() for text in values]
         excess = f"{100 * gap(value, lower_bound):.2f} %" if candidate.fits else "–"
-        shares = [rate(bubbles["makespan"]), rate(bubbles["span"])]
+        shares = [rate(metrics.bubble(of)) for of in bubbles_shown(problem)]
         fits = "yes" if candidate.fits else "no"
         rows.append([candidate.name, *times, *shares, memory_range(problem, metrics), fits, excess])
     bound = time_text(problem, lower_bound)

@@ -115,8 +115,8 @@ def _write(found: _Found, folder: Path) -> list[Path]:
     file = ScheduleFile(timeline, solution.lower_bound, solution.certificate, solution.value)
     written = [
         write_schedule(folder / "schedule.json", file),
-        draw(timeline, "gantt", folder / "gantt.png"),
-        draw(timeline, "memory", folder / "memory.png"),
+        draw(timeline, "gantt", folder / "gantt.png", solution.metrics),
+        draw(timeline, "memory", folder / "memory.png", solution.metrics),
         write_whole(folder / "report.md", report(solution, found.memory, found.explanation)),
     ]
     try:

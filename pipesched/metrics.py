@@ -34,9 +34,9 @@ class Metrics:
 
     def bubble(self, objective: Objective) -> float | None:
         """1 - busiest device's work / objective value (each period's, for a period); None without a period."""
-        if objective is Objective.PERIOD:
-            return 1 - max(self.work) / (self.microbatches * self.period) if self.period else None
-        value = self.value(objective)
+        if objective is Objective.PERIOD and self.period is None:
+            return None
+        value = self.value(objective) * (self.microbatches if objective is Objective.PERIOD else 1)
         return 1 - max(self.work) / value if value else 0.0
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from pipesched.errors import BadInput
 from pipesched.exact import as_decimal, write_json
 from pipesched.file_errors import shown
 from pipesched.finer import finer
-from pipesched.metrics import measure
+from pipesched.metrics import Metrics, measure
 from pipesched.passes import Task, parse_pass
 from pipesched.problem import Objective, Problem
 from pipesched.problem_file import problem_from, read_document
@@ -36,6 +36,12 @@ class ScheduleFile:
     certificate: Certificate | None = None
     value: int | None = field(default=None, compare=False)  # as stated; the timeline has its own
 
+    @property
+    def metrics(self) -> Metrics:
+        """What is read off the timeline, and the period as stated, which no timeline tells."""
+        found = measure(self.timeline)
+        return replace(found, period=self.value) if self.timeline.problem.objective is Objective.PERIOD else found
+
     def false_claims(self) -> list[str]:
         """Where the figures a file states are not those of its own timeline; for timelines that are valid."""
         problem, found = self.timeline.problem, []
@@ -56,11 +62,8 @@ class ScheduleFile:
 def to_text(file: ScheduleFile) -> str:
     """The file's text; ValueError for a problem that no problem file can describe."""
     timeline, problem = file.timeline, file.timeline.problem
-    metrics = measure(timeline)
-    if problem.objective is Objective.PERIOD:  # which no timeline tells
-        value = metrics.makespan if file.value is None else file.value
-    else:
-        value = metrics.value(problem.objective)
+    # No timeline tells its period: it is stated, or unknown.
+    value = file.value if problem.objective is Objective.PERIOD else measure(timeline).value(problem.objective)
     return write_json(
         {
             "format": FORMAT,

@@ -11,9 +11,9 @@ from threading import Event
 
 from formulations.blocks import graph_of
 from formulations.periodic_pattern import Pattern
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.certificate import Certificate
-from pipesched.errors import Disagreement
+from pipesched.errors import Disagreement, DoesNotApply
 from pipesched.feasibility import why_infeasible
 from pipesched.finer import finer
 from pipesched.metrics import Metrics, measure
@@ -103,17 +103,23 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> Certificate:
 
 def _published(problem: Problem, fine: Problem, parts: int) -> tuple[Candidate, ...]:
     """Every published schedule with the period that a long run of it settles into."""
-    found = []
     graph = graph_of(problem)
-    long = long_run(problem, graph)
-    for heuristic in HEURISTICS:
+    unlimited = replace(problem, memory=replace(problem.memory, capacity=(None,) * problem.devices))
+    long, free = long_run(problem, graph), graph_of(unlimited)
+
+    def settled(heuristic: Heuristic) -> Candidate:
         one = candidate(fine, heuristic)
-        metrics = one.metrics
-        if metrics is not None:
-            pattern = read_pattern(simulate(long, heuristic.order(long)), graph)
-            if pattern is None:
-                one = Candidate(one.name, None, None, False, "a long run of it repeats nothing that fits the memory")
-            else:
-                one = replace(one, metrics=_with_period(metrics, pattern, parts))
-        found.append(one)
-    return tuple(found)
+        if one.metrics is None:
+            return one
+        try:
+            run = simulate(long, heuristic.order(long))
+        except DoesNotApply as reason:
+            return Candidate(one.name, None, None, False, f"a long run of it {reason}")
+        pattern = read_pattern(run, graph)
+        fits = pattern is not None
+        pattern = pattern or read_pattern(run, free)
+        if pattern is None:
+            return Candidate(one.name, None, None, False, "a long run of it settles into no repetition")
+        return replace(one, metrics=_with_period(one.metrics, pattern, parts), fits=one.fits and fits)
+
+    return tuple(map(settled, HEURISTICS))

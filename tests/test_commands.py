@@ -289,6 +289,34 @@ def test_plot_refuses_other_formats(solved: Path, tmp_path: Path, capsys: pytest
     assert not (tmp_path / "a.gif").exists()
 
 
+def test_the_period_has_its_column_wherever_it_is_minimised(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", small, "--objective", "period", "--no-optimal", "--json"]) == 0
+    rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["1f1b"]["value"] > 0
+    assert rows["1f1b"]["bubble"].keys() == {"makespan", "span", "period"}
+    out = tmp_path / "out"
+    assert main(["solve", small, "--objective", "period", "-o", str(out)]) == 0
+    head = " ".join(capsys.readouterr().out.split("┡")[0].split())
+    assert "minimise period" in head
+    assert head.count("period ┃") == 2  # the value, and the gap
+    assert "(period)" in head
+    assert "| schedule | period | makespan | span | bubble(period) | fits | gap |" in (out / "report.md").read_text()
+    page = tmp_path / "page.html"
+    assert main(["plot", str(out / "schedule.json"), "-o", str(page)]) == 0
+    assert "<p>period " in page.read_text()
+    assert " of period</p>" in page.read_text()
+
+
+@pytest.mark.parametrize("flags", [["--noise", "5%"], ["--with", "any.csv"]])
+def test_what_no_finite_run_tells_of_a_period_is_refused(
+    flags: list[str], small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", small, "--objective", "period", *flags]) == 2
+    assert "objective: found period; --with and --noise are for makespan or span" in capsys.readouterr().err
+
+
 def test_every_unknown_schedule_is_named(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", small, "--schedules", "zb-h3,1f1b,gpip"]) == 2
     said = capsys.readouterr().err.splitlines()

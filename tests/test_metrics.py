@@ -59,6 +59,7 @@ def test_nothing_takes_no_time() -> None:
     metrics = measure(simulate(problem(1, 1, times={"forward": 0, "backward": 0}), schedule("F0.0 BW0.0")))
     assert (metrics.makespan, metrics.span, metrics.idle_ratio) == (0, 0, 0.0)
     assert metrics.bubbles == {"makespan": 0.0, "span": 0.0}
+    assert replace(metrics, period=0).bubbles == {"makespan": 0.0, "span": 0.0, "period": 0.0}
 
 
 def test_a_device_with_no_micro_batch() -> None:

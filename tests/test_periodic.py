@@ -264,6 +264,18 @@ def test_solve_tells_the_period_of_the_published_schedules() -> None:
     assert periods["1f1b"] == periods["zb-h1"] == 3
 
 
+def test_a_period_that_does_not_fit_is_told_apart_from_no_period() -> None:
+    one = problem(4, 3, times={"forward": 2, "backward": 2, "weight": 1}, memory={"capacity": 4}, objective="period")
+    found = {c.name: c for c in solve_period(one, search=False).candidates}
+    over = found["zb-h2"].metrics
+    assert over is not None
+    assert over.period == 5
+    assert not found["zb-h2"].fits
+    # All forwards, then all backwards: three micro-batches fit the memory, but nothing repeats.
+    assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it settles into no repetition")
+    assert found["1f1b"].fits
+
+
 def test_what_does_not_fit_is_infeasible() -> None:
     one = problem(2, 2, placement="v-shape", memory={"capacity": 1}, objective="period")
     solution = solve_period(one, LITTLE)

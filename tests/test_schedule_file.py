@@ -91,10 +91,14 @@ def test_what_the_file_says() -> None:
     assert said["problem"]["times"] == {"forward": 1, "backward": 2, "transfer": 0, "overlapped": 2}
 
 
-def test_the_value_of_a_period_is_the_makespan() -> None:
+def test_a_period_is_stated_or_unknown() -> None:
     one = problem(1, 1, objective="period")
     assert one.objective is Objective.PERIOD
-    assert json.loads(to_text(ScheduleFile(simulate(one, schedule("F0.0 BW0.0")))))["value"] == 3
+    unknown = ScheduleFile(simulate(one, schedule("F0.0 BW0.0")))
+    assert json.loads(to_text(unknown))["value"] is None
+    assert unknown.metrics.bubbles.keys() == {"makespan", "span"}
+    stated = replace(unknown, value=4)
+    assert json.loads(to_text(stated))["value"] == stated.metrics.period == 4
 
 
 def test_what_no_problem_file_can_say() -> None:
