@@ -13,7 +13,7 @@ from commands.option_values import whole
 from commands.output import complain, files_written, in_file_units, rate, table, write_json
 from commands.output import time as time_text
 from commands.searching import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line, refuse_period
-from pipesched.amounts import plain
+from pipesched.amounts import plain, size
 from pipesched.errors import BadInput
 from pipesched.metrics import measure
 from pipesched.problem import Problem
@@ -85,7 +85,7 @@ def _print(found: Frontier) -> None:
     columns = [(memory, True), (f"best {name}{unit}", True), (f"lower bound{unit}", True), ("gap", True)]
     columns += [(f"bubble\n({name})", True), ("slower than\nlast row", True)]
     last = found.points[-1].value if found.points else None
-    title = f"{problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches · {name} against memory"
+    title = f"{problem.name}: {size(problem)} · {name} against memory"
     table(title, columns, [_row(found, point, last) for point in found.points])
     for line in _findings(found):
         print(line)
@@ -114,7 +114,7 @@ def _findings(found: Frontier) -> list[str]:
     if not points:
         return []
     first, last = points[0], points[-1]
-    lines = [f"no schedule fits with less than {say(found.levels.least())}"]
+    lines = [f"no schedule fits with less than {say(found.levels.least())}"] if found.levels.least() else []
     ample = [point for point in points if point.value is not None and point.value == last.value]
     if ample and last.value is not None:
         proved = "none is faster with any memory" if last.value == last.lower_bound else (
@@ -180,7 +180,7 @@ def _picture(found: Frontier, kind: Literal["png", "svg"]) -> bytes:
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     memory = "Memory, % of each device's capacity" if levels.by_share else f"Memory of a device ({problem.memory.unit})"
     name = problem.objective.value
-    title = f"{problem.name}: {name} against memory\n{problem.devices} devices, {problem.microbatches} micro-batches"
+    title = f"{problem.name}: {name} against memory\n{size(problem)}"
     own = None if found.own is None else times * levels.number(found.own)
     return render_frontier(spots, bounds, known, own, (memory, name.capitalize() + unit), title, kind)
 

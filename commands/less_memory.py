@@ -57,6 +57,8 @@ def sentences(problem: Problem, found: LeastMemory) -> list[str]:
         f"least memory {near}, at most {time_text(problem, found.allowed)}: the {most} takes "
         f"{levels.text(found.level)}, {before}"
     )
+    if not found.lower_bound:  # less than nothing needs no proof
+        return [first if found.proved else f"{first}; whether less is enough is open"]
     rest = "less is not enough" if found.proved else f"less than {levels.text(found.lower_bound)} is not enough"
     return [f"{first}; {rest}", f"why {rest}: {found.why}"]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from commands.option_values import share, whole
 from commands.output import table
-from pipesched.amounts import plain
+from pipesched.amounts import counted, plain
 from pipesched.errors import BadInput
 from pipesched.noise import DISTRIBUTION, Distribution, Noisy, under_noise
 from pipesched.problem import Problem
@@ -51,7 +51,7 @@ def noisy(timeline: Timeline, args: Namespace) -> Noisy:
 
 def settings(args: Namespace) -> str:
     """The noise in words, for titles."""
-    return f"durations ± {plain(float(100 * args.noise))} %, {args.samples} samples, seed {args.seed}"
+    return f"durations ± {plain(float(100 * args.noise))} %, {counted(args.samples, 'sample')}, seed {args.seed}"
 
 
 def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from commands.output import table
+from pipesched.amounts import counted
 from runtime.profile import KINDS, Profile
 from runtime.profile_file import MIB, first_stage_rule, time_and_spread
 
@@ -26,7 +27,8 @@ def show(found: Profile) -> None:
         for kind in KINDS
     ]
     request = found.request
-    table(f"{request.model}: {request.depth} stages, {request.dtype} on {found.machine['device']}", columns, rows)
+    stages = counted(request.depth, "stage")
+    table(f"{request.model}: {stages}, {request.dtype} on {found.machine['device']}", columns, rows)
     for number, samples in enumerate(found.transfers[:-1]):
         size = found.stages[number].output / MIB
         print(f"transfer of {size:.3f} MiB from stage {number} to the next: {time_and_spread(samples)}")

@@ -6,7 +6,7 @@ from commands import explaining, less_memory
 from commands.output import bubbles_shown, memory_amounts, rate, times_shown
 from commands.output import time as time_text
 from commands.rows import OURS, with_solution
-from pipesched.amounts import plain
+from pipesched.amounts import plain, size
 from pipesched.solution import Solution, gap
 from pipesched.version import VERSION
 from solver.explain import Explanation
@@ -21,8 +21,7 @@ def report(solution: Solution, memory: LeastMemory | None = None, explanation: E
     lines = [
         f"# {problem.name}",
         "",
-        f"{problem.devices} devices, {problem.microbatches} micro-batches, placement {problem.placement.name}; "
-        f"objective {problem.objective.value}.",
+        f"{size(problem)}, placement {problem.placement.name}; objective {problem.objective.value}.",
         "",
         f"- status: **{solution.status.value}**",
         f"- value: {time_text(problem, solution.value)}",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from commands.output import bubbles_shown, in_file_units, memory_amounts, memory_range, rate, table, times_shown
 from commands.output import time as time_text
+from pipesched.amounts import counted, size
 from pipesched.problem import Problem
 from pipesched.solution import Candidate, Solution, gap
 
@@ -78,17 +79,15 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, re
         fits = "yes" if candidate.fits else "no"
         rows.append([candidate.name, *times, *shares, memory_range(problem, metrics), fits, excess])
     bound = time_text(problem, lower_bound)
-    title = (
-        f"{problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches · minimise "
-        f"{problem.objective.value} · lower bound {bound}"
-    )
+    title = f"{problem.name}: {size(problem)} · minimise {problem.objective.value} · lower bound {bound}"
     table(title, columns, rows, ours)
     others = [candidate for candidate in candidates if candidate.metrics is None]
     if reasons:
         for candidate in others:
             print(f"{candidate.name} does not apply: {candidate.reason}")
     elif others:
-        print(f"{len(others)} other schedules do not apply here; `compare` says why")
+        do = "does" if len(others) == 1 else "do"
+        print(f"{counted(len(others), 'other schedule')} {do} not apply here; `compare` says why")
 
 
 def _value(candidate: Candidate, problem: Problem) -> int | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from commands.output import table
-from pipesched.amounts import amount
+from pipesched.amounts import amount, counted
 from pipesched.measured import Measured, MeasuredPass
 from pipesched.metrics import measure
 from pipesched.timeline import Timeline
@@ -59,14 +59,14 @@ class RunReport:
         rows = [
             ("predicted makespan", f"{amount(self.job.problem, self.predicted_ticks)} in the file{here}"),
             ("measured makespan, best step", f"{1000 * min(makespans):.1f} ms"),
-            ("measured makespan, median", f"{1000 * median(makespans):.1f} ms of {len(makespans)} steps"),
+            ("measured makespan, median", f"{1000 * median(makespans):.1f} ms of {counted(len(makespans), 'step')}"),
         ]
         if self.error is not None:
             rows.append(("best against predicted", f"{100 * self.error:+.1f} %"))
         rows += [
             ("losses", _differs(self.outcome.worst_loss)),
             ("gradients", _differs(self.outcome.worst_gradient)),
-            ("gradients compared", f"{self.outcome.compared}, in {self.job.compared} steps"),
+            ("gradients compared", f"{self.outcome.compared}, in {counted(self.job.compared, 'step')}"),
             ("gradients missing", ", ".join(self.outcome.missing) or "none"),
             ("order executed", "the schedule's" if self.outcome.ordered else "NOT the schedule's"),
         ]

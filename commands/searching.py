@@ -15,6 +15,7 @@ from rich.text import Text
 
 from commands.option_values import seconds, share, whole
 from commands.output import console, time
+from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.problem import Objective, Problem
 from pipesched.solution import Progress, Solution, gap
@@ -111,6 +112,10 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 def _line(problem: Problem, moment: Progress) -> str:
-    found = "no schedule yet" if moment.value is None else f"best {time(problem, moment.value)}"
-    apart = "" if moment.value is None else f", gap {100 * gap(moment.value, moment.lower_bound):.2f} %"
-    return f"{moment.seconds:6.1f} s  {found}, bound {time(problem, moment.lower_bound)}{apart}  ({moment.doing})"
+    """Value, bound and what is under way; until there is a schedule, that is what is being tried."""
+    published = f"published schedule {moment.doing}" if moment.doing in HEURISTICS.names() else moment.doing
+    bound = f"bound {time(problem, moment.lower_bound)}"
+    if moment.value is None:
+        return f"{moment.seconds:6.1f} s  no schedule yet, {bound}  (trying {published})"
+    apart = f"gap {100 * gap(moment.value, moment.lower_bound):.2f} %"
+    return f"{moment.seconds:6.1f} s  best {time(problem, moment.value)}, {bound}, {apart}  ({published})"

@@ -12,6 +12,7 @@ from commands.older_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
 from commands.orders import timeline_in, timeline_of
 from commands.output import files_written, in_file_units, memory_amounts, memory_range, note, rate, table, write_json
 from commands.output import time as time_text
+from pipesched.amounts import size
 from pipesched.errors import BadInput
 from pipesched.metrics import Metrics, measure
 from pipesched.noise import Noisy
@@ -121,9 +122,7 @@ def _print(timeline: Timeline, metrics: Metrics) -> None:
         ("idle ratio", rate(metrics.idle_ratio)),
         (f"peak memory ({problem.memory.unit})", memory_range(problem, metrics)),
     ]
-    title = (
-        f"{timeline.schedule.name} on {problem.name}: {problem.devices} devices, {problem.microbatches} micro-batches"
-    )
+    title = f"{timeline.schedule.name} on {problem.name}: {size(problem)}"
     table(title, [("figure", False), ("value", True)], rows)
 
 

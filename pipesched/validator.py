@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from pipesched.amounts import amount, memory_amount
+from pipesched.amounts import amount, memory_amount, memory_text
 from pipesched.passes import BW, B, F, Pass, PassKind, Stream, Task, W
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
@@ -164,8 +164,8 @@ def _memory(timeline: Timeline) -> Iterator[Violation]:
         for tick, _, _, change, p in sorted(events):
             level += change
             if change > 0 and level > capacity:
-                held, limit = memory_amount(problem, level), memory_amount(problem, capacity)
+                held, limit = memory_text(problem, level), memory_amount(problem, capacity)
                 when = f"when {p} starts at {amount(problem, tick)}"
-                text = f"device {device} holds {held} {problem.memory.unit} {when}; its capacity is {limit}"
+                text = f"device {device} holds {held} {when}; its capacity is {limit}"
                 yield Violation("memory", (p,), text)
                 break

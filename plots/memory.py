@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from pipesched.amounts import memory_amount
+from pipesched.amounts import memory_amount, memory_text
 from pipesched.metrics import memory_steps
 from pipesched.problem import Problem
 from pipesched.timeline import Timeline
@@ -42,9 +42,8 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     for device in labelled:
         _write_peak(axes, problem, device, peaks[device], 0.8 * size)
     axes.set_ylabel(f"Memory ({problem.memory.unit})", parse_math=False)
-    unit = problem.memory.unit
     held = Patch(facecolor=AREA, edgecolor=OUTLINE)
-    entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {memory_amount(problem, scale)} {unit} high)")]
+    entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {memory_text(problem, scale)} high)")]
     if capacities:
         entries.append((Line2D([], [], color=CAP, linestyle="--"), "Capacity"))
     legend_below(axes, entries)

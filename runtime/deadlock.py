@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pipesched.amounts import counted
 from pipesched.errors import BadInput, Deadlock
 from pipesched.passes import BW, Pass
 from runtime.communication import Compute, Instruction, Program, Receive, Send, Transfer
@@ -42,7 +43,7 @@ class Proof:
     steps: int
 
     def __str__(self) -> str:
-        return f"{len(self.order)} events in {self.steps} steps under {self.semantics}"
+        return f"{counted(len(self.order), 'event')} in {counted(self.steps, 'step')} under {self.semantics}"
 
 
 class _Waits:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
+from pipesched.amounts import counted
 from pipesched.passes import BW, B, F, W
 from runtime.profile import KINDS, Profile, Samples
 
@@ -68,7 +69,8 @@ def _header(profile: Profile) -> Iterator[str]:
     request = profile.request
     options = ", ".join(f"{key} {value}" for key, value in request.options.items())
     yield "# Written by `pipesched profile`."
-    yield f"# model: {request.model}{f' ({options})' if options else ''}, {request.depth} stages, {request.dtype}"
+    stages = counted(request.depth, "stage")
+    yield f"# model: {request.model}{f' ({options})' if options else ''}, {stages}, {request.dtype}"
     yield f"# split of the backward: {request.split}{'; activation checkpointing' if request.checkpoints else ''}"
     for key, value in ({**profile.machine, **profile.versions}).items():
         yield f"# {key}: {value}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import gcd
 
-from pipesched.amounts import memory_amount, plain
+from pipesched.amounts import memory_text, plain
 from pipesched.metrics import Metrics
 from pipesched.problem import Problem
 
@@ -74,7 +74,7 @@ class MemoryLevels:
         """A level in words."""
         if self.by_share:
             return f"{plain(round(100 * float(level), 4))} % of its capacity"
-        return f"{memory_amount(self.problem, int(level))} {self.problem.memory.unit}"
+        return memory_text(self.problem, int(level))
 
     def number(self, level: Fraction) -> float:
         """A level for programs and pictures: in the file's unit, or a share from 0 to 1."""

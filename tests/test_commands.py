@@ -16,8 +16,11 @@ import pytest
 
 from commands.main import main
 from commands.option_values import share
+from commands.searching import _line
 from pipesched.schedule_file import read_schedule
+from pipesched.solution import Progress
 from pipesched.validator import validate
+from tests.makers import problem
 
 # The names the contract promises.
 NAMES = [
@@ -315,6 +318,31 @@ def test_what_no_finite_run_tells_of_a_period_is_refused(
 ) -> None:
     assert main(["compare", small, "--objective", "period", *flags]) == 2
     assert "objective: found period; --with and --noise are for makespan or span" in capsys.readouterr().err
+
+
+NOTHING = "{devices: 1, microbatches: 1, times: {forward: 0, backward: 0}, memory: {capacity: 4, activation: 0}}"
+
+
+@pytest.mark.parametrize("command", ["solve --then-memory", "frontier"])
+def test_one_of_nothing_is_said_in_plain_words(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "nothing.yaml"
+    path.write_text(NOTHING)
+    name, *flags = command.split()
+    assert main([name, str(path), *flags]) == 0
+    said = capsys.readouterr()
+    assert "1 device, 1 micro-batch ·" in said.out
+    assert "0 activations" in said.out
+    assert "less" not in said.out
+
+
+def test_progress_says_what_is_tried_until_there_is_a_schedule() -> None:
+    one = problem(2, 4)
+    assert (
+        _line(one, Progress(0.5, None, 3, "zb")) == "   0.5 s  no schedule yet, bound 3  (trying published schedule zb)"
+    )
+    assert _line(one, Progress(0.5, 4, 3, "CP-SAT")) == "   0.5 s  best 4, bound 3, gap 25.00 %  (CP-SAT)"
 
 
 def test_every_unknown_schedule_is_named(small: str, capsys: pytest.CaptureFixture[str]) -> None:

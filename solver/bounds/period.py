@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from pipesched.amounts import amount, memory_amount, plain
+from pipesched.amounts import amount, counted, memory_text, plain
 from pipesched.problem import Problem
 from solver.bounds.memory_over_time import area
 from solver.bounds.paths import Paths
@@ -68,10 +68,11 @@ def _tokens(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
     admitted = capacity // activation
     cycle = paths.forward[stage] + paths.round_trip[stage] + until_room(unit, paths, stage, capacity, admitted)
     value = Fraction(cycle, admitted * unit.microbatches)
+    many = counted(admitted, "micro-batch")
     text = (
-        f"The memory of device {device} admits {admitted} micro-batches to stage {stage} at once. From the start of a "
+        f"The memory of device {device} admits {many} to stage {stage} at once. From the start of a "
         f"forward there until its memory serves another at least {amount(unit, cycle)} pass, in which no more than "
-        f"{admitted} forwards start: {amount(unit, value)} a micro-batch."
+        f"{counted(admitted, 'forward')} start: {amount(unit, value)} a micro-batch."
     )
     return [PeriodCertificate("tokens", value, text, device)]
 
@@ -87,7 +88,7 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
     product = plain(float(taken * unit.memory.resolution * unit.tick))
     text = (
         f"For every {_each(unit)} device {device} holds activations from forward to backward: memory times time, at "
-        f"least {product} {unit.memory.unit} x {unit.time_unit or 'time unit'}. Its {memory_amount(unit, capacity)} "
-        f"{unit.memory.unit} give that in no less than {amount(unit, value)} a micro-batch."
+        f"least {product} {unit.memory.unit} x {unit.time_unit or 'time unit'}. Its "
+        f"{memory_text(unit, capacity)} give that in no less than {amount(unit, value)} a micro-batch."
     )
     return [PeriodCertificate("memory over time", value, text, device)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesched.amounts import amount
+from pipesched.amounts import amount, counted
 from pipesched.certificate import Certificate
 from pipesched.problem import Objective, Problem
 from solver.bounds.catalogue import BOUNDS, Bound
@@ -26,8 +26,9 @@ def tokens(problem: Problem, objective: Objective) -> list[Certificate]:
         cycle = there_and_back + until_room(problem, paths, stage, capacity, admitted)
         head = paths.head[stage] if objective is Objective.MAKESPAN else 0
         value = head + (rounds - 1) * cycle + there_and_back + paths.rest[stage]
+        many = counted(admitted, "micro-batch")
         text = (
-            f"The memory of device {device} admits {admitted} micro-batches to stage {stage} at once. From the start "
+            f"The memory of device {device} admits {many} to stage {stage} at once. From the start "
             f"of a forward there until its memory serves another at least {amount(problem, cycle)} pass, and "
             f"{len(microbatches)} micro-batches need {rounds} such rounds, the last one to the end of its backward: "
             f"{amount(problem, value)}" + (f", {amount(problem, head)} of it before the first." if head else ".")
