@@ -49,7 +49,7 @@ def run(args: Namespace) -> Exit:
     if args.json:
         write_json(_document(found, files))
     else:
-        _print(found)
+        _print(found, args.points)
         files_written(files)
     if found.interrupted:
         return Exit.INTERRUPTED
@@ -77,7 +77,7 @@ def _sweep(problem: Problem, args: Namespace) -> Frontier:
         )
 
 
-def _print(found: Frontier) -> None:
+def _print(found: Frontier, asked: int) -> None:
     problem, levels = found.problem, found.levels
     name = problem.objective.value
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
@@ -89,6 +89,8 @@ def _print(found: Frontier) -> None:
     table(title, columns, [_row(found, point, last) for point in found.points])
     for line in _findings(found):
         print(line)
+    if found.untried and not found.interrupted:
+        print(f"the time was up after {asked - found.untried} of {asked} points; a longer --time-limit brings more")
     if found.interrupted:
         complain("interrupted: these are the points found until then")
 
@@ -152,6 +154,7 @@ def _document(found: Frontier, files: list[Path]) -> dict[str, object]:
             for level, bound in found.bounds
         ],
         "schedules": [one._asdict() for one in _known(found)],
+        "not_tried": found.untried,
         "interrupted": found.interrupted,
         "files": [str(path) for path in files],
     }
@@ -175,7 +178,7 @@ def _picture(found: Frontier, kind: Literal["png", "svg"]) -> bytes:
         for point in found.points
         if point.value is not None
     ]
-    bounds = [(times * levels.number(level), problem.in_units(bound)) for level, bound in found.bounds]
+    bounds = [(times * levels.number(level), problem.in_units(bound)) for level, bound in found.bound_steps()]
     known = [one._replace(memory=times * one.memory) for one in _known(found)]
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     memory = "Memory, % of each device's capacity" if levels.by_share else f"Memory of a device ({problem.memory.unit})"

@@ -75,10 +75,12 @@ def draw_frontier(
 ) -> None:
     """Steps by rising memory: a schedule found needs its memory and is there with more, a bound holds with less.
 
-    `bounds` are (memory, bound); `own` is the capacity in the problem file, a line of its own.
+    `bounds` are (memory, bound), each from the memory of the one before; `own` is the capacity in the problem file, a
+    line of its own.
     """
-    _scale(axes, "x", [spot.memory for spot in spots] + ([] if own is None else [own]))
-    _scale(axes, "y", [value for _, value in (*spots, *bounds)])
+    places = [*((spot.memory, spot.value) for spot in spots), *((one.memory, one.value) for one in known)]
+    _scale(axes, "x", [memory for memory, _ in places] + ([] if own is None else [own]))
+    _scale(axes, "y", [value for _, value in (*places, *bounds)])
     right = axes.get_xlim()[1]
     entries: list[tuple[Handle, str]] = [
         (Line2D([], [], color=FOUND, marker="o", markersize=5), "Best found"),
@@ -94,13 +96,12 @@ def draw_frontier(
     if own is not None:
         axes.axvline(own, color=OWN, linewidth=1.0, linestyle=(0, (4, 3)))
         entries.append((Line2D([], [], color=OWN, linewidth=1.0, linestyle=(0, (4, 3))), "Capacity in the file"))
-    shown = _in_view(known, axes)
-    if shown:
-        axes.plot([k.memory for k in shown], [k.value for k in shown], "D", color=OTHER, markersize=4)
+    if known:
+        axes.plot([k.memory for k in known], [k.value for k in known], "D", color=OTHER, markersize=4)
         entries.append((Line2D([], [], linestyle="", marker="D", color=OTHER, markersize=4), "Published schedules"))
     axes.spines[["top", "right"]].set_visible(False)
     legend_below(axes, entries)
-    _name(shown, axes)
+    _name(known, axes)
 
 
 def _fill(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], axes: Axes) -> None:
@@ -109,7 +110,8 @@ def _fill(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, flo
     for left, right in pairwise(corners):
         value = [v for memory, v in upper if memory <= left][-1]
         bound = next(v for memory, v in lower if memory >= right)
-        axes.fill_between([left, right], bound, value, color=OPEN, linewidth=0)
+        if bound < value:
+            axes.fill_between([left, right], bound, value, color=OPEN, linewidth=0)
 
 
 def _scale(axes: Axes, name: Literal["x", "y"], numbers: Sequence[float]) -> None:
@@ -127,11 +129,6 @@ def _scale(axes: Axes, name: Literal["x", "y"], numbers: Sequence[float]) -> Non
     axis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
 
 
-def _in_view(known: Sequence[Known], axes: Axes) -> list[Known]:
-    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
-    return [k for k in known if left <= k.memory <= right and bottom <= k.value <= top]
-
-
 def _name(known: Sequence[Known], axes: Axes) -> None:
     """Names beside the marks, those of one place together; where no side is free, the mark stays without."""
     figure_of(axes).draw_without_rendering()  # the layout decides where things are, and so what is free
@@ -141,6 +138,8 @@ def _name(known: Sequence[Known], axes: Axes) -> None:
     marks = [axes.transData.transform(at) for at in places]
     taken = [Bbox.from_extents(x - 5, y - 5, x + 5, y + 5) for x, y in marks]
     for line in axes.get_lines():
+        if line.get_linestyle() == "None":  # marks alone
+            continue
         # Vertices of the path as drawn: a step has a corner for each change, so its pieces are level or upright.
         corners = np.asarray(line.get_transform().transform_path(line.get_path()).vertices)
         taken += [Bbox(np.stack(ends)).padded(2) for ends in pairwise(corners)]

@@ -22,7 +22,8 @@ from solver.staircase import Point, Staircase
 class Frontier:
     """The points of a sweep by rising level, the published schedules with no memory limit, and the file's own level.
 
-    `bounds` are (level, ticks) at more levels: no schedule that fits the level is faster.
+    `bounds` are (level, ticks) at more levels: no schedule that fits the level is faster. `untried` is how many of the
+    points asked for the time did not last.
     """
 
     problem: Problem
@@ -31,7 +32,16 @@ class Frontier:
     bounds: tuple[tuple[Fraction, int], ...]
     candidates: tuple[Candidate, ...]
     own: Fraction | None
+    untried: int = 0
     interrupted: bool = False
+
+    def bound_steps(self) -> list[tuple[Fraction, int]]:
+        """The bound as steps, each to the level given: up to the next level that a schedule can have, nothing changes.
+
+        The first begins at the least level; the last holds with any memory.
+        """
+        ends = [(self.levels.above(level) or level, bound) for level, bound in self.bounds[:-1]]
+        return [*self.bounds[:1], *ends, *self.bounds[-1:]]
 
 
 # Levels for which the bound is worked out besides, for the curve: so many, and just below each point.
@@ -78,6 +88,7 @@ class _Sweep:
         self.stairs = Staircase(self.levels)
         self.solved: set[Fraction] = set()
         self.candidates: tuple[Candidate, ...] = ()
+        self.late = False
 
     def ends(self) -> None:
         """Ample memory, least memory, and the file's own capacity if it lies between."""
@@ -87,16 +98,22 @@ class _Sweep:
                 self.stairs.keep(best_times(self.unlimited, candidate.timeline.schedule))
         top = self.stairs.top()
         for level in (self.levels.least(), self.own):
-            if top is not None and level is not None and self.levels.least() <= level < top and not self.budget.over():
-                self.solve(self.levels.snapped(level))
+            if top is not None and level is not None and self.levels.least() <= level < top:
+                self.in_time(self.levels.snapped(level))
 
     def between(self) -> None:
         """Halve the interval that leaves most open, until there are points enough or no time."""
-        while len(self.solved) < self.points and not self.budget.over():
+        while len(self.solved) < self.points and not self.late:
             middle = self._next()
             if middle is None:
                 return
-            self.solve(middle)
+            self.in_time(middle)
+
+    def in_time(self, level: Fraction) -> None:
+        """Solve, unless the time is up."""
+        self.late = self.late or self.budget.over()
+        if not self.late:
+            self.solve(level)
 
     def solve(self, level: Fraction, problem: Problem | None = None) -> Solution:
         self.hear(len(self.solved), self.points, self.levels, level)
@@ -155,5 +172,6 @@ class _Sweep:
             bounds=tuple(self.stairs.bounds()),
             candidates=self.candidates,
             own=self.own,
+            untried=max(0, self.points - len(self.solved)) if self.late else 0,
             interrupted=self.budget.stop.is_set(),
         )

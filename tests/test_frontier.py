@@ -86,6 +86,29 @@ def test_a_stop_keeps_the_points_so_far() -> None:
         assert point.value is None or point.lower_bound <= point.value
 
 
+def test_the_bound_changes_only_at_levels_that_a_schedule_can_have() -> None:
+    found = frontier(problem(2, 4, memory={"capacity": 4, "activation": 1}, objective="span"), 8, SURE)
+    assert all(point.value == point.lower_bound for point in found.points)
+    # Proved at every level: the bound's steps are then those of the schedules found, and nothing between is open.
+    ends = [*(point.level for point in found.points[1:]), found.points[-1].level]
+    values = [point.value for point in found.points]
+    assert found.bound_steps() == [(found.points[0].level, values[0]), *zip(ends, values, strict=True)]
+
+
+def test_nothing_is_shaded_where_everything_is_proved() -> None:
+    axes = Figure().add_subplot()
+    draw_frontier(SPOTS, [(1, 100.0), (2, 100.0), (8, 60.0), (8, 50.0)], [], None, axes)
+    assert not axes.collections
+    draw_frontier(SPOTS, BOUNDS, [], None, axes)
+    assert axes.collections
+
+
+def test_points_that_the_time_did_not_last_for_are_counted(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["frontier", small, "--workers", "1", "--time-limit", "0.000001", "--points", "5"]) == 0
+    said = capsys.readouterr().out
+    assert "the time was up after 1 of 5 points; a longer --time-limit brings more" in said
+
+
 def test_fewer_than_two_points_are_none() -> None:
     with pytest.raises(ValueError, match="two points"):
         frontier(problem(2, 2), 1, SURE)
@@ -97,15 +120,17 @@ BOUNDS = [(1.0, 95.0), (3.0, 55.0), (8.0, 50.0)]
 
 def test_the_steps_of_the_picture_are_those_of_the_points() -> None:
     axes = Figure().add_subplot()
-    draw_frontier(SPOTS, BOUNDS, [Known("inside", 2, 60.0), Known("outside", 400, 60.0)], 4.0, axes)
+    draw_frontier(SPOTS, BOUNDS, [Known("on it", 2, 60.0), Known("beyond", 40, 130.0)], 4.0, axes)
     found, dots, proved, own, known = axes.get_lines()
     assert list(zip(*dots.get_data(), strict=True)) == [tuple(spot) for spot in SPOTS]
     assert found.get_drawstyle() == "steps-post"
     assert proved.get_drawstyle() == "steps-pre"
     assert list(proved.get_ydata())[:3] == [95.0, 55.0, 50.0]
     assert set(own.get_xdata()) == {4.0}
-    assert list(known.get_xdata()) == [2]
-    assert [text.get_text() for text in axes.texts] == ["inside"]
+    assert list(known.get_xdata()) == [2, 40]
+    assert {text.get_text() for text in axes.texts} == {"on it", "beyond"}
+    assert axes.get_xlim()[1] > 40  # a published schedule beyond the last point is in view
+    assert axes.get_ylim()[1] > 130
     assert axes.get_xscale() == "log"  # 8 is more than 4 times 1
     assert axes.get_yscale() == "linear"
 
@@ -144,9 +169,10 @@ def test_frontier_json_and_picture(small: str, tmp_path: Path, capsys: pytest.Ca
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {
         "name", "objective", "by_share", "least_memory", "memory_in_file", "points", "bounds", "schedules",
-        "interrupted", "files",
+        "not_tried", "interrupted", "files",
     }  # fmt: skip
     assert document["memory_in_file"] == 2.0
+    assert document["not_tried"] == 0
     assert document["least_memory"] == document["points"][0]["memory"] == 1.0
     assert [point["memory"] for point in document["points"]] == [1.0, 2.0, 3.0, 4.0]
     assert all(point["gap"] == 0.0 for point in document["points"])
