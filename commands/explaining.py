@@ -16,6 +16,7 @@ from pipesched.solution import Solution
 from solver.binding import story
 from solver.explain import Effect, Explanation, Outcome, explain
 
+UNTOLD = "not told"
 TITLE = "What a change is worth: bounds proved, and best values found, by a short search each"
 
 
@@ -57,6 +58,20 @@ def show(solution: Solution, it: Explanation) -> None:
         print(f"- {line}")
     if it.effects:
         table(TITLE, columns(solution), rows(it))
+        for line in footnotes(it):
+            print(line)
+
+
+def footnotes(it: Explanation) -> list[str]:
+    """What to keep in mind of the table."""
+    now = it.as_it_is
+    notes = []
+    if now.value and now.value > now.lower_bound:
+        share = 100 * float(1 - now.lower_bound / now.value)
+        notes.append(f"{share:.2f} % is open as it is: an `at most` holds that much without any change.")
+    if any(_gain(it, effect) == UNTOLD for effect in it.effects):
+        notes.append(f"{UNTOLD}: as short a search leaves as much open without the change.")
+    return notes
 
 
 def columns(solution: Solution) -> list[tuple[str, bool]]:
@@ -65,25 +80,21 @@ def columns(solution: Solution) -> list[tuple[str, bool]]:
     return [
         ("change", False),
         (f"lower bound{unit}", True),
-        ("change of\nbound", True),
         (f"best found{unit}", True),
-        ("change of\nbest found", True),
         ("proved: best possible\nvalue falls by", True),
     ]
 
 
 def rows(it: Explanation) -> list[list[str]]:
     """The table: as it is, then every change; devices on which an activation more does the same share a row."""
-    reference = it.known if it.again is None else Outcome(it.again.lower_bound, it.known.value)
-    made = [["as it is", _number(reference.lower_bound), "", _number(reference.value), "", ""]]
+    made = [["as it is", _number(it.as_it_is.lower_bound), _number(it.as_it_is.value), ""]]
     together: dict[tuple[str, ...], list[Effect]] = {}
     for effect in it.effects:
         change, found = effect.change, effect.outcome
         if effect.reason:
-            cells = ["no schedule fits", "", "", "", ""]
+            cells = ["no schedule fits", "", ""]
         else:
-            cells = [_number(found.lower_bound), _change(reference.lower_bound, found.lower_bound)]
-            cells += [_number(found.value), _change(reference.value, found.value), _gain(it, effect)]
+            cells = [_number(found.lower_bound), _number(found.value), _gain(it, effect)]
         alone = change.kind != "memory" or change.device is None
         together.setdefault((change.text if alone else "", *cells), []).append(effect)
     for (text, *cells), effects in together.items():
@@ -102,18 +113,17 @@ def _number(value: Fraction | None) -> str:
     return "none" if value is None else plain(float(value))
 
 
-def _change(before: Fraction | None, after: Fraction | None) -> str:
-    if before is None or after is None or not before:
-        return ""
-    return f"{100 * float(after / before - 1):+.2f} %" if after != before else "–"
-
-
 def _gain(it: Explanation, effect: Effect) -> str:
-    gain = it.gain(effect)
-    if gain is None or not it.known.value:
+    """What is proved of a change; nothing where a search as short tells as little without it."""
+    gain, value = it.gain(effect), it.as_it_is.value
+    if gain is None or not value:
         return ""
-    least, most = (100 * float(x / it.known.value) for x in gain)
-    return f"{least:.2f} %" if least == most else f"{least:.2f} to {most:.2f} %"
+    if not it.tells(effect):
+        return UNTOLD
+    least, most = (100 * float(x / value) for x in gain)
+    if least == most:
+        return f"{least:.2f} %"
+    return f"at most {most:.2f} %" if effect.change.relaxes and not least else f"{least:.2f} to {most:.2f} %"
 
 
 def document(solution: Solution, it: Explanation) -> dict[str, object]:
@@ -133,7 +143,7 @@ def document(solution: Solution, it: Explanation) -> dict[str, object]:
         "bound_without_transfers": in_file_units(problem, binding.without_transfers),
         "busiest_device": binding.busiest,
         "work": in_file_units(problem, binding.work),
-        "as_it_is": _outcome(it.known),
+        "as_it_is": _outcome(it.as_it_is),
         "as_it_is_in_short": None if it.again is None else _outcome(it.again),
         "changes": [_effect(it, effect) for effect in it.effects],
         "not_tried": [change.text for change in it.untried],

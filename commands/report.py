@@ -46,7 +46,15 @@ def _why_not_better(solution: Solution, explanation: Explanation) -> list[str]:
         return said
     headers = [header.replace("\n", " ") for header, _ in explaining.columns(solution)]
     rows = [headers, ["---"] * len(headers), *explaining.rows(explanation)]
-    return [*said, "", f"{explaining.TITLE}:", "", *(f"| {' | '.join(row)} |" for row in rows)]
+    return [
+        *said,
+        "",
+        f"{explaining.TITLE}:",
+        "",
+        *(f"| {' | '.join(row)} |" for row in rows),
+        "",
+        *explaining.footnotes(explanation),
+    ]
 
 
 def _table(solution: Solution) -> list[str]:

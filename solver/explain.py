@@ -41,8 +41,8 @@ class Explanation:
     """The answer to "why not better".
 
     `known` is what the solve brought; `again` what a search as short as each change's finds out about the problem as
-    it is, None if the time did not last for that: bounds of changes are compared with its bound, which took the same
-    effort. `untried` are changes for which the time did not last.
+    it is, None if the time did not last for that: it says how much of a difference is the search's own. `untried` are
+    changes for which the time did not last.
     """
 
     binding: Binding
@@ -52,18 +52,33 @@ class Explanation:
     untried: tuple[Change, ...] = ()
     interrupted: bool = False
 
+    @property
+    def as_it_is(self) -> Outcome:
+        """All that is known of the problem as it is: what bounds a relaxed problem bounds this one too."""
+        searched = [self.known, *([self.again] if self.again else [])]
+        relaxed = [e.outcome.lower_bound for e in self.effects if e.change.relaxes]
+        values = [outcome.value for outcome in searched if outcome.value is not None]
+        return Outcome(max([*(one.lower_bound for one in searched), *relaxed]), min(values, default=None))
+
     def gain(self, effect: Effect) -> tuple[Fraction, Fraction] | None:
         """Between what two numbers the best possible value falls by the change: proved; None if nothing is.
 
         The best possible value lies between bound and best found, before the change as after it.
         """
-        before, after = self.known, effect.outcome
+        before, after = self.as_it_is, effect.outcome
         if before.value is None or after.value is None:
             return None
         most = before.value - after.lower_bound
-        proved = before.lower_bound if self.again is None else max(before.lower_bound, self.again.lower_bound)
-        least = proved - after.value
+        least = before.lower_bound - after.value
         return (max(Fraction(0), least) if effect.change.relaxes else least), most
+
+    def tells(self, effect: Effect) -> bool:
+        """Whether anything is known of the change that as short a search does not leave open without it."""
+        gain, before, after = self.gain(effect), self.as_it_is, effect.outcome
+        if gain is None or before.value is None or after.value is None:
+            return False
+        certain = gain[0] > 0 or gain[1] <= 0
+        return certain or after.lower_bound < (self.again or self.known).lower_bound or after.value > before.value
 
 
 # Hears how many of how many questions are answered, and the next one.

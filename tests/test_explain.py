@@ -11,12 +11,13 @@ from threading import Event
 
 import pytest
 
+from commands.explaining import rows
 from commands.main import main
 from pipesched.certificate import Certificate
 from pipesched.problem import Objective, Problem
 from solver.binding import binding, story
-from solver.changes import changes
-from solver.explain import Effect, Explanation, explain
+from solver.changes import Change, changes
+from solver.explain import Effect, Explanation, Outcome, explain
 from solver.limits import Limits
 from solver.solve import solve
 from tests.brute_force import SHAPES, optimum, tiny_problem
@@ -105,6 +106,37 @@ def test_what_is_said_of_every_change_holds_against_brute_force(seed: int) -> No
             assert value <= best.value * one.tick, found.change.text
             assert it.known.value is not None
             assert found.outcome.value <= it.known.value
+    assert it.known.lower_bound <= it.as_it_is.lower_bound <= best.value * one.tick
+
+
+def test_no_row_is_weaker_than_what_is_proved_nor_tells_the_searchs_own_noise() -> None:
+    one = profile(4)
+    wider, move = changes(one, 0, 0)[0], next(c for c in changes(one, 0, 0) if not c.relaxes)
+
+    def said(change: Change, lower_bound: int, value: int) -> str:
+        effect = Effect(change, Outcome(Fraction(lower_bound), Fraction(value)))
+        it = Explanation(
+            binding(one), Outcome(Fraction(100), Fraction(110)), Outcome(Fraction(95), Fraction(110)), (effect,)
+        )
+        assert it.as_it_is == Outcome(Fraction(max(100, lower_bound if change.relaxes else 0)), Fraction(110))
+        top, row = rows(it)
+        assert top[1] == str(it.as_it_is.lower_bound)
+        assert row[1:3] == [str(lower_bound), str(value)]
+        return row[3]
+
+    assert said(wider, 96, 110) == said(wider, 95, 105) == "not told"
+    assert said(wider, 90, 110) == "at most 18.18 %"
+    assert said(wider, 90, 99) == "0.91 to 18.18 %"
+    assert said(wider, 103, 110) == "not told"  # and the row as it is has 103
+    assert said(wider, 110, 110) == "0.00 %"
+    assert said(move, 96, 110) == "not told"
+    assert said(move, 96, 121) == "-19.09 to 12.73 %"
+    assert said(move, 111, 121) == "-19.09 to -0.91 %"
+
+
+def test_a_better_value_found_in_short_counts_as_it_is() -> None:
+    it = Explanation(binding(profile(4)), Outcome(Fraction(100), Fraction(110)), Outcome(Fraction(90), Fraction(105)))
+    assert it.as_it_is == Outcome(Fraction(100), Fraction(105))
 
 
 def test_changes_keep_what_they_do_not_name() -> None:
