@@ -9,16 +9,23 @@ import numpy as np
 
 from formulations.units import Orders, Units
 from pipesched.schedule import Schedule
-from solver.order_kernels import Array, Shop, anneal
+from solver.order_kernels import anneal
+from solver.order_moves import Array, Shop
 
 
 class Heat(NamedTuple):
-    """How an annealing run goes: temperatures in mean pass durations, and how far a unit may jump."""
+    """How an annealing run goes.
+
+    Temperatures are in mean pass durations; `evenness` is the weight of the mean over devices beside the longest. A
+    unit jumps over `reach` others at most, and `filling` is the share of moves that bring one from anywhere into an
+    idle time.
+    """
 
     hot: float
     cold: float
     evenness: float
-    reach: int
+    filling: float
+    reach: int = 8
 
 
 class Annealer:
@@ -53,7 +60,20 @@ class Annealer:
         opening = np.array(openings, np.int64)
         halt = np.zeros(1, np.int64) if halt is None else halt
         found = anneal(
-            self.shop, order, count, place, opening, hot, cold, moves, heat.evenness, heat.reach, seed, best, halt
+            self.shop,
+            order,
+            count,
+            place,
+            opening,
+            hot,
+            cold,
+            moves,
+            heat.evenness,
+            heat.reach,
+            heat.filling,
+            seed,
+            best,
+            halt,
         )
         if found < 0:
             return None

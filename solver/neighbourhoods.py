@@ -19,15 +19,19 @@ from solver.limits import Limits
 from solver.windows import Windows
 
 # Gentle heat mends an order, strong heat leaves it behind; which one helps differs from problem to problem.
-HEATS = (
-    Heat(hot=1.0, cold=0.05, evenness=0.1, reach=8),
-    Heat(hot=0.5, cold=0.1, evenness=0.1, reach=8),
-    Heat(hot=1.0, cold=0.1, evenness=0.03, reach=8),
-    Heat(hot=0.1, cold=0.01, evenness=0.3, reach=8),
-    Heat(hot=0.03, cold=0.005, evenness=0.3, reach=8),
+_STRONG = (
+    Heat(hot=1.0, cold=0.05, evenness=0.1, filling=0),
+    Heat(hot=0.5, cold=0.1, evenness=0.1, filling=0),
+    Heat(hot=1.0, cold=0.1, evenness=0.03, filling=0),
+)
+_GENTLE = (
+    Heat(hot=0.03, cold=0.005, evenness=0.3, filling=0.3),
+    Heat(hot=0.1, cold=0.01, evenness=0.3, filling=0),
+    Heat(hot=0.03, cold=0.005, evenness=1.0, filling=0.3),
+    Heat(hot=0.01, cold=0.002, evenness=1.0, filling=0.3),
 )
 # From so many units on a round is too short for more than gentle heat.
-_MANY_UNITS, _GENTLE = 1500, HEATS[3:]
+_MANY_UNITS = 1500
 # Every so many jobs one solves windows instead of annealing.
 _WINDOWS_EVERY = 5
 # A round's length in seconds: the first, by how much each round that finds nothing lengthens the next, and the most.
@@ -47,7 +51,8 @@ class OrderSearch:
         # By the timeline started from, which is kept along: a number of its own is only its own while it lives.
         self._annealers: dict[int, tuple[Timeline, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
-        self._heats = HEATS if sum(map(len, best.schedule.orders)) < _MANY_UNITS else _GENTLE
+        few = sum(map(len, best.schedule.orders)) < _MANY_UNITS
+        self._heats = (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
         self._halt = np.zeros(1, np.int64)

@@ -21,7 +21,7 @@ from solver.windows import Windows, placed_in
 from tests.brute_force import optimum, tiny_problem
 from tests.published import ROWS
 
-HEAT = Heat(hot=1.0, cold=0.05, evenness=0.1, reach=6)
+HEAT = Heat(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6)
 
 
 def openings(timeline: Timeline) -> list[int]:
