@@ -14,15 +14,17 @@ from formulations.relaxation import Relaxation
 from pipesched.amounts import amount
 from pipesched.certificate import Certificate
 from pipesched.problem import Problem
+from solver.bounds.paths import Paths
 
 # Beyond this many order literals the relaxation takes minutes.
 _MOST_LITERALS = 12_000
 
 
 def relaxed_bounds(problem: Problem, at_most: int, seconds: float, stop: Event) -> Iterator[Certificate]:
-    """What the linear relaxation of each device proves, within the time in all; `at_most` is a known value in ticks.
+    """What the linear relaxation of single devices proves, within the time in all; `at_most` is a known value in ticks.
 
-    The last and the first device of a chain come first: there round trips are shortest, and longest.
+    The last and the first device of a chain come first, where round trips are shortest and longest, then the device
+    with the most work; of others it proves little more.
     """
     deadline = time.monotonic() + seconds
     for devices in _groups(problem):
@@ -39,7 +41,8 @@ def _groups(problem: Problem) -> list[Collection[int]]:
     if problem.costs.overlapped is not None:
         return [range(problem.devices)]
     ends = [problem.placement.stage_device[stage] for c in problem.placement.chains for stage in (c[-1], c[0])]
-    return [[device] for device in dict.fromkeys([*ends, *range(problem.devices)])]
+    work = Paths(problem).work
+    return [[device] for device in dict.fromkeys([*ends, max(range(problem.devices), key=work)])]
 
 
 def relaxed_bound(problem: Problem, at_most: int, devices: Collection[int], seconds: float) -> Certificate | None:

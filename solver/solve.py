@@ -33,8 +33,9 @@ from solver.standing import Report, Standing
 _LIST_SHARE, _RELAXATION_SHARE = 0.2, 0.15
 # Up to so many order literals CP-SAT is asked at once, since it is likely to prove the optimum in seconds.
 _FEW_LITERALS = 2_500
-# What CP-SAT gets of the time: first where literals are few, and after the neighbourhoods.
-_FIRST_SHARE, _LAST_SHARE = 0.3, 0.35
+# What CP-SAT gets of the time: first where literals are few, and after the neighbourhoods where they are not too many
+# for it to find much.
+_FIRST_SHARE, _LAST_SHARE, _MANY_LITERALS = 0.3, 0.35, 20_000
 # Problems of so many micro-batches a device are long, and this share of the time goes into their pattern.
 _LONG, _PERIODIC_SHARE = 4, 0.15
 # Of this many passes each schedule takes a second, so that none is tried any more once the optimum is proved.
@@ -166,7 +167,7 @@ class _Search(Standing):
     def neighbourhoods(self) -> None:
         """Annealing from the best schedule and a few others; CP-SAT's share is left over where it can do something."""
         left = self.left()
-        if literal_count(self.problem, range(self.problem.devices)) <= MOST_LITERALS:
+        if literal_count(self.problem, range(self.problem.devices)) <= _MANY_LITERALS:
             left -= self.limits.seconds * _LAST_SHARE
         if self.parts.neighbourhoods and left > 0 and self.best is not None:
             self.doing = "neighbourhoods"

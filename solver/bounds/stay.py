@@ -11,7 +11,7 @@ from fractions import Fraction
 from math import ceil
 from typing import NamedTuple
 
-from pipesched.amounts import amount, memory_amount
+from pipesched.amounts import amount, memory_text
 from pipesched.passes import Pass, W
 from pipesched.problem import Problem
 from solver.bounds.memory_over_time import area, held_at_last_forward, unused_at_first
@@ -84,7 +84,7 @@ class Stays:
             return None
         put_off = most_value([(work * held, held, n) for work, held, n in self._weights()], capacity)
         ticks = self._at_capacity(capacity, self._taken() - put_off)
-        text = f"{self._memory_text(capacity, ticks)}, leaving out weight passes after its last gradient."
+        text = f"{self._over_time(capacity, ticks)}, leaving out weight passes after its last gradient."
         return Stay(ticks, text)
 
     def _by_memory_after_last_forward(self, last: list[int]) -> Stay | None:
@@ -96,7 +96,7 @@ class Stays:
         before = self._at_capacity(capacity, self._taken() - later)
         ticks = before + self._round_trip(last)
         text = (
-            f"{self._memory_text(capacity, before)} and leaving out what those take later that are held when its last "
+            f"{self._over_time(capacity, before)} and leaving out what those take later that are held when its last "
             f"forward ends. {self._from_there(last, ticks)}"
         )
         return Stay(ticks, text)
@@ -137,11 +137,11 @@ class Stays:
     def _idling(self, idle: int) -> str:
         return f", and idles {self._say(idle)} before its first backward, since memory is full" if idle else ""
 
-    def _memory_text(self, capacity: int, ticks: int) -> str:
+    def _over_time(self, capacity: int, ticks: int) -> str:
         return (
-            f"Its activations take memory from forward to backward. Its {memory_amount(self.problem, capacity)} "
-            f"{self.problem.memory.unit} give enough of it over time in {self._say(ticks)} at least, counting that "
-            "forwards fill it one by one"
+            f"Its activations take memory from forward to backward. Its {memory_text(self.problem, capacity)} "
+            f"give enough of it over time in {self._say(ticks)} at least, counting that forwards "
+            "fill it one by one"
         )
 
     def _from_there(self, last: list[int], ticks: int) -> str:
