@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from math import inf
 from threading import Event
 
 from formulations.full_horizon import FullHorizon, TooLong
@@ -28,7 +29,7 @@ from solver.periodic_problem import best_period, best_unrolled
 from solver.relaxed import relaxed_bounds
 from solver.solve_period import solve_period
 from solver.standing import Report, Standing
-from solver.stretching import shortened, stretched
+from solver.stretching import best_stretch, shortened
 
 # Shares of the time limit: list schedules are only a start, and the relaxation needs long only where it gains little.
 _LIST_SHARE, _RELAXATION_SHARE = 0.2, 0.15
@@ -40,7 +41,8 @@ _FEW_LITERALS = 2_500
 _FIRST_SHARE, _LAST_SHARE = 0.3, 0.35
 # Problems of so many micro-batches a device are long, and this share of the time goes into their pattern.
 _LONG, _PERIODIC_SHARE = 4, 0.15
-# Of this many passes each schedule takes a second, so that none is tried any more once the optimum is proved.
+# Of this many passes each schedule takes a part of a second, so that shorter problems are preferred where they will do,
+# and no schedule is tried any more once the optimum is proved.
 _MANY_PASSES = 20_000
 # What stretching a schedule takes with its times and its judgement, amply.
 _STRETCH_SECONDS_A_PASS = 2e-5
@@ -77,7 +79,8 @@ def without_search(problem: Problem) -> Solution:
     """Bounds and published schedules alone."""
     if problem.objective is Objective.PERIOD:
         return solve_period(problem, search=False)
-    search = _Search(problem, Limits(), lambda _: None, Event(), Parts())
+    search = _Search(problem, Limits(seconds=inf), lambda _: None, Event(), Parts())
+    search.whole_table = True
     reason = why_infeasible(problem)
     if reason is not None:
         return search.infeasible(reason)
@@ -117,7 +120,7 @@ class _Search(Standing):
             self.neighbourhoods,
             self.last_cp_sat,
         ):
-            if not self.done():
+            if not self.done() and (self.best is None or self.left() > 0):
                 step()
 
     def stretched(self) -> None:
@@ -127,6 +130,11 @@ class _Search(Standing):
         if self.passes > _MANY_PASSES and short is not None:
             seconds = max(self.left() / 2, self.left() - self.passes * _STRETCH_SECONDS_A_PASS)
             _Shorter(self, short, replace(self.limits, seconds=seconds, target=None)).run()
+            if self.best is not None:
+                self.notes.append(
+                    f"this is a schedule of {short.microbatches} micro-batches with its middle repeated; published "
+                    "schedules were tried on those, and not on all"
+                )
 
     def published(self) -> None:
         """The published schedules; the best that fits is the first incumbent. All of them, if time allows."""
@@ -194,8 +202,7 @@ class _Search(Standing):
         if self.parts.neighbourhoods and left > 0 and self.best is not None:
             self.doing = "neighbourhoods"
             self.tell()
-            others = [self.starts[value] for value in sorted(self.starts)[:_OTHER_STARTS]]
-            search = OrderSearch(self.best, others, self.limits, self.done)
+            search = OrderSearch(self.best, self.others(), self.limits, self.done)
             search.run(left, self.offer_order)
 
     def last_cp_sat(self) -> None:
@@ -219,6 +226,10 @@ class _Search(Standing):
         outcome = improve(model, self.limits, max(0.1, min(seconds, self.left())), self.stop, self.hear)
         self.hear(outcome.timeline, outcome.bound)
 
+    def others(self) -> list[Timeline]:
+        """The best of the schedules to start from."""
+        return [self.starts[value] for value in sorted(self.starts)[:_OTHER_STARTS]]
+
     def start_from(self, schedule: Schedule) -> None:
         """A schedule that the neighbourhoods may go on from even where it is not the best."""
         timeline = best_times(self.problem, schedule)
@@ -227,18 +238,19 @@ class _Search(Standing):
 
 
 class _Shorter(_Search):
-    """The search for a shorter problem on behalf of the whole one, which takes over what it finds."""
+    """The search for a shorter problem on behalf of the whole one, to which it hands over what can be stretched."""
 
     def __init__(self, whole: _Search, problem: Problem, limits: Limits) -> None:
         self.whole = whole
-        self.taken: Timeline | None = None
+        self.stretched_value: int | None = None
         self.not_before = 0.0
         super().__init__(problem, limits, self.hear_moment, whole.stop, whole.parts)
         self.whole_table = False
 
     def run(self) -> None:
         super().run()
-        self.hand_over()
+        if not self.whole.done() or self.stop.is_set():
+            self.hand_over()
 
     def done(self) -> bool:
         return super().done() or self.whole.done()
@@ -247,14 +259,14 @@ class _Shorter(_Search):
         """Improvements come often and stretching takes time, so that each waits until the time has doubled."""
         self.whole.doing = f"{self.problem.microbatches} micro-batches: {moment.doing}"
         self.whole.tell()
-        if self.seconds >= self.not_before:
+        if self.best is not None and self.seconds >= self.not_before:
             self.hand_over()
             self.not_before = 2 * self.seconds
 
     def hand_over(self) -> None:
-        """The best schedule, stretched."""
-        if self.best is not None and self.best is not self.taken:
-            self.taken = self.best
-            schedule = stretched(self.best, self.whole.problem)
-            if schedule is not None:
-                self.whole.offer_order(schedule)
+        """What gives most when stretched: the best schedule may have nothing that it repeats any more."""
+        timelines = [*([] if self.best is None else [self.best]), *self.others()]
+        stretch = best_stretch(timelines)
+        if stretch is not None and (self.stretched_value is None or stretch.value < self.stretched_value):
+            self.stretched_value = stretch.value
+            self.whole.offer_order(stretch.over(self.whole.problem))

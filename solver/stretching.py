@@ -8,7 +8,7 @@ with all that a search made of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -48,23 +48,35 @@ def shortened(problem: Problem) -> Problem | None:
     return replace(problem, microbatches=few) if 2 * few <= problem.microbatches else None
 
 
-def stretched(timeline: Timeline, problem: Problem) -> Schedule | None:
-    """The schedule with its middle repeated until it has the problem's micro-batches; None where it repeats nothing.
+class Stretch(NamedTuple):
+    """A schedule with the part that is repeated, and the value that this gives for three times its micro-batches."""
 
-    Of several parts the one that costs least a repetition.
-    """
+    value: int
+    timeline: Timeline
+    one: Cut
+    other: Cut
+
+    def over(self, problem: Problem) -> Schedule:
+        """The schedule for the problem's micro-batches."""
+        return _repeat(self.timeline, self.one, self.other, problem)
+
+
+def best_stretch(timelines: Iterable[Timeline]) -> Stretch | None:
+    """The stretch of least value of timelines of one problem; None where none of them repeats anything."""
+    found = (stretch for timeline in timelines for stretch in _stretches(timeline))
+    return min(found, key=lambda stretch: stretch.value, default=None)
+
+
+def _stretches(timeline: Timeline) -> Iterator[Stretch]:
     short = timeline.problem
     trial = replace(short, microbatches=3 * short.microbatches)
-    best: tuple[int, Cut, Cut] | None = None
     for one, other in _repeating(timeline):
         try:
-            value = measure(best_times(trial, _repeat(timeline, one, other, trial))).value(problem.objective)
+            longer = best_times(trial, _repeat(timeline, one, other, trial))
         except Deadlock:
             # A slot of two passes that run in turn may begin before the moment, and its second pass wait for later.
             continue
-        if best is None or value < best[0]:
-            best = value, one, other
-    return None if best is None else _repeat(timeline, best[1], best[2], problem)
+        yield Stretch(measure(longer).value(short.objective), timeline, one, other)
 
 
 def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
@@ -115,12 +127,14 @@ def _repeat(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Sched
     here, there = timeline.problem.microbatches_of, problem.microbatches_of
     times = -(-(len(there[0]) - len(here[0])) // copies)
     moved = [new.start - old.start for old, new in zip(here, there, strict=True)]
+    too_many = any(len(new) < len(old) + times * copies for old, new in zip(here, there, strict=True))
     orders: list[tuple[Slot, ...]] = []
     for order, begin, end in zip(timeline.schedule.orders, one.places, other.places, strict=True):
         parts = [(order[:end], 0)]
         parts += [(order[begin:end], time * copies) for time in range(1, times + 1)]
         parts.append((order[end:], times * copies))
-        later = [[Pass(k, s, j + moved[s] + by) for k, s, j in slot] for part, by in parts for slot in part]
-        kept = [tuple(p for p in slot if p.microbatch in there[p.stage]) for slot in later]
-        orders.append(tuple(cast(Slot, slot) for slot in kept if slot))
+        later = [tuple([Pass(k, s, j + moved[s] + by) for k, s, j in slot]) for part, by in parts for slot in part]
+        if too_many:
+            later = [tuple(p for p in slot if p.microbatch in there[p.stage]) for slot in later]
+        orders.append(tuple(cast(Slot, slot) for slot in later if slot))
     return Schedule(tuple(orders), "stretched")

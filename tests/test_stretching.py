@@ -16,7 +16,7 @@ from solver.best_times import best_times
 from solver.limits import Limits
 from solver.list_schedule import list_schedules
 from solver.solve import solve
-from solver.stretching import shortened, stretched
+from solver.stretching import best_stretch, shortened
 from tests.makers import problem
 
 PLACEMENTS: tuple[dict[str, object], ...] = (
@@ -43,18 +43,19 @@ def test_stretched_schedules_are_valid_for_any_number_of_micro_batches(keys: dic
     for schedule in schedules:
         timeline = best_times(short, schedule)
         breaks = {violation.rule for violation in validate(timeline)}
+        stretch = best_stretch([timeline])
         for microbatches in (25, 60, 61):
             long = replace(short, microbatches=microbatches)
-            found = stretched(timeline, long)
-            if found is not None:
+            if stretch is not None:
                 stretches += 1
-                assert {violation.rule for violation in validate(best_times(long, found))} <= breaks, schedule.name
+                found = best_times(long, stretch.over(long))
+                assert {violation.rule for violation in validate(found)} <= breaks, schedule.name
     assert stretches
 
 
 def test_what_is_not_repeated_is_not_stretched() -> None:
     short = problem(4, 4)
-    assert stretched(best_times(short, HEURISTICS["gpipe"].order(short)), replace(short, microbatches=40)) is None
+    assert best_stretch([best_times(short, HEURISTICS["gpipe"].order(short))]) is None
 
 
 def gpt_1_5b(microbatches: int, activations: int) -> Problem:
@@ -72,9 +73,9 @@ def test_each_repetition_adds_its_period() -> None:
     short = gpt_1_5b(64, 8)
     timeline = best_times(short, HEURISTICS["zb"].order(short))
     long = replace(short, microbatches=200)
-    found = stretched(timeline, long)
-    assert found is not None
-    assert measure(best_times(long, found)).span == measure(timeline).span + (200 - 64) * 45964
+    stretch = best_stretch([timeline])
+    assert stretch is not None
+    assert measure(best_times(long, stretch.over(long))).span == measure(timeline).span + (200 - 64) * 45964
 
 
 def test_only_much_longer_problems_are_shortened() -> None:
