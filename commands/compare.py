@@ -18,7 +18,7 @@ from pipesched.noise import Distribution
 from pipesched.problem import Objective, Problem
 from pipesched.solution import Candidate, Solution, Status
 from runtime.imports import IMPORTERS, import_schedule
-from solver.candidates import judged
+from solver.candidates import candidate, judged
 from solver.solve import without_search
 from solver.solve_period import solve_period
 
@@ -71,8 +71,12 @@ def run(args: Namespace) -> Exit:
         if args.json:
             write_json(rows.document(problem, solution.candidates, solution.lower_bound))
         return Exit.NO
-    solution = replace(solution, candidates=(*solution.candidates, *others))
-    wanted = (*(names or HEURISTICS.names()), rows.OURS, *(other.name for other in others))
+    listed = names or HEURISTICS.names()
+    # A search tries no more of them than it has time and use for.
+    untried = [] if solution.interrupted else sorted({*listed} - {one.name for one in solution.candidates})
+    published = [candidate(problem, HEURISTICS[name]) for name in untried]
+    solution = replace(solution, candidates=(*solution.candidates, *published, *others))
+    wanted = (*listed, rows.OURS, *(other.name for other in others))
     shown = [candidate for candidate in rows.with_solution(solution) if candidate.name in wanted]
     if args.no_optimal:
         shown = [candidate for candidate in shown if candidate.name != rows.OURS]

@@ -10,7 +10,8 @@ from commands.output import write_json
 from pipesched.errors import Deadlock
 from pipesched.schedule_file import ScheduleFile, read_schedule
 from pipesched.simulator import simulate
-from pipesched.validator import Violation, validate, validate_schedule
+from pipesched.validator import validate, validate_schedule
+from pipesched.violation import Violation
 
 
 def configure(parser: ArgumentParser) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pipesched.simulator import simulate
     from pipesched.solution import Solution, Status
     from pipesched.timeline import Timeline
-    from pipesched.validator import Violation, validate
+    from pipesched.validator import validate
+    from pipesched.violation import Violation
     from plots.gantt import draw_gantt
     from plots.memory import draw_memory
     from runtime.catalogue import EXPORTERS
@@ -49,7 +50,7 @@ _HOME = {
     "Solution": "pipesched.solution",
     "Status": "pipesched.solution",
     "Timeline": "pipesched.timeline",
-    "Violation": "pipesched.validator",
+    "Violation": "pipesched.violation",
     "draw_gantt": "plots.gantt",
     "draw_memory": "plots.memory",
     "measure": "pipesched.metrics",

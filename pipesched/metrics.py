@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesched.passes import Pass
+import numpy as np
+
+from pipesched.columns import Whole
+from pipesched.passes import F, Pass, PassKind, Stream
 from pipesched.problem import Objective
-from pipesched.timeline import Timeline
+from pipesched.timeline import Timeline, blocks
 
 
 @dataclass(frozen=True)
@@ -58,33 +61,54 @@ def measure(timeline: Timeline) -> Metrics:
     return Metrics(
         makespan=max(end for _, end in reach),
         span=max(end - start for start, end in reach),
-        work=tuple(sum(end - start for start, end in timeline.busy(device)) for device in devices),
-        peak_memory=tuple(max(level for _, level in memory_steps(timeline, device)) for device in devices),
+        work=_work(timeline),
+        peak_memory=tuple(int(_memory(timeline, device)[1].max()) for device in devices),
         microbatches=timeline.problem.microbatches,
     )
 
 
 def _reach(timeline: Timeline, device: int) -> tuple[int, int]:
     """The start of a device's first pass and the end of its last; (0, 0) for a device with none."""
-    order = list(timeline.schedule.passes_on(device))
-    return min(map(timeline.start, order), default=0), max(map(timeline.end, order), default=0)
+    rows = timeline.schedule.columns.on(device)
+    begin, end = (column[rows] for column in timeline.times)
+    return (int(begin.min()), int(end.max())) if len(begin) else (0, 0)
 
 
-def memory_steps(timeline: Timeline, device: int) -> list[tuple[int, int]]:
-    """The memory a device holds as steps (tick, level from then on), first (0, 0).
+def _work(timeline: Timeline) -> tuple[int, ...]:
+    """How long each device computes; a block of two passes, a forward among them, counts once."""
+    problem, columns = timeline.problem, timeline.schedule.columns
+
+    def alone(kind: PassKind, stage: int) -> int:
+        return sum(part.ticks for part in problem.costs.of(kind, stage) if part.stream is Stream.COMPUTE)
+
+    rows = len(columns.passes)
+    block = blocks(problem, timeline.schedule)
+    ticks = np.where(block < 0, columns.each(alone, rows), block * columns.each(lambda kind, _: kind is F, rows))
+    return tuple(int(ticks[columns.on(device)].sum()) for device in range(problem.devices))
+
+
+def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
+    """When each pass starts and ends, in the order of time, and what the device holds from then on; first 0 at 0.
 
     Where changes fall on the same tick they count in the order in which the device runs the passes, as a runtime
     would see them: what ends before a pass is given back before that pass takes its own.
     """
-    changes: list[tuple[int, int, int, int]] = []
-    order: list[Pass] = list(timeline.schedule.passes_on(device))
-    for position, p in enumerate(order):
-        at_start, at_end = timeline.problem.memory_change(p)
-        changes.append((timeline.start(p), position, 0, at_start))
-        changes.append((timeline.end(p), position, 1, at_end))
-    steps, level = [(0, 0)], 0
-    for tick, _, _, change in sorted(changes):
-        if change:
-            level += change
-            steps.append((tick, level))
-    return steps
+    columns = timeline.schedule.columns
+    rows = columns.on(device)
+
+    def change(end: int) -> Whole:
+        of = timeline.problem.memory_change
+        return columns.each(lambda kind, stage: of(Pass(kind, stage, 0))[end], 2 * len(columns.passes))[rows]
+
+    # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
+    ticks = np.stack([column[rows] for column in timeline.times], axis=1).ravel()
+    order = np.argsort(ticks, kind="stable")
+    levels = np.stack((change(0), change(1)), axis=1).ravel()[order].cumsum()
+    return np.insert(ticks[order], 0, 0), np.insert(levels, 0, 0)
+
+
+def memory_steps(timeline: Timeline, device: int) -> list[tuple[int, int]]:
+    """The memory a device holds as steps (tick, level from then on), first (0, 0)."""
+    ticks, levels = _memory(timeline, device)
+    changed = np.flatnonzero(np.diff(levels, prepend=1))
+    return list(zip(ticks[changed].tolist(), levels[changed].tolist(), strict=True))

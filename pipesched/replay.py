@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from pipesched.graph import Graph
 from pipesched.passes import Task
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
-from pipesched.simulator import Graph, run_order
+from pipesched.simulator import run_order
 
 Floats = NDArray[np.float64]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
+from pipesched.columns import Columns
 from pipesched.errors import BadInput
 from pipesched.passes import BW, F, Pass, parse_pass
 
@@ -27,6 +28,11 @@ class Schedule:
 
     def is_fused(self, stage: int, microbatch: int) -> bool:
         return (stage, microbatch) in self.fused
+
+    @cached_property
+    def columns(self) -> Columns:
+        """The passes as columns of numbers."""
+        return Columns(self.orders)
 
     def passes(self) -> Iterator[Pass]:
         """Every pass, device by device, in order."""

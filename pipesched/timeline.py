@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
+from pipesched.columns import Whole, whole
 from pipesched.passes import Pass, Stream, Task
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule, Slot
@@ -39,6 +42,20 @@ class Timeline:
         last = len(self.problem.costs.of(p.kind, p.stage)) - 1
         return self.starts[Task(p, last)] + self.problem.costs.of(p.kind, p.stage)[last].ticks
 
+    @cached_property
+    def times(self) -> tuple[Whole, Whole]:
+        """The start and the end of every pass, as columns beside the schedule's."""
+        columns, of = self.schedule.columns, self.problem.costs.of
+        block = blocks(self.problem, self.schedule)
+        last = np.where(block < 0, columns.each(lambda *sort: len(of(*sort)) - 1), 0)
+        ticks = np.where(block < 0, columns.each(lambda *sort: of(*sort)[-1].ticks), block)
+        # A pair of a pass and a number finds the task that it equals.
+        starts: Mapping[tuple[Pass, int], int] = self.starts  # type: ignore[assignment]
+        begin = begin_last = whole([starts[p, 0] for p in columns.passes])
+        if last.any():
+            begin_last = whole([starts[p, part] for p, part in zip(columns.passes, last.tolist(), strict=True)])
+        return begin, begin_last + ticks
+
     def in_block(self, p: Pass) -> bool:
         """Whether p runs inside an overlapped block of one duration."""
         return p in self._blocks
@@ -56,6 +73,15 @@ class Timeline:
                     if part.stream is stream:
                         intervals.append((self.starts[task], self.starts[task] + part.ticks))
         return intervals
+
+
+def blocks(problem: Problem, schedule: Schedule) -> Whole:
+    """The duration of the block that each row of the schedule's columns is part of; -1 where of none."""
+    columns = schedule.columns
+    if problem.costs.overlapped is None:
+        return np.full(len(columns.passes), -1)
+    ticks = [block_ticks(problem, slot) for order in schedule.orders for slot in order for _ in slot]
+    return whole([-1 if block is None else block for block in ticks])
 
 
 def block_ticks(problem: Problem, slot: Slot) -> int | None:

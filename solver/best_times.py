@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pipesched.problem import Objective, Problem
 from pipesched.schedule import Schedule
-from pipesched.simulator import latest_openings, simulate
+from pipesched.simulator import simulate, simulate_late
 from pipesched.timeline import Timeline
 
 
@@ -15,7 +15,7 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
     """As soon as possible; under the span, each device first begins as late as delays the end of none."""
     if problem.objective is not Objective.SPAN:
         return simulate(problem, schedule)
-    return simulate(problem, schedule, latest_openings(problem, schedule))
+    return simulate_late(problem, schedule)
 
 
 def times_within(problem: Problem, schedule: Schedule, value: int) -> Timeline | None:

@@ -78,10 +78,13 @@ def best_period(
         return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
     graph = graph_of(problem)
     known: list[Pattern] = []
-    for pattern in _readings(problem, graph):
-        known.append(pattern)
+    long = long_run(problem, graph)
+    for schedule in _schedules(long):
+        pattern = read_pattern(simulate(long, schedule), graph)
+        if pattern is not None:
+            known.append(pattern)
         late = limits.deterministic is None and time.monotonic() - started > _READING_SHARE * limits.seconds
-        if late or stop.is_set() or pattern.period == bound:
+        if late or stop.is_set() or (pattern is not None and pattern.period == bound):
             break
     left = replace(limits, seconds=max(0.0, limits.seconds - (time.monotonic() - started)))
     found = best_pattern(graph, bound, left, known, stop, hear)
@@ -95,16 +98,8 @@ def long_run(problem: Problem, graph: BlockGraph) -> Problem:
     return replace(problem, microbatches=many - many % graph.microbatches)
 
 
-def _readings(problem: Problem, graph: BlockGraph) -> Iterator[Pattern]:
-    """What known schedules repeat: the published ones, then list schedules."""
-    long = long_run(problem, graph)
-    for schedule in _schedules(long):
-        pattern = read_pattern(simulate(long, schedule), graph)
-        if pattern is not None:
-            yield pattern
-
-
 def _schedules(long: Problem) -> Iterator[Schedule]:
+    """The schedules to read patterns off: the published ones, then list schedules."""
     for heuristic in HEURISTICS:
         try:
             yield heuristic.order(long)

@@ -164,6 +164,15 @@ def test_compare_lists_every_schedule_and_the_best(small: str, capsys: pytest.Ca
             assert row["value"] >= document["lower_bound"]
 
 
+def test_compare_lists_on_long_problems_what_the_search_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text("devices: 4\nmicrobatches: 1700\ntimes: {forward: 1, backward: 1, weight: 1}\n")
+    assert main(["compare", str(path), "--schedules", "1f1b,zb-h1", "--json", "--time-limit", "5"]) == 0
+    assert {row["schedule"] for row in json.loads(capsys.readouterr().out)["rows"]} == {"1f1b", "zb-h1", "pipesched"}
+
+
 def test_compare_some_without_the_search(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", small, "--schedules", "1f1b, zb-h1", "--no-optimal"]) == 0
     said = capsys.readouterr().out

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations, product
 from random import Random
 
 import pytest
 
 from pipesched.errors import BadInput, Deadlock
+from pipesched.finer import finer
+from pipesched.metrics import measure
 from pipesched.passes import BW, F, Pass, Task, parse_pass
 from pipesched.problem import IsFused, Problem
 from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulator import latest_openings, simulate
+from pipesched.simulator import latest_openings, simulate, simulate_late
+from pipesched.validator import validate
 from tests.makers import (
     always,
     jobs,
@@ -226,3 +230,17 @@ def test_a_hundred_thousand_passes() -> None:
     timeline = simulate(one, schedule_of(orders))
     assert len(timeline.starts) == 100_000
     assert timeline.end(parse_pass("BW0.4999")) == 3 * (microbatches + devices - 1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ticks_beyond_64_bits_stay_exact(seed: int) -> None:
+    chance = Random(seed)
+    one = random_problem(chance)
+    orders = random_order(one, chance, pairs=0.5)
+    coarse, fine = simulate_late(one, orders), simulate_late(finer(one, 10**24), orders)
+    assert dict(fine.starts) == {task: tick * 10**24 for task, tick in coarse.starts.items()}
+    assert measure(fine).span == measure(coarse).span * 10**24
+    assert measure(fine).work == tuple(ticks * 10**24 for ticks in measure(coarse).work)
+    assert validate(fine) == []
+    task = max(task for task in fine.starts if fine.starts[task])
+    assert validate(replace(fine, starts=dict(fine.starts) | {task: -1})) != []

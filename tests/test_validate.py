@@ -16,7 +16,8 @@ from pipesched.problem import Problem
 from pipesched.schedule import Schedule, Slot
 from pipesched.simulator import simulate
 from pipesched.timeline import Timeline
-from pipesched.validator import Violation, validate, validate_schedule
+from pipesched.validator import validate, validate_schedule
+from pipesched.violation import Violation
 from tests.makers import jobs, problem, random_order, random_problem, schedule, times_by_hand, waits
 
 
