@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-import solver.solve
+import solver.search
 from formulations.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
 from pipesched.problem import Objective, Problem
@@ -61,7 +61,7 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
     def limited(*arguments: object, **_: object) -> FullHorizon:
         return FullHorizon(*arguments, most_literals=literals)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(solver.solve, "FullHorizon", limited)
+    monkeypatch.setattr(solver.search, "FullHorizon", limited)
     proved = 0
     for seed in range(60):
         one = tiny_problem(Random(seed))
@@ -170,8 +170,8 @@ def test_without_search_still_bounds_and_compares() -> None:
 def test_a_wrong_claim_is_an_error_not_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
     """If a bound lay above a schedule, the solve must say so rather than call it optimal."""
     one = gpt_1_5b(2, 2, 2)
-    true = solver.solve.certificates(one, one.objective)
+    true = solver.search.certificates(one, one.objective)
     wrong = [true[0].__class__("wrong", 10**9, "a claim that is not true")]
-    monkeypatch.setattr(solver.solve, "certificates", lambda *_: wrong)
+    monkeypatch.setattr(solver.search, "certificates", lambda *_: wrong)
     with pytest.raises(Disagreement):
         solve(one, SURE)
