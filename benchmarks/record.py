@@ -47,7 +47,8 @@ class Record:
 
     def seconds_to(self, wanted: float) -> float | None:
         """When the certified gap first was at most `wanted`; None if it never was."""
-        return next((s for s, value, bound in self.history if value and (value - bound) / value <= wanted), None)
+        near = wanted * (1 + 1e-9)  # the history is in rounded units
+        return next((s for s, value, bound in self.history if value and (value - bound) / value <= near), None)
 
 
 def record_of(document: dict[str, object]) -> Record:
