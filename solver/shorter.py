@@ -37,7 +37,8 @@ class _Shorter(Search):
         self.whole = whole
         self.stretched_value: int | None = None
         self.not_before = 0.0
-        super().__init__(problem, limits, self.hear_moment, whole.stop, whole.parts)
+        # What is proved of the shorter problem proves nothing of the whole one.
+        super().__init__(problem, limits, self.hear_moment, whole.stop, replace(whole.parts, relaxation=False))
         self.whole_table = False
 
     def run(self) -> None:
