@@ -27,8 +27,9 @@ from solver.parts import Parts
 from solver.solve import solve
 
 COMMAND = "python -m benchmarks.ablation"
-# Rows on which different parts should matter: tight memory, no bubble left, two chunks a device, unequal stages.
-ROWS = "zb-1.5b-m24-0.5p,zb-1.5b-m24-2p,zb-14.6b-m48-2p-makespan,v-6.2b-m48-half,v-6.2b-m48-third,uneven-8"
+# Rows on which different parts should matter: tight memory, a long run, no bubble left, two chunks a device, unequal
+# stages.
+ROWS = "zb-1.5b-m24-0.5p,growth-0.5p-m64,zb-1.5b-m24-2p,zb-14.6b-m48-2p,v-6.2b-m48-half,uneven-8"
 VARIANTS: Mapping[str, Parts] = {
     "whole engine": Parts(),
     "no certificates": Parts(certificates=False),
