@@ -1,6 +1,6 @@
 """From a model to measured steps: profiles a small GPT, solves, runs every schedule; a table of predicted and measured.
 
-    python -m benchmarks.loop > table.md
+    python -m benchmarks.loop --write docs/runtime.md
 
 Linear pipelines cut the model into as many stages as devices, V-shaped ones the same model into twice as many. Each
 schedule is run by PyTorch with every gradient checked. `replayed` is the simulator with each pass's own measured time.
@@ -9,17 +9,19 @@ schedule is run by PyTorch with every gradient checked. `replayed` is the simula
 from __future__ import annotations
 
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import torch
 
 from benchmarks.machine import machine
+from benchmarks.page import put, table
 from heuristics.catalogue import HEURISTICS
 from pipesched import placement
 from pipesched.comparison import Comparison, compared
-from pipesched.errors import PipeschedError
+from pipesched.errors import BadInput, PipeschedError
 from pipesched.exact import read_yaml
 from pipesched.metrics import measure
 from pipesched.placement import Placement
@@ -37,10 +39,19 @@ from runtime.torch_run import measured_of
 from solver.limits import Limits
 from solver.solve import solve
 
-HEADER = (
-    "| placement | schedule | peak memory, MiB | predicted, ms | replayed, ms | measured, ms | best step, ms "
-    "| measured to predicted | measured to replayed | faster than 1F1B: predicted | measured |",
-    "|---|---|---|---|---|---|---|---|---|---|---|",
+COMMAND = "python -m benchmarks.loop"
+HEAD = (
+    "placement",
+    "schedule",
+    "peak memory, MiB",
+    "predicted, ms",
+    "replayed, ms",
+    "measured, ms",
+    "best step, ms",
+    "measured to predicted",
+    "measured to replayed",
+    "faster than 1F1B: predicted",
+    "measured",
 )
 
 
@@ -101,15 +112,9 @@ def measured(args: Namespace, name: str, timeline: Timeline) -> Row:
     return Row(name, timeline, compared(trace, as_run(timeline.problem, args.split)))
 
 
-def main() -> None:
-    """Profile twice, solve, run, print."""
+def main() -> int:
+    """Profile twice, solve, run; the table printed, and put into a page."""
     args = _arguments()
-    text = f"{machine(args.seed, args.workers)}, torch {torch.__version__}; {args.devices} devices (processes on gloo)"
-    print(
-        f"{text}, split by {args.split}, {args.dtype}, {args.microbatches} micro-batches, {args.seconds:g} s a solve, ",
-        end="",
-    )
-    print(f"{args.steps - 1} steps timed; " + ", ".join(f"{key} {value}" for key, value in sizes(args).items()) + "\n")
     named: list[tuple[str, Timeline]] = []
     for where, published in (
         (placement.linear(args.devices), ["1f1b", "zb-h1"]),
@@ -119,15 +124,33 @@ def main() -> None:
         print(f"{where.name}: profiled", file=sys.stderr)
         named += timelines(args, problem, published, published[-1])
         print(f"{where.name}: solved", file=sys.stderr)
-    print("\n".join(HEADER), flush=True)
     rows: list[Row] = []
+    lines: list[list[str]] = []
     for name, timeline in named:
         rows.append(measured(args, name, timeline))
-        print(_line(rows[-1], rows[0].result), flush=True)
+        lines.append(_line(rows[-1], rows[0].result))
+        print(" | ".join(lines[-1]), file=sys.stderr, flush=True)
+    text = f"{_described(args)}\n\n{table(HEAD, lines)}"
+    print(text)
+    try:
+        if args.write is not None:
+            put(args.write, COMMAND, text)
+    except BadInput as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+def _described(args: Namespace) -> str:
+    """On what, and of what."""
+    where = f"{machine(args.seed, args.workers)}, torch {torch.__version__}; {args.devices} devices (processes on gloo)"
+    how = f"split by {args.split}, {args.dtype}, {args.microbatches} micro-batches, {args.seconds:g} s a solve"
+    what = ", ".join(f"{key} {value}" for key, value in sizes(args).items())
+    return f"{where}, {how}, {args.steps - 1} steps timed; {what}"
 
 
 def _arguments() -> Namespace:
-    parser = ArgumentParser(description=__doc__)
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     for name, default in (("devices", 2), ("microbatches", 8), ("layers", 8), ("hidden", 256), ("heads", 4)):
         parser.add_argument(f"--{name}", type=int, default=default)
     for name, default in (("sequence", 128), ("vocabulary", 512), ("microbatch-size", 4)):
@@ -137,13 +160,14 @@ def _arguments() -> Namespace:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--split", choices=SPLITS, default="store")
     parser.add_argument("--dtype", choices=["float32", "float64"], default="float32")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/runtime.md")
     return parser.parse_args()
 
 
-def _line(row: Row, base: Comparison) -> str:
+def _line(row: Row, base: Comparison) -> list[str]:
     problem, one = row.timeline.problem, row.result
     peak = max(measure(row.timeline).peak_memory) * problem.memory.resolution
-    cells = [
+    return [
         problem.placement.name,
         row.name,
         f"{float(peak):.1f}",
@@ -153,8 +177,7 @@ def _line(row: Row, base: Comparison) -> str:
         f"{100 * (base.predicted / one.predicted - 1):+.1f} %",
         f"{100 * (base.measured / one.measured - 1):+.1f} %",
     ]
-    return "| " + " | ".join(cells) + " |"
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
