@@ -34,7 +34,7 @@ def main() -> int:
     args = arguments()
     if args.list:
         for row in rows():
-            print(f"{row.group:9} {row.name:32} {said(row)}")
+            print(f"{row.group:9} {row.name:32} {said(row.aim)}")
         return 0
     try:
         return run(args)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from benchmarks.page import table
 from benchmarks.record import Record
-from benchmarks.rows import GROUPS, GROWING, Row
+from benchmarks.rows import GROUPS, GROWING, Aim, Row
 
 HEAD = (
     "problem",
@@ -49,7 +50,6 @@ def _group(measured: list[tuple[Row, Record]]) -> str:
 def _line(row: Row, record: Record, plain: bool) -> list[str]:
     if record.error:
         return [row.name, row.published, record.error, *[""] * (len(HEAD) - 4 + plain), "failed"]
-    met = reached(row, record)
     return [
         row.name,
         row.published,
@@ -61,7 +61,7 @@ def _line(row: Row, record: Record, plain: bool) -> list[str]:
         *([percent(record.plain_gap)] if plain else []),
         *(_number(moment, ".1f") for moment in (record.first, record.best, record.proof)),
         record.proved_by,
-        "" if met is None else f"{'met' if met else '**not met**'}: {said(row)}",
+        _verdict(row, record),
     ]
 
 
@@ -79,13 +79,32 @@ def reached(row: Row, record: Record) -> bool | None:
     return good
 
 
-def said(row: Row) -> str:
+def refuted(row: Row, record: Record) -> float | None:
+    """The least bubble that any schedule has, where that is proved to be above the aim."""
+    if row.aim.bubble is None or record.bubble is None or not record.value or not record.bound:
+        return None
+    least = 1 - (1 - record.bubble) * record.value / record.bound
+    return least if least > row.aim.bubble else None
+
+
+def _verdict(row: Row, record: Record) -> str:
+    met, least = reached(row, record), refuted(row, record)
+    if met is None:
+        return ""
+    if least is None:
+        return f"{'met' if met else '**not met**'}: {said(row.aim)}"
+    text = f"**cannot be met**: bubble ≤ {row.aim.bubble:.4f}, since no schedule is below {least:.4f}"
+    rest = replace(row, aim=replace(row.aim, bubble=None))
+    return text if reached(rest, record) is None else f"{text}; {_verdict(rest, record)}"
+
+
+def said(aim: Aim) -> str:
     """The aim in a few characters."""
-    words = [] if row.aim.bubble is None else [f"bubble ≤ {row.aim.bubble:.4f}"]
-    if row.aim.gap is not None:
-        words.append("optimal" if row.aim.gap == 0 else f"gap ≤ {100 * row.aim.gap:g} %")
-    if row.aim.seconds is not None:
-        words.append(f"in {row.aim.seconds:g} s")
+    words = [] if aim.bubble is None else [f"bubble ≤ {aim.bubble:.4f}"]
+    if aim.gap is not None:
+        words.append("optimal" if aim.gap == 0 else f"gap ≤ {100 * aim.gap:g} %")
+    if aim.seconds is not None:
+        words.append(f"in {aim.seconds:g} s")
     return ", ".join(words)
 
 
@@ -118,12 +137,14 @@ def _growth(records: Mapping[str, Record]) -> str:
 
 
 def _aims(measured: list[tuple[Row, Record]]) -> str:
-    met = [(row, reached(row, record)) for row, record in measured]
-    counted = [good for _, good in met if good is not None]
-    missed = [row.name for row, good in met if good is False]
-    text = f"Aims met: {sum(counted)} of {len(counted)}."
-    optimal = list(_optimal(measured))
-    return "\n".join([text, *(["Not met: " + ", ".join(missed) + "."] if missed else []), *optimal])
+    aimed = [(row, record) for row, record in measured if reached(row, record) is not None]
+    missed = [(row, record) for row, record in aimed if not reached(row, record)]
+    beyond = [row.name for row, record in missed if refuted(row, record) is not None]
+    others = [row.name for row, _ in missed if row.name not in beyond]
+    lines = [f"Aims met: {len(aimed) - len(missed)} of {len(aimed)}."]
+    lines += [f"Cannot be met: {', '.join(beyond)}."] if beyond else []
+    lines += [f"Not met: {', '.join(others)}."] if others else []
+    return "\n".join([*lines, *_optimal(measured)])
 
 
 def _optimal(measured: list[tuple[Row, Record]]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import ablation, engine
-from benchmarks.engine_table import markdown, percent, reached
+from benchmarks.engine_table import markdown, percent, reached, refuted
 from benchmarks.gap_plot import draw
 from benchmarks.page import END, begin, put
 from benchmarks.profiles import PROFILES, unit, v_shape
@@ -92,6 +92,16 @@ def test_a_row_says_whether_it_reached_its_aim() -> None:
     assert not reached(row, a_record((2.0, 102.0, 100.0), (4.0, 101.0, 100.0)))
     assert not reached(row, replace(good, error="Disagreement: x"))
     assert reached(replace(row, aim=Aim()), good) is None
+
+
+def test_an_aim_below_the_proved_bound_cannot_be_met() -> None:
+    row = Row("a", "2p", unit(2, 2, "span"), Aim(bubble=0.1))
+    found = replace(a_record((1.0, 100.0, 90.0)), bubble=0.2)  # 80 ticks of work, and no schedule below 90
+    assert refuted(row, found) == pytest.approx(1 - 80 / 90)
+    assert refuted(replace(row, aim=Aim(bubble=0.12)), found) is None
+    text = markdown((row,), {"a": found}, "here")
+    assert "**cannot be met**: bubble ≤ 0.1000, since no schedule is below 0.1111" in text
+    assert "Cannot be met: a." in text
 
 
 def test_the_gap_over_time_begins_with_the_first_schedule() -> None:
