@@ -17,11 +17,11 @@ from time import perf_counter
 from benchmarks.engine_table import percent
 from benchmarks.gap_plot import draw
 from benchmarks.machine import machine
-from benchmarks.page import put, table
+from benchmarks.page import exit_code, put, table
 from benchmarks.record import Record, failed, record, settings_of
 from benchmarks.rows import Row, select
 from benchmarks.store import Store
-from pipesched.errors import BadInput, PipeschedError
+from pipesched.errors import PipeschedError
 from solver.limits import Limits
 from solver.parts import Parts
 from solver.solve import solve
@@ -86,11 +86,7 @@ def _cell(found: Record | None, best: float | None) -> str:
 def main() -> int:
     """Every variant of every row, the table and the picture; 1 if a solve broke."""
     args = arguments()
-    try:
-        return run(args)
-    except BadInput as mistake:
-        print(mistake, file=sys.stderr)
-        return 2
+    return exit_code(lambda: run(args))
 
 
 def run(args: Namespace) -> int:

@@ -17,12 +17,12 @@ from time import perf_counter
 
 from benchmarks.engine_table import markdown, said
 from benchmarks.machine import machine
-from benchmarks.page import put
+from benchmarks.page import exit_code, put
 from benchmarks.plain import plain_gap
 from benchmarks.record import Record, failed, record, settings_of
 from benchmarks.rows import Row, rows, select
 from benchmarks.store import Store
-from pipesched.errors import BadInput, PipeschedError
+from pipesched.errors import PipeschedError
 from solver.limits import Limits
 from solver.solve import solve
 
@@ -36,11 +36,7 @@ def main() -> int:
         for row in rows():
             print(f"{row.group:9} {row.name:32} {said(row.aim)}")
         return 0
-    try:
-        return run(args)
-    except BadInput as mistake:
-        print(mistake, file=sys.stderr)
-        return 2
+    return exit_code(lambda: run(args))
 
 
 def run(args: Namespace) -> int:

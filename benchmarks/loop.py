@@ -17,11 +17,11 @@ from pathlib import Path
 import torch
 
 from benchmarks.machine import machine
-from benchmarks.page import put, table
+from benchmarks.page import exit_code, put, table
 from heuristics.catalogue import HEURISTICS
 from pipesched import placement
 from pipesched.comparison import Comparison, compared
-from pipesched.errors import BadInput, PipeschedError
+from pipesched.errors import PipeschedError
 from pipesched.exact import read_yaml
 from pipesched.metrics import measure
 from pipesched.placement import Placement
@@ -113,8 +113,13 @@ def measured(args: Namespace, name: str, timeline: Timeline) -> Row:
 
 
 def main() -> int:
-    """Profile twice, solve, run; the table printed, and put into a page."""
+    """The loop with what the command line says."""
     args = _arguments()
+    return exit_code(lambda: run(args))
+
+
+def run(args: Namespace) -> int:
+    """Profile twice, solve, run; the table printed, and put into a page."""
     named: list[tuple[str, Timeline]] = []
     for where, published in (
         (placement.linear(args.devices), ["1f1b", "zb-h1"]),
@@ -132,12 +137,8 @@ def main() -> int:
         print(" | ".join(lines[-1]), file=sys.stderr, flush=True)
     text = f"{_described(args)}\n\n{table(HEAD, lines)}"
     print(text)
-    try:
-        if args.write is not None:
-            put(args.write, COMMAND, text)
-    except BadInput as error:
-        print(error, file=sys.stderr)
-        return 2
+    if args.write is not None:
+        put(args.write, COMMAND, text)
     return 0
 
 

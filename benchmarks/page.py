@@ -1,7 +1,9 @@
-"""Puts a generated table into a page of the docs, between its markers."""
+"""Puts a generated table into a page of the docs, between its markers, and ends a benchmark as commands end."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from pipesched.errors import BadInput
@@ -26,6 +28,15 @@ def put(page: Path, command: str, table: str) -> None:
     if not marker or not end:
         raise BadInput(f"{page}: found no place for the table; it needs the line {begin(command)} and later {END}")
     write_whole(page, f"{before}{marker}{table.strip()}\n{end}{after}")
+
+
+def exit_code(job: Callable[[], int]) -> int:
+    """What a benchmark returns; 2, after one line, for a mistake in what it was given."""
+    try:
+        return job()
+    except BadInput as mistake:
+        print(mistake, file=sys.stderr)
+        return 2
 
 
 def table(head: tuple[str, ...], lines: list[list[str]]) -> str:

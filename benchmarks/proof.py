@@ -18,10 +18,10 @@ from pathlib import Path
 
 from benchmarks.cbc import IlpOutcome, solve_ilp
 from benchmarks.machine import machine
-from benchmarks.page import put, table
+from benchmarks.page import exit_code, put, table
 from benchmarks.profiles import PROFILES, Profile, unit
 from benchmarks.record import Record, record
-from pipesched.errors import BadInput, Disagreement
+from pipesched.errors import Disagreement
 from pipesched.problem import Problem
 from pipesched.solution import Solution, Status
 from solver.limits import Limits
@@ -133,8 +133,13 @@ def _line(pair: Pair) -> list[str]:
 
 
 def main() -> int:
-    """The pairs, a line each as they end, and the table; 1 if the two contradicted each other."""
+    """The pairs with what the command line says."""
     args = arguments()
+    return exit_code(lambda: run(args))
+
+
+def run(args: Namespace) -> int:
+    """The pairs, a line each as they end, and the table; 1 if the two contradicted each other."""
     every = [(problem, args.seconds) for problem in cases()]
     every += [(problem, args.beyond) for problem in beyond()] if args.beyond else []
     wanted = [""] if args.cases is None else args.cases.split(",")
@@ -151,12 +156,8 @@ def main() -> int:
     where = f"{machine(0, args.workers, 'pulp')}, CBC {first.ilp.version}"
     text = markdown(pairs, f"{where}; {args.seconds:g} s a problem and program")
     print(text)
-    try:
-        if args.write is not None:
-            put(args.write, COMMAND, text)
-    except BadInput as mistake:
-        print(mistake, file=sys.stderr)
-        return 2
+    if args.write is not None:
+        put(args.write, COMMAND, text)
     return 1 if contradictions else 0
 
 

@@ -119,7 +119,7 @@ class Search(Standing):
             self.start_from(best_unrolled(pattern, self.problem).schedule)
 
     def relaxation(self) -> None:
-        """The linear relaxation, of one device after the other."""
+        """The linear relaxation of single devices."""
         if not self.parts.relaxation or self.value is None:
             return
         self.doing = "linear relaxation"

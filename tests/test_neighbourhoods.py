@@ -17,6 +17,7 @@ from pipesched.validator import validate
 from solver.annealing import Annealer, Heat
 from solver.best_times import best_times
 from solver.list_schedule import list_schedules, sequential
+from solver.order_moves import shift
 from solver.windows import Windows, placed_in
 from tests.brute_force import optimum, tiny_problem
 from tests.published import ROWS
@@ -39,6 +40,26 @@ def cases() -> list[Problem]:
         if optimum(problem, problem.objective) is not None:
             found.append(replace(problem, objective=Random(seed).choice((Objective.MAKESPAN, Objective.SPAN))))
     return found
+
+
+def test_a_unit_jumps_over_its_line_in_line_and_moving_it_back_undoes_it() -> None:
+    random, problem = Random(0), ROWS[0].problem(1)
+    units = Units(problem, start(problem).schedule)
+    annealer = Annealer(units)
+    order, count, place = annealer._packed(units.orders)
+    for _ in range(300):
+        d = random.randrange(len(count))
+        source, target = random.choices(range(int(count[d])), k=2)
+        before = order.copy()
+        shift(annealer.shop, order, place, d, source, target)
+        row = order[d, : count[d]].tolist()
+        assert sorted(row) == sorted(before[d, : count[d]].tolist())
+        assert [int(place[unit]) for unit in row] == list(range(len(row)))
+        for line in {units.line[unit] for unit in row}:
+            held = [unit for unit in row if units.line[unit] == line]
+            assert held == [unit for unit in before[d].tolist() if unit in held]
+        shift(annealer.shop, order, place, d, target, source)
+        assert (order == before).all()
 
 
 def test_annealed_orders_are_valid_never_worse_and_often_optimal() -> None:
