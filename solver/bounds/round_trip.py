@@ -37,7 +37,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
             continue
         # Either all forwards run before the first backward, or a backward starts before the last forward. In the
         # second case the two gaps are apart and add up; in the first they may be the same time.
-        tail = _tail_gap(problem, paths, device, chains)
+        tail = tail_gap(problem, paths, device, chains)
         all_first, mixed = (head_gap(problem, paths, device, chains, spare) for spare in (0, 1))
         together = max(all_first.idle, tail.idle)
         if forced_apart(problem, device, chains):
@@ -79,7 +79,7 @@ def head_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]
     return Gap(min(lengths), filled)
 
 
-def _tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> Gap:
+def tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> Gap:
     """From the end of the device's last forward to that micro-batch's last backward on it.
 
     In between only backwards and weight passes run, of micro-batches whose activations memory held beside those of
