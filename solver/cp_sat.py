@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Event
 
-from ortools.sat.python import cp_model
+from ortools.sat.python import cp_model, cp_model_helper
 
 from formulations.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
 from pipesched.timeline import Timeline
 from solver.best_times import times_within
+from solver.interruptible import solve_until
 from solver.limits import Limits
 
 # Hears of a better timeline (or None) and of the bound proved so far, in ticks.
@@ -36,14 +36,15 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, hea
     parameters.num_workers = limits.workers
     parameters.relative_gap_limit = limits.gap
     parameters.catch_sigint_signal = False  # Ctrl-C is the caller's, through `stop`
-    # Probing literals before the search takes longer than the search needs to find the same (docs/engine.md).
     parameters.cp_model_probing_level = 0
+    if model.model.order is not None:
+        clauses_alone(parameters)
     if limits.deterministic is not None:
         parameters.max_deterministic_time = limits.deterministic
         parameters.max_time_in_seconds = float("inf")
     listener = _Listener(model, hear)
     solver.best_bound_callback = listener.on_bound
-    status = _run(solver, model, listener, stop)
+    status = solve_until(solver, model.cp, stop, listener)
     if status == cp_model.MODEL_INVALID:
         raise Disagreement(f"CP-SAT rejects the model: {model.cp.validate()}")
     if listener.error is not None:
@@ -54,22 +55,15 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, hea
     return Outcome(listener.best, model.ticks(solver.best_objective_bound) if model.bounds_everything else 0)
 
 
-def _run(solver: cp_model.CpSolver, model: FullHorizon, listener: _Listener, stop: Event) -> object:
-    """CP-SAT on a thread of its own: Python handles signals on the main one only, and only while that runs Python.
+def clauses_alone(parameters: cp_model_helper.SatParameters) -> None:
+    """For models with order literals: clauses, learnt and propagated at once, and nothing else.
 
-    A stop that is asked for before CP-SAT has begun would be lost, so it is repeated until the search is over.
+    What a linear relaxation can prove was proved before (solver/relaxed.py). Presolve, probing, and looking for sets of
+    literals that push a start take longer than the search needs to find the same (docs/engine.md).
     """
-    with ThreadPoolExecutor(max_workers=1) as pool:
-        search = pool.submit(solver.solve, model.cp, listener)
-        while True:
-            try:
-                return search.result(timeout=0.05)
-            except TimeoutError:
-                if stop.is_set():
-                    solver.stop_search()
-            except BaseException:
-                solver.stop_search()
-                raise
+    parameters.linearization_level = parameters.cp_model_probing_level = 0
+    parameters.cp_model_presolve = False
+    parameters.auto_detect_greater_than_at_least_one_of = False
 
 
 class _Listener(cp_model.CpSolverSolutionCallback):

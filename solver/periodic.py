@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
@@ -17,6 +16,7 @@ from formulations.blocks import BlockGraph
 from formulations.periodic import PeriodicModel
 from formulations.periodic_pattern import Pattern, in_turn
 from pipesched.errors import Disagreement
+from solver.interruptible import solve_until
 from solver.limits import Limits
 
 # Micro-batches a repetition may hold. Beyond four, CP-SAT finds little in seconds that a reading did not give.
@@ -162,7 +162,7 @@ class _Search:
             parameters.max_time_in_seconds = most
         else:
             parameters.max_deterministic_time = most
-        status = self._solve(solver, model)
+        status = solve_until(solver, model.cp, self.stop)
         self.spent += solver.response_proto.deterministic_time
         if status == cp_model.MODEL_INVALID:
             raise Disagreement(f"CP-SAT rejects the periodic model: {model.cp.validate()}")
@@ -175,17 +175,3 @@ class _Search:
             self.offer(pattern)
             return Answer.FOUND
         return Answer.NONE if status == cp_model.INFEASIBLE else Answer.OPEN
-
-    def _solve(self, solver: cp_model.CpSolver, model: PeriodicModel) -> object:
-        """On a thread of its own, so that the main one can hear Ctrl-C (see solver/cp_sat.py)."""
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            search = pool.submit(solver.solve, model.cp)
-            while True:
-                try:
-                    return search.result(timeout=0.05)
-                except TimeoutError:
-                    if self.stop.is_set():
-                        solver.stop_search()
-                except BaseException:
-                    solver.stop_search()
-                    raise

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from functools import cached_property
 from threading import Event
 
-from formulations.full_horizon import FullHorizon, TooLong
+from formulations.exact_model import TooLong
+from formulations.full_horizon import FullHorizon
 from formulations.model import MOST_LITERALS
 from formulations.order import literal_count
 from heuristics.catalogue import HEURISTICS, Heuristic
@@ -17,12 +19,13 @@ from pipesched.timeline import Timeline
 from solver.best_times import best_times
 from solver.bounds.catalogue import certificates
 from solver.candidates import candidate
+from solver.closing_in import anneal, anneal_and_refute, can_run_beside, refute
 from solver.cp_sat import improve
 from solver.limits import Limits
 from solver.list_schedule import list_schedules, sequential
-from solver.neighbourhoods import OrderSearch
 from solver.parts import Parts
 from solver.periodic_problem import best_period, best_unrolled
+from solver.refuting import can_refute
 from solver.relaxed import relaxed_bounds
 from solver.standing import Report, Standing
 
@@ -73,6 +76,7 @@ class Search(Standing):
             self.lists,
             self.first_cp_sat,
             self.neighbourhoods,
+            self.refutation,
             self.last_cp_sat,
         ):
             if not self.done() and (self.best is None or self.left() > 0):
@@ -136,15 +140,31 @@ class Search(Standing):
             self.cp_sat(self.left(_FIRST_SHARE))
 
     def neighbourhoods(self) -> None:
-        """Annealing from the best schedule and a few others; CP-SAT's share is left over where it can do something."""
-        left = self.left()
-        if literal_count(self.problem, range(self.problem.devices)) <= _MANY_LITERALS:
-            left -= self.limits.seconds * _LAST_SHARE
-        if self.parts.neighbourhoods and left > 0 and self.best is not None:
-            self.doing = "neighbourhoods"
+        """Annealing from the best schedule and a few others, while another worker refutes values if there is one.
+
+        If there is none, a share of the time is left for that, or for CP-SAT where it can do something.
+        """
+        if not self.parts.neighbourhoods:
+            return
+        self.doing = "neighbourhoods"
+        self.tell()
+        if self.refutes and can_run_beside(self):
+            anneal_and_refute(self, self.others())
+            return
+        few = literal_count(self.problem, range(self.problem.devices)) <= _MANY_LITERALS
+        anneal(self, self.others(), self.left() - (self.limits.seconds * _LAST_SHARE if self.refutes or few else 0))
+
+    @cached_property
+    def refutes(self) -> bool:
+        """Whether values are refuted: not where plain bounds or no bounds of the model are asked for."""
+        return self.parts.relaxation and self.parts.literals and can_refute(self.problem)
+
+    def refutation(self) -> None:
+        """Values refuted one after another, where that was not done beside the neighbourhoods."""
+        if self.refutes:
+            self.doing = "refutation"
             self.tell()
-            search = OrderSearch(self.best, self.others(), self.limits, self.done)
-            search.run(left, self.offer_order)
+            refute(self)
 
     def last_cp_sat(self) -> None:
         """CP-SAT on the exact model for what is left of the time, if that is more than stating the model takes."""

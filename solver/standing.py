@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event
 
 from pipesched.amounts import amount
@@ -93,15 +93,21 @@ class Standing:
         self.best, self.value = timeline, value
         self.tell()
 
-    def raise_bound(self, bound: int) -> None:
-        """A bound that CP-SAT proved becomes the certificate where it beats those with an argument in words."""
+    def raise_bound(self, bound: int, devices: Sequence[int] | None = None) -> None:
+        """A bound that CP-SAT proved becomes the certificate where it beats those with an argument in words.
+
+        `devices` are those whose rules it takes to prove it; all of them unless said.
+        """
         if bound <= self.lower_bound:
             return
         if self.value is not None and bound > self.value:
             raise Disagreement(f"CP-SAT claims a bound of {bound} ticks above the schedule of {self.value}")
         strongest = self.certificates[0]
+        model = "the exact model"
+        if devices is not None and len(devices) < self.problem.devices:
+            model += f" of devices {', '.join(map(str, devices))}, the others being mere delays,"
         text = (
-            f"CP-SAT searched the exact model to the end of every branch below {amount(self.problem, bound)} and found "
+            f"CP-SAT searched {model} to the end of every branch below {amount(self.problem, bound)} and found "
             f"no schedule there. The strongest argument in words gives {amount(self.problem, strongest.value)}: "
             f"{strongest.text}"
         )

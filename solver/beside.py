@@ -1,0 +1,41 @@
+"""Runs an iterator on a thread of its own, beside what the main one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from queue import Empty, SimpleQueue
+from threading import Thread
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class Beside(Generic[Item]):
+    """Its items as they come; an error there is raised here."""
+
+    def __init__(self, items: Iterator[Item]) -> None:
+        self._found: SimpleQueue[Item] = SimpleQueue()
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._run, args=(items,), daemon=True)
+        self._thread.start()
+
+    def _run(self, items: Iterator[Item]) -> None:
+        try:
+            for item in items:
+                self._found.put(item)
+        except BaseException as error:
+            self._error = error
+
+    def found(self) -> Iterator[Item]:
+        """What has come since the last time."""
+        if self._error is not None:
+            raise self._error
+        while True:
+            try:
+                yield self._found.get_nowait()
+            except Empty:
+                return
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join()

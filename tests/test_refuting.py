@@ -1,0 +1,91 @@
+"""Refuted values: none above the true optimum, more than one device proves, and a schedule where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from threading import Event
+
+import pytest
+
+from pipesched.metrics import measure
+from pipesched.problem import Objective
+from pipesched.validator import validate
+from solver.beside import Beside
+from solver.best_times import best_times
+from solver.limits import Limits
+from solver.list_schedule import sequential
+from solver.refuting import Refuted, refutations
+from solver.relaxed import relaxed_bounds
+from solver.solve import solve
+from tests.brute_force import optimum, tiny_problem
+from tests.makers import problem
+
+SURE = Limits(workers=1, deterministic=5.0)
+
+
+@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: int, objective: Objective) -> None:
+    """From a bound of 0 and the worst schedule."""
+    one = replace(tiny_problem(Random(seed)), objective=objective)
+    best = optimum(one, objective)
+    if best is None:
+        return
+    known = [0, measure(best_times(one, sequential(one))).value(objective)]
+    for found in refutations(one, SURE, 60, lambda: (known[0], known[1]), Event()):
+        if isinstance(found, Refuted):
+            assert known[0] < found.value <= best.value
+            known[0] = found.value
+        else:
+            timeline = best_times(one, found)
+            assert not validate(timeline)
+            assert measure(timeline).value(objective) < known[1]
+            known[1] = measure(timeline).value(objective)
+    assert known == [best.value, best.value]
+
+
+def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
+    """The 1.5B profile on 4 devices with memory for two micro-batches, half an activation a stage."""
+    one = problem(
+        4,
+        12,
+        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
+        memory={"activation": 131, "freed_by_backward": 83, "capacity": 262},
+        objective="span",
+    )
+    value = solve(one, Limits(seconds=600, workers=1, deterministic=20)).value
+    assert value is not None
+    alone = max(bound.value for bound in relaxed_bounds(one, value, 600, Event()))
+    proved = [(1, alone)]
+    for found in refutations(one, SURE, 60, lambda: (proved[-1][1], value), Event()):
+        assert isinstance(found, Refuted)
+        proved.append((len(found.devices), found.value))
+    assert [devices for devices, _ in proved][:2] == [1, 2]
+    assert proved[-1] == (4, value)
+
+
+def test_a_stop_ends_it() -> None:
+    stop = Event()
+    stop.set()
+    assert list(refutations(problem(2, 4), Limits(), 60, lambda: (0, 100), stop)) == []
+
+
+def test_a_schedule_is_not_called_for_where_bound_and_value_meet() -> None:
+    assert list(refutations(problem(2, 4), Limits(), 60, lambda: (14, 14), Event())) == []
+
+
+def test_beside_hands_over_everything_and_raises_what_went_wrong() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise ValueError("no third")
+
+    beside = Beside(items())
+    beside.join()
+    with pytest.raises(ValueError, match="no third"):
+        list(beside.found())
+    whole = Beside(iter((1, 2)))
+    whole.join()
+    assert list(whole.found()) == [1, 2]
