@@ -25,6 +25,7 @@ from solver.limits import Limits
 from solver.list_schedule import list_schedules, sequential
 from solver.parts import Parts
 from solver.periodic_problem import best_period, best_unrolled
+from solver.ramps import better_ramps
 from solver.refuting import can_refute
 from solver.relaxed import relaxed_bounds
 from solver.standing import Report, Standing
@@ -40,6 +41,8 @@ _FEW_LITERALS = 2_500
 _FIRST_SHARE, _LAST_SHARE, _MANY_LITERALS = 0.3, 0.35, 20_000
 # Problems of so many micro-batches a device are long, and this share of the time goes into their pattern.
 _LONG, _PERIODIC_SHARE = 4, 0.15
+# And this each of its ramps.
+_RAMP_SHARE = 0.08
 # Of this many passes each schedule takes a part of a second, so that shorter problems are preferred where they will do,
 # and no schedule is tried any more once the optimum is proved.
 MANY_PASSES = 20_000
@@ -120,7 +123,9 @@ class Search(Standing):
         limits = replace(self.limits, seconds=self.left(_PERIODIC_SHARE), target=None)
         pattern = best_period(self.problem, limits, self.stop).pattern
         if pattern is not None:
-            self.start_from(best_unrolled(pattern, self.problem).schedule)
+            unrolled = best_unrolled(pattern, self.problem)
+            self.doing = "ramps"
+            self.start_from(better_ramps(unrolled, self.limits, self.left(_RAMP_SHARE), self.stop).schedule)
 
     def relaxation(self) -> None:
         """The linear relaxation of single devices."""

@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left
 from itertools import pairwise
 from random import Random
+from threading import Event
 
 from ortools.sat.python import cp_model
 
@@ -15,6 +16,7 @@ from pipesched.problem import Objective
 from pipesched.schedule import Schedule
 from pipesched.timeline import Timeline
 from solver.best_times import best_times
+from solver.interruptible import solve_until
 
 # The size of a window in units, at first and at least; it grows while windows are solved to their end.
 _SIZE, _SMALLEST = 120.0, 20.0
@@ -48,21 +50,10 @@ class Windows:
 
     def _solve(self, window: Window, random: Random, seconds: float) -> Orders | None:
         """The orders of the window's best solution; None if they are those it had."""
-        solver = cp_model.CpSolver()
-        parameters = solver.parameters
-        parameters.num_workers, parameters.random_seed = 1, random.randrange(2**31)
-        parameters.cp_model_probing_level = parameters.symmetry_level = 0
-        parameters.catch_sigint_signal = False
-        if self.deterministic:
-            parameters.max_deterministic_time = _DETERMINISTIC
-        else:
-            parameters.max_time_in_seconds = max(0.01, min(_SECONDS, seconds))
-        status = solver.solve(window.cp)
-        self.size = max(_SMALLEST, self.size * (1.05 if status == cp_model.OPTIMAL else 0.95))
-        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return None
-        orders = window.orders(solver.value)
-        return orders if orders != window.placed.orders else None
+        work = _DETERMINISTIC if self.deterministic else None
+        solved, orders = solve_window(window, random.randrange(2**31), min(_SECONDS, seconds), work, Event())
+        self.size = max(_SMALLEST, self.size * (1.05 if solved else 0.95))
+        return orders
 
     def _choose(self, placed: Placed, random: Random) -> Window:
         """Half the time anywhere; else around an idle time of one of the devices that take longest."""
@@ -83,6 +74,29 @@ class Windows:
         first = bisect_left(starts, placed.start[middle]) - random.randint(0, count)
         first = min(max(0, first), len(starts) - count)
         return Window(placed, starts[first], starts[first + count - 1] + 1, free)
+
+
+def solve_window(
+    window: Window, seed: int, seconds: float, deterministic: float | None, stop: Event
+) -> tuple[bool, Orders | None]:
+    """Whether it was solved to its end, and the orders of its best solution; None if they are those it had.
+
+    `deterministic` counts CP-SAT's own units of work instead of seconds.
+    """
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers, parameters.random_seed = 1, seed
+    parameters.cp_model_probing_level = parameters.symmetry_level = 0
+    parameters.catch_sigint_signal = False
+    if deterministic is not None:
+        parameters.max_deterministic_time = deterministic
+    else:
+        parameters.max_time_in_seconds = max(0.01, seconds)
+    status = solve_until(solver, window.cp, stop)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return False, None
+    orders = window.orders(solver.value)
+    return status == cp_model.OPTIMAL, orders if orders != window.placed.orders else None
 
 
 def _waiting(placed: Placed, random: Random) -> int:
