@@ -15,6 +15,7 @@ from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.metrics import measure
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
+from pipesched.solution import gap
 from pipesched.timeline import Timeline
 from solver.best_times import best_times
 from solver.bounds.catalogue import certificates
@@ -48,6 +49,8 @@ _RAMP_SHARE = 0.08
 MANY_PASSES = 20_000
 # What stating the exact model takes, about.
 _SECONDS_A_PASS = 0.001
+# The gap from which on annealing shares its workers.
+_NEAR = 0.01
 # How many starts besides the best the neighbourhoods go on from.
 _OTHER_STARTS = 6
 
@@ -145,19 +148,21 @@ class Search(Standing):
             self.cp_sat(self.left(_FIRST_SHARE))
 
     def neighbourhoods(self) -> None:
-        """Annealing from the best schedule and a few others, while another worker refutes values if there is one.
+        """Annealing from the best schedule and a few others.
 
-        If there is none, a share of the time is left for that, or for CP-SAT where it can do something.
+        Far from the bound a worker refutes values meanwhile, if there is another; near it what is missing is more often
+        the schedule. Where none does, a share of the time is left for that, or for CP-SAT where it can do something.
         """
-        if not self.parts.neighbourhoods:
+        if not self.parts.neighbourhoods or self.value is None:
             return
         self.doing = "neighbourhoods"
         self.tell()
-        if self.refutes and can_run_beside(self):
+        far = self.refutes and gap(self.value, self.lower_bound) > _NEAR
+        if far and can_run_beside(self):
             anneal_and_refute(self, self.others())
             return
         few = literal_count(self.problem, range(self.problem.devices)) <= _MANY_LITERALS
-        anneal(self, self.others(), self.left() - (self.limits.seconds * _LAST_SHARE if self.refutes or few else 0))
+        anneal(self, self.others(), self.left() - (self.limits.seconds * _LAST_SHARE if far or few else 0))
 
     @cached_property
     def refutes(self) -> bool:
