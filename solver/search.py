@@ -39,7 +39,7 @@ _PUBLISHED_SHARE = 0.5
 _FEW_LITERALS = 2_500
 # What CP-SAT gets of the time: first where literals are few, and after the neighbourhoods where they are not too many
 # for it to find much.
-_FIRST_SHARE, _LAST_SHARE, _MANY_LITERALS = 0.3, 0.35, 20_000
+_FIRST_SHARE, _LAST_SHARE, _MANY_LITERALS = 0.4, 0.35, 20_000
 # Problems of so many micro-batches a device are long, and this share of the time goes into their pattern.
 _LONG, _PERIODIC_SHARE = 4, 0.15
 # And this each of its ramps.
