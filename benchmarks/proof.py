@@ -154,7 +154,8 @@ def run(args: Namespace) -> int:
                 contradictions += 1
                 print(f"{problem.name}: {error}", file=sys.stderr, flush=True)
     where = f"{machine(0, args.workers, 'pulp')}, CBC {first.ilp.version}"
-    text = markdown(pairs, f"{where}; {args.seconds:g} s a problem and program")
+    more = f", {args.beyond:g} s for the last {len(beyond())}" if args.beyond else ""
+    text = markdown(pairs, f"{where}; {args.seconds:g} s a problem and program{more}")
     print(text)
     if args.write is not None:
         put(args.write, COMMAND, text)

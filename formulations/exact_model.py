@@ -28,9 +28,9 @@ class TooLong(PipeschedError):
 class ExactModel:
     """Schedules of a value between two, in ticks.
 
-    Devices that are left out of `devices` are mere delays: they run any passes at once, and memory is no matter there.
-    If then no schedule is as good, none of the problem is either. Leave none out where a block can be shorter than its
-    passes: delays know no blocks.
+    Devices that are left out of `devices` are mere delays: they run passes of one kind and stage in turn and any others
+    at once, and memory is no matter there. If then no schedule is as good, none of the problem is either. Leave none
+    out where a block can be shorter than its passes: delays know no blocks.
     """
 
     def __init__(

@@ -28,13 +28,13 @@ class Beside(Generic[Item]):
 
     def found(self) -> Iterator[Item]:
         """What has come since the last time."""
-        if self._error is not None:
-            raise self._error
         while True:
             try:
                 yield self._found.get_nowait()
             except Empty:
-                return
+                break
+        if self._error is not None:
+            raise self._error
 
     def join(self) -> None:
         """Wait for its end."""

@@ -9,7 +9,11 @@ from __future__ import annotations
 from threading import Event
 
 from formulations.window import Window
+from pipesched.errors import Deadlock
+from pipesched.metrics import measure
+from pipesched.schedule import Schedule
 from pipesched.timeline import Timeline
+from pipesched.validator import validate
 from solver.best_times import best_times
 from solver.limits import Limits
 from solver.windows import placed_in, solve_window
@@ -26,8 +30,19 @@ def better_ramps(timeline: Timeline, limits: Limits, seconds: float, stop: Event
         if sum(map(len, window.inside)) <= _MOST_UNITS and not stop.is_set():
             _, orders = solve_window(window, limits.seed, seconds, limits.deterministic, stop)
             if orders is not None:
-                timeline = best_times(timeline.problem, placed.units.schedule(orders))
+                timeline = _better(timeline, placed.units.schedule(orders))
     return timeline
+
+
+def _better(timeline: Timeline, schedule: Schedule) -> Timeline:
+    """The schedule's timeline if it is better; units of no length may stand in an order that memory does not allow."""
+    objective = timeline.problem.objective
+    try:
+        other = best_times(timeline.problem, schedule)
+    except Deadlock:
+        return timeline
+    better = measure(other).value(objective) < measure(timeline).value(objective)
+    return other if better and not validate(other) else timeline
 
 
 def ramp_up(timeline: Timeline) -> tuple[int, int]:

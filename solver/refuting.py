@@ -16,6 +16,7 @@ from ortools.sat.python import cp_model
 
 from formulations.exact_model import ExactModel, TooLong
 from formulations.order import literal_count
+from pipesched.errors import Disagreement
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
 from solver.cp_sat import clauses_alone
@@ -32,7 +33,10 @@ _EFFORT = 0.3
 
 
 class Refuted(NamedTuple):
-    """No schedule is below `value` ticks, not even if only these `devices` run one pass at a time within memory."""
+    """No schedule is below `value` ticks, not even if only these `devices` run one pass at a time within memory.
+
+    The others run passes of one kind and stage in turn, and any others at once.
+    """
 
     value: int
     devices: Sequence[int]
@@ -54,31 +58,45 @@ def refutations(
     spent, started = 0.0, time.monotonic()
     whole = seconds if limits.deterministic is None else limits.deterministic
     groups, share = _groups(problem), _SHARE
+    proved, found = 0, None
+
+    def left() -> float:
+        return whole - (time.monotonic() - started if limits.deterministic is None else spent)
+
     while groups and not stop.is_set():
-        left = whole - (time.monotonic() - started if limits.deterministic is None else spent)
         low, below = known()
-        if left <= 0 or low >= below:
+        # What was handed over may not have been heard yet.
+        low, below = max(low, proved), below if found is None else min(below, found)
+        if left() <= 0 or low >= below:
             return
         value = min(below - 1, low + int(share * (below - low)))
         try:
             model = ExactModel(problem, value, low, devices=groups[0])
         except TooLong:
             return
-        solver = _solver(limits, min(_EFFORT * whole, left))
+        # Stating the model takes time of its own.
+        if left() <= 0 or stop.is_set():
+            return
+        solver = _solver(limits, min(_EFFORT * whole, left()))
         status = solve_until(solver, model.cp, stop)
         spent += solver.response_proto.deterministic_time
+        has_one = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        if status == cp_model.MODEL_INVALID:
+            raise Disagreement(f"CP-SAT rejects the model: {model.cp.validate()}")
         if status == cp_model.INFEASIBLE:
-            yield Refuted(value + 1, groups[0])
+            proved = value + 1
+            yield Refuted(proved, groups[0])
             share = min(1.0, _BOLDER * share)
-        elif status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            share = max(_LEAST_SHARE, share / 2)
-        elif len(groups) > 1:
+        elif has_one and len(groups) > 1:
             # It takes more devices to refute this.
             groups = groups[1:]
-        elif len(groups[0]) == problem.devices:
+        elif has_one and len(groups[0]) == problem.devices:
+            found = value + 1
             yield model.decode(solver.value)
-        else:
+        elif share <= _LEAST_SHARE:
             return
+        else:
+            share = max(_LEAST_SHARE, share / 2)
 
 
 def _solver(limits: Limits, effort: float) -> cp_model.CpSolver:
@@ -108,5 +126,5 @@ def _groups(problem: Problem) -> list[list[int]]:
     def small(group: list[int]) -> bool:
         return literal_count(problem, group) <= _MOST_LITERALS
 
-    some = [group for group in (sorted(along[::step]) for step in steps) if small(group)]
-    return [*some[:1], *filter(small, [sorted(along)])]
+    some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)
+    return [group for group in (some, sorted(along)) if group is not None and (group is some or small(group))]

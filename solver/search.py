@@ -127,8 +127,11 @@ class Search(Standing):
         pattern = best_period(self.problem, limits, self.stop).pattern
         if pattern is not None:
             unrolled = best_unrolled(pattern, self.problem)
-            self.doing = "ramps"
-            self.start_from(better_ramps(unrolled, self.limits, self.left(_RAMP_SHARE), self.stop).schedule)
+            self.start_from(unrolled.schedule)
+            if not self.done():
+                self.doing = "ramps"
+                self.tell()
+                self.start_from(better_ramps(unrolled, self.limits, self.left(_RAMP_SHARE), self.stop).schedule)
 
     def relaxation(self) -> None:
         """The linear relaxation of single devices."""

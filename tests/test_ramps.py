@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from threading import Event
 
 import pytest
 
 from pipesched.metrics import measure
+from pipesched.problem import Objective
 from pipesched.timeline import Timeline
 from pipesched.validator import validate
 from solver.limits import Limits
 from solver.periodic_problem import best_period, best_unrolled
 from solver.ramps import better_ramps, ramp_down, ramp_up
+from tests.brute_force import tiny_problem
 from tests.makers import problem
 
+OBJECTIVES = (Objective.MAKESPAN, Objective.SPAN)
 SURE = Limits(workers=1, deterministic=1.0)
 PLACEMENTS: tuple[dict[str, object], ...] = (
     {"placement": "linear"},
@@ -56,6 +61,20 @@ def test_with_half_an_activation_a_stage_they_are_better_and_the_middle_keeps_it
     for device in range(4):
         middle = [p for p in before.schedule.passes_on(device) if begin <= before.start(p) < end]
         assert [p for p in after.schedule.passes_on(device) if p in set(middle)] == middle
+
+
+@pytest.mark.parametrize("seed", (1101, 1102, 1103, 1104, 1105, 1106))
+def test_passes_of_no_length_do_no_harm(seed: int) -> None:
+    """In a window they may stand anywhere at one moment, also where memory has no room; seed 1101 found one."""
+    random = Random(seed)
+    one = tiny_problem(random)
+    one = replace(one, microbatches=4 * one.devices + random.randint(0, 2), objective=random.choice(OBJECTIVES))
+    pattern = best_period(one, SURE).pattern
+    if pattern is not None:
+        before = best_unrolled(pattern, one)
+        after = better_ramps(before, SURE, 60, Event())
+        assert not validate(after)
+        assert measure(after).value(one.objective) <= measure(before).value(one.objective)
 
 
 def test_a_stop_leaves_them_as_they_are() -> None:

@@ -84,8 +84,10 @@ def test_beside_hands_over_everything_and_raises_what_went_wrong() -> None:
 
     beside = Beside(items())
     beside.join()
+    found = beside.found()
+    assert [next(found), next(found)] == [1, 2]
     with pytest.raises(ValueError, match="no third"):
-        list(beside.found())
+        next(found)
     whole = Beside(iter((1, 2)))
     whole.join()
     assert list(whole.found()) == [1, 2]

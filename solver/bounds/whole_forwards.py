@@ -127,14 +127,15 @@ class _Heads:
             return amount(problem, ticks)
 
         started = self.first_backwards(value - 1, at + 1)[:-1]
-        waits = (one for one, start in zip(self.heads, started, strict=False) if start != one.way and start in one.sums)
-        first = next(waits, None)
+        inner = [(self.heads[i], started[i]) for i, _ in self.within[at]]
+        first = next((one for one, start in inner if start != one.way and start in one.sums), None)
         wait = "" if first is None else f"device {first.device} must wait, and all behind it; then "
         text = (
             "Until its first backward a device runs whole forwards only: a gradient that arrives during one finds the "
             f"device idle, or waits for its end. With less than {say(value)} {wait}the first gradient reaches device "
             f"{head.device} {say(self._ready(at, started))} after its first forward, of which memory has room for "
-            f"{say(head.sums[-1])}, and with its work and what it idles after its last forward it takes {say(value)}."
+            f"{say(head.sums[-1])}, and with its work and what it idles after its last forward it takes at least "
+            f"{say(value)}."
         )
         return Certificate("whole forwards", value, text, head.device)
 
@@ -166,15 +167,18 @@ def _sums(problem: Problem, device: int, stages: list[int]) -> Sequence[int] | N
     least = {0: 0}  # by length, the least memory that it takes
     for stage in stages:
         ticks, size = problem.duration(Pass(F, stage, 0)), memory.activation[stage]
+        most = len(problem.microbatches_of[stage])
+        if capacity is not None and size > 0:
+            most = min(most, capacity // size)
+        if len(least) * (most + 1) > _MOST_SUMS:
+            return None
         longer: dict[int, int] = {}
         for length, held in least.items():
-            for count in range(len(problem.microbatches_of[stage]) + 1):
+            for count in range(most + 1):
                 total, holds = length + count * ticks, held + count * size
                 if (capacity is None or holds <= capacity) and holds < longer.get(total, holds + 1):
                     longer[total] = holds
         least = longer
-        if len(least) > _MOST_SUMS:
-            return None
     return sorted(least)
 
 
