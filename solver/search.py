@@ -12,6 +12,7 @@ from formulations.full_horizon import FullHorizon
 from formulations.model import MOST_LITERALS
 from formulations.order import literal_count
 from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import Deadlock
 from pipesched.metrics import measure
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
@@ -126,7 +127,11 @@ class Search(Standing):
         limits = replace(self.limits, seconds=self.left(_PERIODIC_SHARE), target=None)
         pattern = best_period(self.problem, limits, self.stop).pattern
         if pattern is not None:
-            unrolled = best_unrolled(pattern, self.problem)
+            try:
+                unrolled = best_unrolled(pattern, self.problem)
+            except Deadlock:
+                # Passes of no length may stand in a pattern in an order that waits for itself where ramps begin.
+                return
             self.start_from(unrolled.schedule)
             if not self.done():
                 self.doing = "ramps"
