@@ -9,14 +9,14 @@ from threading import Event
 import pytest
 
 from pipesched.metrics import measure
-from pipesched.problem import Objective
+from pipesched.problem import Objective, Problem
 from pipesched.timeline import Timeline
 from pipesched.validator import validate
 from solver.limits import Limits
 from solver.periodic_problem import best_period, best_unrolled
 from solver.ramps import better_ramps, ramp_down, ramp_up
 from tests.brute_force import tiny_problem
-from tests.makers import problem
+from tests.makers import gpt_1_5b, problem
 
 OBJECTIVES = (Objective.MAKESPAN, Objective.SPAN)
 SURE = Limits(workers=1, deterministic=1.0)
@@ -28,9 +28,8 @@ PLACEMENTS: tuple[dict[str, object], ...] = (
 )
 
 
-def unrolled(microbatches: int, **document: object) -> Timeline:
-    """The best pattern found, over so many micro-batches."""
-    one = problem(4, microbatches, **document)
+def unrolled(one: Problem) -> Timeline:
+    """The best pattern found, over all micro-batches."""
     pattern = best_period(one, SURE).pattern
     assert pattern is not None
     return best_unrolled(pattern, one)
@@ -40,19 +39,15 @@ def unrolled(microbatches: int, **document: object) -> Timeline:
 @pytest.mark.parametrize("objective", ("makespan", "span"))
 def test_ramps_are_valid_and_no_worse(placement: dict[str, object], objective: str) -> None:
     times = {"forward": 5, "backward": 6, "weight": 4, "transfer": 1}
-    before = unrolled(16, times=times, memory={"activation": 1, "capacity": 4}, objective=objective, **placement)
+    memory = {"activation": 1, "capacity": 4}
+    before = unrolled(problem(4, 16, times=times, memory=memory, objective=objective, **placement))
     after = better_ramps(before, SURE, 60, Event())
     assert not validate(after)
     assert measure(after).value(before.problem.objective) <= measure(before).value(before.problem.objective)
 
 
 def test_with_half_an_activation_a_stage_they_are_better_and_the_middle_keeps_its_order() -> None:
-    before = unrolled(
-        24,
-        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
-        memory={"activation": 131, "freed_by_backward": 83, "capacity": 262},
-        objective="span",
-    )
+    before = unrolled(gpt_1_5b(4, 24, 2))
     after = better_ramps(before, SURE, 60, Event())
     assert not validate(after)
     assert measure(after).span < measure(before).span
@@ -80,5 +75,5 @@ def test_passes_of_no_length_do_no_harm(seed: int) -> None:
 def test_a_stop_leaves_them_as_they_are() -> None:
     stop = Event()
     stop.set()
-    before = unrolled(16, memory={"activation": 1, "capacity": 2})
+    before = unrolled(problem(4, 16, memory={"activation": 1, "capacity": 2}))
     assert better_ramps(before, SURE, 60, stop) is before

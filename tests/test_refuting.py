@@ -20,7 +20,7 @@ from solver.refuting import Refuted, refutations
 from solver.relaxed import relaxed_bounds
 from solver.solve import solve
 from tests.brute_force import optimum, tiny_problem
-from tests.makers import problem
+from tests.makers import gpt_1_5b, problem
 
 SURE = Limits(workers=1, deterministic=5.0)
 
@@ -48,13 +48,7 @@ def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: i
 
 def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
     """The 1.5B profile on 4 devices with memory for two micro-batches, half an activation a stage."""
-    one = problem(
-        4,
-        12,
-        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
-        memory={"activation": 131, "freed_by_backward": 83, "capacity": 262},
-        objective="span",
-    )
+    one = gpt_1_5b(4, 12, 2)
     value = solve(one, Limits(seconds=600, workers=1, deterministic=20)).value
     assert value is not None
     alone = max(bound.value for bound in relaxed_bounds(one, value, 600, Event()))

@@ -10,28 +10,17 @@ import pytest
 import solver.search
 from formulations.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
-from pipesched.problem import Objective, Problem
+from pipesched.problem import Objective
 from pipesched.problem_file import with_objective
 from pipesched.solution import Progress, Status
 from pipesched.validator import validate
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.brute_force import optimum, tiny_problem
-from tests.makers import problem, with_parts
+from tests.makers import gpt_1_5b, problem, with_parts
 
 # One worker and CP-SAT's own clock: the same answer on every machine.
 SURE = Limits(seconds=600, workers=1, deterministic=60)
-
-
-def gpt_1_5b(devices: int, microbatches: int, activations: int, objective: str = "span") -> Problem:
-    """The 1.5B profile of the Zero Bubble paper with memory for some activations, as its instance files count it."""
-    return problem(
-        devices,
-        microbatches,
-        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
-        memory={"activation": 131, "freed_by_backward": 83, "capacity": 131 * activations},
-        objective=objective,
-    )
 
 
 @pytest.mark.parametrize(("activations", "span"), [(4, 456.585), (5, 417.289), (6, 415.631), (8, 415.631)])
