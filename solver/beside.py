@@ -36,6 +36,11 @@ class Beside(Generic[Item]):
         if self._error is not None:
             raise self._error
 
-    def join(self) -> None:
-        """Wait for its end."""
-        self._thread.join()
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come, and all that has is taken."""
+        return not self._thread.is_alive() and self._found.empty()
+
+    def join(self, seconds: float) -> None:
+        """Wait for its end, so long at most."""
+        self._thread.join(seconds)

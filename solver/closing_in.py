@@ -1,18 +1,26 @@
-"""Closes in from both sides at once: neighbourhoods for better schedules, beside refuted values for better bounds."""
+"""Closes in from both sides at once: neighbourhoods for schedules, beside prices and refuted values for bounds."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from threading import Event
 
+from pipesched.certificate import Certificate
 from pipesched.schedule import Schedule
 from pipesched.timeline import Timeline
 from solver.beside import Beside
 from solver.neighbourhoods import OrderSearch
+from solver.priced_bounds import priced_bounds
 from solver.refuting import Refuted, refutations
 from solver.standing import Standing
+
+# Prices gain little after this share of the time.
+_PRICES_SHARE = 0.6
+# Seconds that the end of a search for bounds is waited for.
+_PATIENCE = 1.0
 
 
 def can_run_beside(standing: Standing) -> bool:
@@ -28,28 +36,26 @@ def anneal(standing: Standing, others: Sequence[Timeline], seconds: float) -> No
         search.run(seconds, standing.offer_order)
 
 
-def refute(standing: Standing) -> None:
-    """Refuted values alone, for all that is left of the time."""
-    for found in refutations(
-        standing.problem, standing.limits, standing.left(), lambda: _open(standing), standing.stop
-    ):
+def prove(standing: Standing) -> None:
+    """Better bounds alone, for all that is left of the time."""
+    for found in _bounds(standing, standing.left(), standing.stop):
         _take(standing, found)
         if standing.done():
             return
 
 
-def anneal_and_refute(standing: Standing, others: Sequence[Timeline]) -> None:
-    """One worker refutes, the others anneal, for all that is left of the time."""
+def anneal_and_prove(standing: Standing, others: Sequence[Timeline]) -> None:
+    """One worker looks for better bounds while the others anneal; when it is through, all of them do."""
     if standing.best is None:
         return
     halt = Event()
     seconds = standing.left()
-    beside = Beside(refutations(standing.problem, standing.limits, seconds, lambda: _open(standing), halt))
+    beside = Beside(_bounds(standing, seconds, halt))
 
     def done() -> bool:
         for found in beside.found():
             _take(standing, found)
-        return standing.done()
+        return standing.done() or beside.over
 
     workers = (standing.limits.workers or os.cpu_count() or 1) - 1
     try:
@@ -57,8 +63,20 @@ def anneal_and_refute(standing: Standing, others: Sequence[Timeline]) -> None:
         search.run(seconds, standing.offer_order)
     finally:
         halt.set()
-        beside.join()
+        # A linear program that is under way cannot be interrupted; what it would give is not waited for.
+        beside.join(_PATIENCE)
     done()
+    if not standing.done():
+        anneal(standing, others, standing.left())
+
+
+def _bounds(standing: Standing, seconds: float, halt: Event) -> Iterator[Certificate | Refuted | Schedule]:
+    """First by prices, then by refuting values."""
+    started = time.monotonic()
+    proved, below = _open(standing)
+    yield from priced_bounds(standing.problem, proved, below, _PRICES_SHARE * seconds, halt)
+    left = seconds - (time.monotonic() - started)
+    yield from refutations(standing.problem, standing.limits, left, lambda: _open(standing), halt)
 
 
 def _open(standing: Standing) -> tuple[int, int]:
@@ -68,8 +86,10 @@ def _open(standing: Standing) -> tuple[int, int]:
     return standing.lower_bound, standing.value if target is None else min(standing.value, target + 1)
 
 
-def _take(standing: Standing, found: Refuted | Schedule) -> None:
-    if isinstance(found, Refuted):
+def _take(standing: Standing, found: Certificate | Refuted | Schedule) -> None:
+    if isinstance(found, Certificate):
+        standing.argue(found)
+    elif isinstance(found, Refuted):
         standing.raise_bound(found.value, found.devices)
     else:
         standing.offer_order(found)

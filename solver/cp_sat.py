@@ -12,7 +12,7 @@ from formulations.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
 from pipesched.timeline import Timeline
 from solver.best_times import times_within
-from solver.interruptible import solve_until
+from solver.interruptible import run_until
 from solver.limits import Limits
 
 # Hears of a better timeline (or None) and of the bound proved so far, in ticks.
@@ -44,7 +44,7 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, hea
         parameters.max_time_in_seconds = float("inf")
     listener = _Listener(model, hear)
     solver.best_bound_callback = listener.on_bound
-    status = solve_until(solver, model.cp, stop, listener)
+    status = run_until(stop, lambda: solver.solve(model.cp, listener), solver.stop_search)
     if status == cp_model.MODEL_INVALID:
         raise Disagreement(f"CP-SAT rejects the model: {model.cp.validate()}")
     if listener.error is not None:

@@ -16,7 +16,7 @@ from formulations.blocks import BlockGraph
 from formulations.periodic import PeriodicModel
 from formulations.periodic_pattern import Pattern, in_turn
 from pipesched.errors import Disagreement
-from solver.interruptible import solve_until
+from solver.interruptible import run_until
 from solver.limits import Limits
 
 # Micro-batches a repetition may hold. Beyond four, CP-SAT finds little in seconds that a reading did not give.
@@ -162,7 +162,7 @@ class _Search:
             parameters.max_time_in_seconds = most
         else:
             parameters.max_deterministic_time = most
-        status = solve_until(solver, model.cp, self.stop)
+        status = run_until(self.stop, lambda: solver.solve(model.cp), solver.stop_search)
         self.spent += solver.response_proto.deterministic_time
         if status == cp_model.MODEL_INVALID:
             raise Disagreement(f"CP-SAT rejects the periodic model: {model.cp.validate()}")

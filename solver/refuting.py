@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from threading import Event
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from pipesched.errors import Disagreement
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
 from solver.cp_sat import clauses_alone
-from solver.interruptible import solve_until
+from solver.interruptible import run_until
 from solver.limits import Limits
 
 # Beyond this many order literals CP-SAT refutes nothing in a minute.
@@ -40,11 +41,6 @@ class Refuted(NamedTuple):
 
     value: int
     devices: Sequence[int]
-
-
-def can_refute(problem: Problem) -> bool:
-    """Whether there is a group of devices small enough to be tried."""
-    return bool(_groups(problem))
 
 
 def refutations(
@@ -78,7 +74,7 @@ def refutations(
         if left() <= 0 or stop.is_set():
             return
         solver = _solver(limits, min(_EFFORT * whole, left()))
-        status = solve_until(solver, model.cp, stop)
+        status = run_until(stop, partial(solver.solve, model.cp), solver.stop_search)
         spent += solver.response_proto.deterministic_time
         has_one = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
         if status == cp_model.MODEL_INVALID:

@@ -15,6 +15,7 @@ from pipesched.amounts import amount
 from pipesched.certificate import Certificate
 from pipesched.problem import Problem
 from solver.bounds.paths import Paths
+from solver.interruptible import run_until
 
 # Beyond this many order literals the relaxation takes minutes.
 _MOST_LITERALS = 12_000
@@ -31,7 +32,7 @@ def relaxed_bounds(problem: Problem, at_most: int, seconds: float, stop: Event) 
         left = deadline - time.monotonic()
         if left <= 0 or stop.is_set():
             return
-        certificate = relaxed_bound(problem, at_most, devices, left)
+        certificate = relaxed_bound(problem, at_most, devices, left, stop)
         if certificate is not None:
             yield certificate
 
@@ -45,12 +46,14 @@ def _groups(problem: Problem) -> list[Collection[int]]:
     return [[device] for device in dict.fromkeys([*ends, max(range(problem.devices), key=work)])]
 
 
-def relaxed_bound(problem: Problem, at_most: int, devices: Collection[int], seconds: float) -> Certificate | None:
+def relaxed_bound(
+    problem: Problem, at_most: int, devices: Collection[int], seconds: float, stop: Event
+) -> Certificate | None:
     """What the linear relaxation to these devices proves; None if time or size allow nothing."""
     if literal_count(problem, devices) > _MOST_LITERALS:
         return None
     relaxation = Relaxation(problem, at_most, _MOST_LITERALS, devices)
-    multipliers = _multipliers(relaxation, seconds)
+    multipliers = _multipliers(relaxation, seconds, stop)
     if multipliers is None:
         return None
     value = relaxation.proved(multipliers)
@@ -66,7 +69,7 @@ def relaxed_bound(problem: Problem, at_most: int, devices: Collection[int], seco
     return Certificate("linear relaxation", value, text, device)
 
 
-def _multipliers(relaxation: Relaxation, seconds: float) -> list[float] | None:
+def _multipliers(relaxation: Relaxation, seconds: float, stop: Event) -> list[float] | None:
     """The dual values of the rows, None if time ran out."""
     model = model_builder.Model()  # type: ignore[no-untyped-call]
     for lower, upper in zip(relaxation.lower, relaxation.upper, strict=True):
@@ -82,6 +85,7 @@ def _multipliers(relaxation: Relaxation, seconds: float) -> list[float] | None:
     solver = model_builder.Solver("glop")
     solver.set_time_limit_in_seconds(max(0.01, seconds))
     solver.set_solver_specific_parameters("use_dual_simplex: true")
-    if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
+    status = run_until(stop, lambda: solver.solve(model), solver.stop_search)
+    if status != model_builder.SolveStatus.OPTIMAL:
         return None
     return [float(y) for y in solver.dual_values(model.get_linear_constraints())]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from functools import cached_property
 from threading import Event
 
 from formulations.exact_model import TooLong
@@ -21,14 +20,13 @@ from pipesched.timeline import Timeline
 from solver.best_times import best_times
 from solver.bounds.catalogue import certificates
 from solver.candidates import candidate
-from solver.closing_in import anneal, anneal_and_refute, can_run_beside, refute
+from solver.closing_in import anneal, anneal_and_prove, can_run_beside, prove
 from solver.cp_sat import improve
 from solver.limits import Limits
 from solver.list_schedule import list_schedules, sequential
 from solver.parts import Parts
 from solver.periodic_problem import best_period, best_unrolled
 from solver.ramps import better_ramps
-from solver.refuting import can_refute
 from solver.relaxed import relaxed_bounds
 from solver.standing import Report, Standing
 
@@ -83,7 +81,7 @@ class Search(Standing):
             self.lists,
             self.first_cp_sat,
             self.neighbourhoods,
-            self.refutation,
+            self.proof,
             self.last_cp_sat,
         ):
             if not self.done() and (self.best is None or self.left() > 0):
@@ -145,8 +143,7 @@ class Search(Standing):
         self.doing = "linear relaxation"
         self.tell()
         for certificate in relaxed_bounds(self.problem, self.value, self.left(_RELAXATION_SHARE), self.stop):
-            self.certificates = sorted([*self.certificates, certificate], key=lambda one: -one.value)
-            self.claim(certificate)
+            self.argue(certificate)
             if self.done():
                 return
 
@@ -158,31 +155,32 @@ class Search(Standing):
     def neighbourhoods(self) -> None:
         """Annealing from the best schedule and a few others.
 
-        Far from the bound a worker refutes values meanwhile, if there is another; near it what is missing is more often
-        the schedule. Where none does, a share of the time is left for that, or for CP-SAT where it can do something.
+        Far from the bound a worker looks for a better one meanwhile, if there is another; near it what is missing is
+        more often the schedule. Where none does, a share of the time is left for that, or for CP-SAT where it can do
+        something.
         """
         if not self.parts.neighbourhoods or self.value is None:
             return
         self.doing = "neighbourhoods"
         self.tell()
-        far = self.refutes and gap(self.value, self.lower_bound) > _NEAR
+        far = self.proves and gap(self.value, self.lower_bound) > _NEAR
         if far and can_run_beside(self):
-            anneal_and_refute(self, self.others())
+            anneal_and_prove(self, self.others())
             return
         few = literal_count(self.problem, range(self.problem.devices)) <= _MANY_LITERALS
         anneal(self, self.others(), self.left() - (self.limits.seconds * _LAST_SHARE if far or few else 0))
 
-    @cached_property
-    def refutes(self) -> bool:
-        """Whether values are refuted: not where plain bounds or no bounds of the model are asked for."""
-        return self.parts.relaxation and self.parts.literals and can_refute(self.problem)
+    @property
+    def proves(self) -> bool:
+        """Whether bounds are raised by prices and refuted values: not where plain or no bounds are asked for."""
+        return self.parts.relaxation and self.parts.literals
 
-    def refutation(self) -> None:
-        """Values refuted one after another, where that was not done beside the neighbourhoods."""
-        if self.refutes:
-            self.doing = "refutation"
+    def proof(self) -> None:
+        """Better bounds, where they were not looked for beside the neighbourhoods."""
+        if self.proves:
+            self.doing = "prices and refutation"
             self.tell()
-            refute(self)
+            prove(self)
 
     def last_cp_sat(self) -> None:
         """CP-SAT on the exact model for what is left of the time, if that is more than stating the model takes."""

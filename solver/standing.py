@@ -113,6 +113,11 @@ class Standing:
         )
         self.claim(Certificate("exhaustive search", bound, text))
 
+    def argue(self, certificate: Certificate) -> None:
+        """An argument like those known at the start; the strongest of them counts."""
+        self.certificates = sorted([*self.certificates, certificate], key=lambda one: -one.value)
+        self.claim(certificate)
+
     def claim(self, certificate: Certificate) -> None:
         """Keep a certificate that beats those before it."""
         if certificate.value > self.lower_bound:

@@ -16,7 +16,7 @@ from pipesched.problem import Objective
 from pipesched.schedule import Schedule
 from pipesched.timeline import Timeline
 from solver.best_times import best_times
-from solver.interruptible import solve_until
+from solver.interruptible import run_until
 
 # The size of a window in units, at first and at least; it grows while windows are solved to their end.
 _SIZE, _SMALLEST = 120.0, 20.0
@@ -92,7 +92,7 @@ def solve_window(
         parameters.max_deterministic_time = deterministic
     else:
         parameters.max_time_in_seconds = max(0.01, seconds)
-    status = solve_until(solver, window.cp, stop)
+    status = run_until(stop, lambda: solver.solve(window.cp), solver.stop_search)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return False, None
     orders = window.orders(solver.value)

@@ -77,11 +77,11 @@ def test_beside_hands_over_everything_and_raises_what_went_wrong() -> None:
         raise ValueError("no third")
 
     beside = Beside(items())
-    beside.join()
+    beside.join(60)
     found = beside.found()
     assert [next(found), next(found)] == [1, 2]
     with pytest.raises(ValueError, match="no third"):
         next(found)
     whole = Beside(iter((1, 2)))
-    whole.join()
+    whole.join(60)
     assert list(whole.found()) == [1, 2]

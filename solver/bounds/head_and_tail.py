@@ -13,11 +13,11 @@ from pipesched.amounts import amount
 from pipesched.certificate import Certificate
 from pipesched.problem import Objective, Problem
 from solver.bounds.catalogue import BOUNDS, Bound
-from solver.bounds.paths import Paths, chains_on
+from solver.bounds.paths import Paths, chains_on, gate_of
 from solver.bounds.stay import Stay, Stays
 
 
-class _Ways(NamedTuple):
+class Ways(NamedTuple):
     """Least ticks from the beginning of a device to another, and back by the other's chains.
 
     `whose` is the device that begins and ends; None for time itself.
@@ -39,16 +39,16 @@ def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
         stays = Stays(problem, paths, device, chains)
         always, by_chain = stays.to_last_gradient(), [stays.to_gradient_of_last_forward(chain) for chain in chains]
         certificates = []
-        for ways in _ways(problem, paths, objective, [chain[0] for chain in chains]):
-            certificates.append(_certificate(problem, device, ways, always, min(ways.back)))
+        for way in ways(problem, paths, objective, [chain[0] for chain in chains]):
+            certificates.append(_certificate(problem, device, way, always, min(way.back)))
             # Any chain's forward may be the last.
-            shortest = min(zip(by_chain, ways.back, strict=True), key=lambda pair: pair[0].ticks + pair[1])
-            certificates.append(_certificate(problem, device, ways, *shortest))
+            shortest = min(zip(by_chain, way.back, strict=True), key=lambda pair: pair[0].ticks + pair[1])
+            certificates.append(_certificate(problem, device, way, *shortest))
         found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
     return found
 
 
-def _certificate(problem: Problem, device: int, ways: _Ways, stay: Stay, back: int) -> Certificate:
+def _certificate(problem: Problem, device: int, ways: Ways, stay: Stay, back: int) -> Certificate:
     value = ways.there + stay.ticks + back
     if ways.whose is None:
         since, until = "", "back to the first stage and the backward there"
@@ -61,24 +61,17 @@ def _certificate(problem: Problem, device: int, ways: _Ways, stay: Stay, back: i
     return Certificate("head and tail", value, text, device)
 
 
-def _ways(problem: Problem, paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[_Ways]:
+def ways(problem: Problem, paths: Paths, objective: Objective, first: Sequence[int]) -> Iterator[Ways]:
     """All ways to and from a device on which the chains walk these stages first."""
     if objective is Objective.MAKESPAN:
-        yield _Ways(None, min(paths.head[s] for s in first), [paths.tail(s) for s in first])
+        yield Ways(None, min(paths.head[s] for s in first), [paths.tail(s) for s in first])
         return
     for whose in range(problem.devices):
         # The other device is sure to begin before, and to end behind, if every chain passes it first.
-        gates = [stage for s in first for stage in _first_stage(problem, whose, s)]
+        gates = [gate for s in first for gate in [gate_of(problem, whose, s)] if gate is not None]
         if len(gates) == len(first):
             there = min(paths.head[s] - paths.head[gate] for s, gate in zip(first, gates, strict=True))
-            yield _Ways(whose, there, [paths.way_back(s, gate) for s, gate in zip(first, gates, strict=True)])
-
-
-def _first_stage(problem: Problem, device: int, until: int) -> Sequence[int]:
-    """The first stage on the device, of those a micro-batch walks until it has walked this one; none if none is."""
-    placement = problem.placement
-    chain = placement.chains[placement.chain_index[until]]
-    return [stage for stage in chain[: chain.index(until) + 1] if placement.stage_device[stage] == device][:1]
+            yield Ways(whose, there, [paths.way_back(s, gate) for s, gate in zip(first, gates, strict=True)])
 
 
 BOUNDS.register(Bound("head and tail", head_and_tail))

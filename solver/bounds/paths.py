@@ -97,6 +97,17 @@ def chains_on(problem: Problem, device: int) -> list[list[int]]:
     return [stages for stages in kept if stages]
 
 
+def gate_of(problem: Problem, whose: int | None, stage: int) -> int | None:
+    """The first stage a chain walks on device `whose` until it has walked this one, None if it has walked none there.
+
+    The chain's first stage if `whose` is None.
+    """
+    placement = problem.placement
+    chain = placement.chains[placement.chain_index[stage]]
+    walked = chain[: chain.index(stage) + 1]
+    return next((one for one in walked if whose is None or placement.stage_device[one] == whose), None)
+
+
 def most_value(items: list[tuple[int, int, int]], room: int | None) -> int:
     """The most value that fits into the room, or a little more; items are (value, size, count).
 

@@ -1,0 +1,70 @@
+"""What micro-batches do on one device, all others being mere delays, while another device begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from formulations.time_indexed import Later, OneDevice, Trip, Visit
+from pipesched.passes import Pass, W
+from pipesched.problem import Problem
+from solver.bounds.paths import Paths, chains_on, gate_of
+
+# Memory is counted in whole units of this part of the capacity, so that prices for it can be fine. What is held and the
+# capacity are rounded down alike, which only allows more.
+_PARTS = 2**20
+
+
+def one_device(problem: Problem, paths: Paths, device: int, whose: int | None) -> OneDevice:
+    """The visits to a device between the begin and the end of device `whose`, or time 0 and the end of all if None.
+
+    Every chain on the device must pass `whose` before, and no block may be shorter than its passes.
+    """
+    capacity = problem.memory.capacity[device]
+    unit = max(1, (capacity or 0) // _PARTS)
+    trips = []
+    for stages in chains_on(problem, device):
+        gate = gate_of(problem, whose, stages[0])
+        assert gate is not None, "every micro-batch passes the device before"
+        visits = [*_forwards(problem, paths, stages, gate, unit), *_gradients(problem, paths, stages, gate, unit)]
+        trips.append(Trip(len(problem.microbatches_of[gate]), tuple(visits)))
+    return OneDevice(None if capacity is None else capacity // unit, tuple(trips), whose in (None, device))
+
+
+def _forwards(problem: Problem, paths: Paths, stages: Sequence[int], gate: int, unit: int) -> Iterator[Visit]:
+    last = stages[-1]
+    gradient = paths.head[last] + paths.forward[last] + paths.round_trip[last]
+    end = gradient + paths.gradient[last] + paths.way_back(last, gate)
+    starts = [*(paths.head[stage] for stage in stages), gradient]
+    for stage, (start, following) in zip(stages, pairwise(starts), strict=True):
+        ticks = paths.forward[stage]
+        takes = problem.memory.activation[stage] // unit
+        away, after = following - start - ticks, end - start - ticks
+        yield Visit(start - paths.head[gate], ticks, away, after, takes, gives=0, later=None)
+
+
+def _gradients(problem: Problem, paths: Paths, stages: Sequence[int], gate: int, unit: int) -> Iterator[Visit]:
+    last = stages[-1]
+    turn = paths.head[last] + paths.forward[last] + paths.round_trip[last] - paths.head[gate]
+    for stage, following in zip(stages[::-1], [*stages[-2::-1], None], strict=True):
+        ticks = paths.gradient[stage]
+        earliest = turn + paths.gradient[last] + paths.back[last] - paths.back[stage] - ticks
+        away = 0 if following is None else paths.back[stage] - paths.back[following] - paths.gradient[following]
+        takes, gives, later = _backward(problem, paths, stage, unit)
+        yield Visit(earliest, ticks, away, paths.way_back(stage, gate), takes, gives, later)
+
+
+def _backward(problem: Problem, paths: Paths, stage: int, unit: int) -> tuple[int, int, Later | None]:
+    """What a gradient takes and gives of memory, and what it puts off.
+
+    Where a backward may run in one go or in two, the least of either: it is as fast, holds as little, and can wait.
+    """
+    activation, freed = problem.memory.activation[stage], problem.memory.freed[stage]
+    if not problem.splittable:
+        return 0, activation // unit, None
+    weight = problem.duration(Pass(W, stage, 0))
+    if not problem.fused_is_dominated(stage):
+        weight, freed = paths.rest[stage] - paths.gradient[stage], max(0, freed)
+    held, rest = activation // unit, (activation - freed) // unit
+    during = (activation + max(0, -freed)) // unit
+    return during - held, during - rest, Later(weight, rest)
