@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from itertools import pairwise
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from pipesched.columns import Ints, whole
 from pipesched.errors import BadInput
+from pipesched.longest_path import MANY, Numbers, compiled, fits
 from pipesched.passes import F, Pass, Stream, Task
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
+from pipesched.starts import Starts
 from pipesched.timeline import blocks
 
 _STREAMS = list(Stream)
@@ -26,7 +28,7 @@ class Graph:
 
     `ticks[n]` is a node's duration. From `at[n]` to before `at[n + 1]` stand those that wait for it: node `after[k]`
     until `lag[k]` ticks past its end. `missing[n]` is how many it waits for itself. `opening[d]` and `closing[d]` are
-    the nodes that come first and last on a stream of device d.
+    the nodes that come first and last on a stream of device d. A `long` graph's numbers are arrays, others' lists.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -48,17 +50,19 @@ class Graph:
         begin = np.cumsum([0, *(len(of(*sort)) for sort in columns.sorts)])
         task = begin[columns.sort[row]] + part
         ticks = np.where(in_block, block[row], whole([each.ticks for each in tasks])[task])
-        self.ticks: list[int] = ticks.tolist()
         stream = np.array([_STREAMS.index(each.stream) for each in tasks], np.int64)[task]
         on = columns.device[row] * len(Stream) + np.where(in_block, 0, stream)
         arcs = [self._in_turn(problem.devices, on), self._within(part), *self._needs(problem)]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = np.repeat(whole([arc[2] for arc in arcs]), [len(arc[0]) for arc in arcs])
         order = np.argsort(before, kind="stable")
-        self.at: list[int] = np.searchsorted(before[order], np.arange(len(self.ticks) + 1)).tolist()
-        self.after: list[int] = after[order].tolist()
-        self.lag: list[int] = lag[order].tolist()
-        self.missing: list[int] = np.bincount(after, minlength=len(self.ticks)).tolist()
+        at = np.searchsorted(before[order], np.arange(len(ticks) + 1))
+        missing = np.bincount(after, minlength=len(ticks))
+        self.long = len(ticks) >= MANY and fits(ticks, lag)
+        numbers: list[Numbers] = [at, after[order], lag[order], ticks, missing]
+        if not self.long:
+            numbers = [column.tolist() for column in numbers]
+        self.at, self.after, self.lag, self.ticks, self.missing = numbers
 
     def _in_turn(self, devices: int, on: Ints) -> Arcs:
         """The nodes of each stream one after the other; `on` tells the streams of all devices apart."""
@@ -106,12 +110,20 @@ class Graph:
     def tasks(self) -> list[tuple[Task, ...]]:
         """The tasks of each node."""
         tasks: list[list[Task]] = [[] for _ in self.ticks]
-        for task, node in self.node_of():
-            tasks[node].append(task)
-        return list(map(tuple, tasks))
-
-    def node_of(self) -> Iterator[tuple[Task, int]]:
-        """Every task with its node, pass by pass."""
         for p, first, last in zip(self._columns.passes, self._first.tolist(), self._last.tolist(), strict=True):
             for node in range(first, last + 1):
-                yield Task(p, node - first), node
+                tasks[node].append(Task(p, node - first))
+        return list(map(tuple, tasks))
+
+    def column(self, number: int) -> Numbers:
+        """This number for every node."""
+        return np.full(len(self.ticks), number, np.int64) if self.long else [number] * len(self.ticks)
+
+    def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:
+        """A function of longest_path over this graph."""
+        function = compiled(kernel) if self.long else kernel
+        return function(self.at, self.after, self.lag, self.ticks, *columns)
+
+    def starts(self, ticks: Numbers) -> Starts:
+        """The starts of all tasks, if each node starts so."""
+        return Starts(self._columns, self._first, self._last - self._first + 1, whole(ticks))

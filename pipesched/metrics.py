@@ -81,7 +81,7 @@ def _work(timeline: Timeline) -> tuple[int, ...]:
     def alone(kind: PassKind, stage: int) -> int:
         return sum(part.ticks for part in problem.costs.of(kind, stage) if part.stream is Stream.COMPUTE)
 
-    rows = len(columns.passes)
+    rows = len(columns)
     block = blocks(problem, timeline.schedule)
     ticks = np.where(block < 0, columns.each(alone, rows), block * columns.each(lambda kind, _: kind is F, rows))
     return tuple(int(ticks[columns.on(device)].sum()) for device in range(problem.devices))
@@ -98,7 +98,7 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
 
     def change(end: int) -> Whole:
         of = timeline.problem.memory_change
-        return columns.each(lambda kind, stage: of(Pass(kind, stage, 0))[end], 2 * len(columns.passes))[rows]
+        return columns.each(lambda kind, stage: of(Pass(kind, stage, 0))[end], 2 * len(columns))[rows]
 
     # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
     ticks = np.stack([column[rows] for column in timeline.times], axis=1).ravel()

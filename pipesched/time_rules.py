@@ -8,17 +8,20 @@ from itertools import pairwise
 import numpy as np
 
 from pipesched.amounts import amount, memory_amount, memory_text
-from pipesched.columns import Ints, Whole, whole
+from pipesched.columns import Ints, Whole
 from pipesched.passes import F, Pass, PassKind, Stream, Task
 from pipesched.problem import Part
+from pipesched.starts import Starts
 from pipesched.timeline import Timeline, blocks
 from pipesched.violation import Violation
 
 
 def times(timeline: Timeline) -> Iterator[Violation]:
     """Every task has a start, nothing else has, and none is before time 0."""
-    starts, passes = timeline.starts, timeline.schedule.columns.passes
-    parts = _parts(timeline).tolist()
+    starts, columns = timeline.starts, timeline.schedule.columns
+    if isinstance(starts, Starts) and starts.right_for(columns, _parts(timeline)):
+        return
+    passes, parts = columns.passes, _parts(timeline).tolist()
     # A pair of a pass and a number finds the task that it equals.
     pairs = ((p, part) for p, count in zip(passes, parts, strict=True) for part in range(count))
     missing = [Task(*pair) for pair in pairs if pair not in starts]
@@ -101,7 +104,7 @@ def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole,
 
     number = {stream: n for n, stream in enumerate(Stream)}
     stream = np.where(block < 0, columns.each(lambda *sort: number[of(*sort).stream])[rows], number[Stream.COMPUTE])
-    start = whole([timeline.starts[Task(columns.passes[row], part)] for row in rows.tolist()])
+    start = timeline.starts_of(rows, np.full(len(rows), part))
     ticks = np.where(block < 0, columns.each(lambda *sort: of(*sort).ticks)[rows], block)
     return rows, stream.astype(np.int64), start, start + ticks
 
@@ -111,9 +114,7 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def change(end: int) -> Whole:
-        return columns.each(
-            lambda kind, stage: problem.memory_change(Pass(kind, stage, 0))[end], 2 * len(columns.passes)
-        )
+        return columns.each(lambda kind, stage: problem.memory_change(Pass(kind, stage, 0))[end], 2 * len(columns))
 
     # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order.
     ticks, changes = np.stack(timeline.times, axis=1), np.stack((change(0), change(1)), axis=1)

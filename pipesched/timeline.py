@@ -8,10 +8,11 @@ from functools import cached_property
 
 import numpy as np
 
-from pipesched.columns import Whole, whole
+from pipesched.columns import Ints, Whole, whole
 from pipesched.passes import Pass, Stream, Task
 from pipesched.problem import Problem
 from pipesched.schedule import Schedule, Slot
+from pipesched.starts import Starts
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,20 @@ class Timeline:
         block = blocks(self.problem, self.schedule)
         last = np.where(block < 0, columns.each(lambda *sort: len(of(*sort)) - 1), 0)
         ticks = np.where(block < 0, columns.each(lambda *sort: of(*sort)[-1].ticks), block)
+        rows = np.arange(len(columns))
+        begin = self.starts_of(rows, np.zeros_like(rows))
+        return begin, (self.starts_of(rows, last.astype(np.int64)) if last.any() else begin) + ticks
+
+    def starts_of(self, rows: Ints, part: Ints) -> Whole:
+        """The start of this task of each of these rows of the schedule's columns."""
+        columns = self.schedule.columns
+        if isinstance(self.starts, Starts) and self.starts.columns is columns:
+            return self.starts.of(rows, part)
         # A pair of a pass and a number finds the task that it equals.
         starts: Mapping[tuple[Pass, int], int] = self.starts  # type: ignore[assignment]
-        begin = begin_last = whole([starts[p, 0] for p in columns.passes])
-        if last.any():
-            begin_last = whole([starts[p, part] for p, part in zip(columns.passes, last.tolist(), strict=True)])
-        return begin, begin_last + ticks
+        return whole(
+            [starts[columns.passes[row], task] for row, task in zip(rows.tolist(), part.tolist(), strict=True)]
+        )
 
     def in_block(self, p: Pass) -> bool:
         """Whether p runs inside an overlapped block of one duration."""
@@ -79,7 +88,7 @@ def blocks(problem: Problem, schedule: Schedule) -> Whole:
     """The duration of the block that each row of the schedule's columns is part of; -1 where of none."""
     columns = schedule.columns
     if problem.costs.overlapped is None:
-        return np.full(len(columns.passes), -1)
+        return np.full(len(columns), -1)
     ticks = [block_ticks(problem, slot) for order in schedule.orders for slot in order for _ in slot]
     return whole([-1 if block is None else block for block in ticks])
 

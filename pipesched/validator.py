@@ -27,7 +27,7 @@ def validate(timeline: Timeline) -> list[Violation]:
 
 def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
     """The rules that concern the order alone: every pass exactly once, on its own device, in proper slots."""
-    if len(schedule.orders) != problem.devices:
-        text = f"the schedule has {len(schedule.orders)} devices, the problem {problem.devices}"
+    if schedule.columns.devices != problem.devices:
+        text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
         return [Violation("placement", (), text)]
     return [*complete(problem, schedule), *placement(problem, schedule), *slots(schedule)]

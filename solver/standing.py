@@ -76,15 +76,13 @@ class Standing:
     def offer_order(self, schedule: Schedule) -> Timeline | None:
         """Times for an order, kept if they are better; the best timeline if this one is as good."""
         timeline = best_times(self.problem, schedule)
-        value = measure(timeline).value(self.problem.objective)
-        self.offer(timeline)
-        return timeline if value == self.value else None
+        return timeline if self.offer(timeline) == self.value else None
 
-    def offer(self, timeline: Timeline) -> None:
-        """Keep a timeline if it is better; one that is not valid or lies below the bound is a defect in this tool."""
+    def offer(self, timeline: Timeline) -> int:
+        """Keep a timeline if it is better; its value. One that is not valid or lies below the bound is a defect."""
         value = measure(timeline).value(self.problem.objective)
         if self.value is not None and value >= self.value:
-            return
+            return value
         violations = validate(timeline)
         if violations:
             raise Disagreement(f"{self.doing} gave a schedule that is not valid: {violations[0].text}")
@@ -92,6 +90,7 @@ class Standing:
             raise Disagreement(f"{self.doing} found {value} ticks, below the bound of {self.lower_bound}")
         self.best, self.value = timeline, value
         self.tell()
+        return value
 
     def raise_bound(self, bound: int, devices: Sequence[int] | None = None) -> None:
         """A bound that CP-SAT proved becomes the certificate where it beats those with an argument in words.

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+import numpy as np
+
+from pipesched.columns import Columns, Ints
 from pipesched.errors import Deadlock
 from pipesched.metrics import measure
 from pipesched.passes import F, Pass
 from pipesched.problem import Problem
-from pipesched.schedule import Schedule, Slot
+from pipesched.schedule import Schedule
 from pipesched.timeline import Timeline
 from solver.best_times import best_times
 
@@ -126,15 +129,33 @@ def _repeat(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Sched
     copies = other.through - one.through
     here, there = timeline.problem.microbatches_of, problem.microbatches_of
     times = -(-(len(there[0]) - len(here[0])) // copies)
-    moved = [new.start - old.start for old, new in zip(here, there, strict=True)]
-    too_many = any(len(new) < len(old) + times * copies for old, new in zip(here, there, strict=True))
-    orders: list[tuple[Slot, ...]] = []
-    for order, begin, end in zip(timeline.schedule.orders, one.places, other.places, strict=True):
-        parts = [(order[:end], 0)]
-        parts += [(order[begin:end], time * copies) for time in range(1, times + 1)]
-        parts.append((order[end:], times * copies))
-        later = [tuple([Pass(k, s, j + moved[s] + by) for k, s, j in slot]) for part, by in parts for slot in part]
-        if too_many:
-            later = [tuple(p for p in slot if p.microbatch in there[p.stage]) for slot in later]
-        orders.append(tuple(cast(Slot, slot) for slot in later if slot))
-    return Schedule(tuple(orders), "stretched")
+    columns = timeline.schedule.columns
+    parts = [
+        _rows(columns, device, *cut, times) for device, cut in enumerate(zip(one.places, other.places, strict=True))
+    ]
+    rows, rounds, slot = (np.concatenate(column) for column in zip(*parts, strict=True))
+    stage = np.array([stage for _, stage in columns.sorts])[columns.sort[rows]]
+    moved = np.array([new.start - old.start for old, new in zip(here, there, strict=True)])
+    microbatch = columns.microbatch[rows] + moved[stage] + copies * rounds
+    kept = microbatch < np.array([new.stop for new in there])[stage]
+    rows, microbatch, slot = rows[kept], microbatch[kept], slot[kept]
+    device = columns.device[rows]
+    # Slots that nothing is left in are gone, and those behind them move up.
+    number = np.cumsum((np.diff(slot, prepend=-1) != 0) | (np.diff(device, prepend=-1) != 0))
+    slot = number - number[np.searchsorted(device, device)]
+    longer = Columns(columns.devices, device, slot, microbatch, columns.sort[rows], columns.sorts)
+    return Schedule.of_columns(longer, "stretched")
+
+
+def _rows(columns: Columns, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
+    """A device's rows with those of the slots from `begin` to before `end` run `times` times more.
+
+    For each its number among the columns, how many rounds of that part lie before it, and its slot.
+    """
+    on = columns.on(device)
+    first, last = (on.start + np.searchsorted(columns.slot[on], (begin, end))).tolist()
+    again = np.tile(np.arange(first, last), times)
+    rows = np.concatenate([np.arange(on.start, last), again, np.arange(last, on.stop)])
+    round_ = np.repeat(np.arange(1, times + 1), last - first)
+    rounds = np.concatenate([np.zeros(last - on.start, np.int64), round_, np.full(on.stop - last, times)])
+    return rows, rounds, columns.slot[rows] + rounds * (end - begin)

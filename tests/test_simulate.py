@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import permutations, product
@@ -9,8 +10,10 @@ from random import Random
 
 import pytest
 
+from pipesched.columns import Columns
 from pipesched.errors import BadInput, Deadlock
 from pipesched.finer import finer
+from pipesched.graph import Graph
 from pipesched.metrics import measure
 from pipesched.passes import BW, F, Pass, Task, parse_pass
 from pipesched.problem import IsFused, Problem
@@ -244,3 +247,46 @@ def test_ticks_beyond_64_bits_stay_exact(seed: int) -> None:
     assert validate(fine) == []
     task = max(task for task in fine.starts if fine.starts[task])
     assert validate(replace(fine, starts=dict(fine.starts) | {task: -1})) != []
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_compiled_loops_over_arrays_give_what_lists_give(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long schedules are timed by the same functions, compiled."""
+    chance = Random(seed)
+    one = random_problem(chance)
+    orders = random_order(one, chance, pairs=0.3) if seed % 4 else shuffled(one, chance, pairs=0.3)
+    idle = [chance.randint(0, 9) for _ in range(one.devices)]
+
+    def outcome() -> object:
+        try:
+            return dict(simulate(one, orders, idle).starts), latest_openings(one, orders)
+        except Deadlock as stuck:
+            return stuck.args
+
+    plain = outcome()
+    monkeypatch.setattr("pipesched.graph.MANY", 0)
+    assert Graph(one, orders).long
+    assert outcome() == plain
+
+
+def test_a_long_schedule_of_ticks_whose_sum_leaves_64_bits_is_timed_with_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pipesched.graph.MANY", 0)
+    huge = finer(problem(1, 3, times={"forward": 1, "backward": 1}), 2**59)
+    timeline = simulate(huge, schedule("F0.0 BW0.0 F0.1 BW0.1 F0.2 BW0.2"))
+    assert timeline.end(parse_pass("BW0.2")) == 6 * 2**59
+    assert validate(timeline) == []
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_schedule_made_of_columns_is_the_one_they_came_from(seed: int) -> None:
+    chance = Random(seed)
+    one = random_problem(chance)
+    orders = random_order(one, chance, pairs=0.5)
+    columns = orders.columns
+    arrays = columns.device, columns.slot, columns.microbatch, columns.sort
+    made = Schedule.of_columns(Columns(columns.devices, *arrays, columns.sorts), orders.name)
+    assert validate(simulate(one, made)) == validate(simulate(one, orders))
+    assert simulate(one, made).starts == simulate(one, orders).starts
+    assert made == orders
+    assert pickle.loads(pickle.dumps(made)) == orders
+    assert not hasattr(made, "order")
