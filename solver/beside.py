@@ -16,7 +16,8 @@ class Beside(Generic[Item]):
     def __init__(self, items: Iterator[Item]) -> None:
         self._found: SimpleQueue[Item] = SimpleQueue()
         self._error: BaseException | None = None
-        self._thread = Thread(target=self._run, args=(items,), daemon=True)
+        # No daemon: the interpreter must not end while a solver runs.
+        self._thread = Thread(target=self._run, args=(items,))
         self._thread.start()
 
     def _run(self, items: Iterator[Item]) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.time_indexed import Later, OneDevice, Trip
+from formulations.visits import Later, OneDevice, Trip
 
 Whole = NDArray[np.int64]
 

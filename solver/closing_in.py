@@ -6,12 +6,14 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from threading import Event
 
 from pipesched.certificate import Certificate
 from pipesched.schedule import Schedule
 from pipesched.timeline import Timeline
 from solver.beside import Beside
+from solver.interruptible import run_until
 from solver.neighbourhoods import OrderSearch
 from solver.priced_bounds import priced_bounds
 from solver.refuting import Refuted, refutations
@@ -38,10 +40,13 @@ def anneal(standing: Standing, others: Sequence[Timeline], seconds: float) -> No
 
 def prove(standing: Standing) -> None:
     """Better bounds alone, for all that is left of the time."""
-    for found in _bounds(standing, standing.left(), standing.stop):
-        _take(standing, found)
-        if standing.done():
+    bounds = _bounds(standing, standing.left(), standing.stop)
+    # On a thread of its own, and one step after the other, so that signals are heard and counted work stays the same.
+    while not standing.done():
+        found = run_until(standing.stop, lambda: next(bounds, None), lambda: None)
+        if found is None:
             return
+        _take(standing, found)
 
 
 def anneal_and_prove(standing: Standing, others: Sequence[Timeline]) -> None:
@@ -74,7 +79,9 @@ def _bounds(standing: Standing, seconds: float, halt: Event) -> Iterator[Certifi
     """First by prices, then by refuting values."""
     started = time.monotonic()
     proved, below = _open(standing)
-    yield from priced_bounds(standing.problem, proved, below, _PRICES_SHARE * seconds, halt)
+    # Counted work must not depend on the clock.
+    share = _PRICES_SHARE * seconds if standing.limits.deterministic is None else inf
+    yield from priced_bounds(standing.problem, proved, below, share, halt)
     left = seconds - (time.monotonic() - started)
     yield from refutations(standing.problem, standing.limits, left, lambda: _open(standing), halt)
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class Parts:
     """Each part may be left out; what remains is still correct, only weaker.
 
-    `certificates`: bounds with an argument, beyond the load. `relaxation`: the linear relaxation of the exact model,
-    and values refuted by some of its devices. `periodic`: schedules that repeat one period. `neighbourhoods`:
+    `certificates`: bounds with an argument, beyond the load. `relaxation`: the linear relaxations, and values
+    refuted by some devices of the exact model. `periodic`: schedules that repeat one period. `neighbourhoods`:
     annealing, and windows of the incumbent solved anew. `literals`: order literals in the exact model; without them it
     is plain intervals.
     """

@@ -5,36 +5,45 @@ from __future__ import annotations
 import numpy as np
 from ortools.linear_solver.python import model_builder
 
-from formulations.time_indexed import OneDevice, TimeIndexed
+from formulations.time_indexed import TimeIndexed
+from formulations.visits import OneDevice
 from solver.cheapest import Prices
 
-# Prices become whole numbers of 1/SCALE, and all that a device has costs less than MOST. It costs about one for each
-# micro-batch.
-_SCALE, _MOST = 2**40, 2**16
-# The number of instants, how many steps between them are tried, and what may be lost of the time of a trip by them.
-_LEAST_INSTANTS, _MOST_INSTANTS, _TRIED, _LITTLE = 400, 2000, 2000, 0.005
+# What all that a device has costs, about: prices are whole numbers, and sums of them fit 64 bits.
+_ALL = 2.0**56
+# Instants at most, also times the passes of a trip, which make the program large; and how many times fewer will do.
+_INSTANTS, _SIZE, _FEWER = 2000, 30_000, 5
+# The steps between instants that are tried, and what part of the time of a trip may be lost by rounding it to them.
+_TRIED, _LITTLE = 2000, 0.005
+# Seconds: it cannot be interrupted.
+_PATIENCE = 15.0
 # A first-order method is fast here, and prices need no more digits.
-_SOLVER, _ACCURACY = (
-    "pdlp",
-    "termination_criteria { simple_optimality_criteria { eps_optimal_absolute: 1e-4 eps_optimal_relative: 1e-4 } }",
+_SOLVER = "pdlp"
+_PARAMETERS = (
+    "termination_criteria { iteration_limit: 50000 "
+    "simple_optimality_criteria { eps_optimal_absolute: 1e-4 eps_optimal_relative: 1e-4 } }"
 )
 
 
 def find_prices(device: OneDevice, until: int, seconds: float) -> Prices | None:
-    """Prices for which few micro-batches can pay all that the device has until then; None if time runs out."""
+    """Prices for which few micro-batches can pay all that the device has until then, in ticks; None if none are found.
+
+    `seconds` are for the linear program; it gets a quarter of a minute at most.
+    """
     program = TimeIndexed(device, until, _step(device, until))
     solver = model_builder.Solver(_SOLVER)
-    solver.set_time_limit_in_seconds(max(0.01, seconds))
-    solver.set_solver_specific_parameters(_ACCURACY)
+    solver.set_time_limit_in_seconds(min(_PATIENCE, max(0.01, seconds)))
+    solver.set_solver_specific_parameters(_PARAMETERS)
     if solver.solve(program.model) != model_builder.SolveStatus.OPTIMAL:
         return None
     values = np.maximum(0.0, np.asarray(solver.dual_values(program.model.get_linear_constraints()), dtype=float))
-    if not values[program.running + program.holding].sum() < _MOST:
+    total = values[program.running + program.holding].sum()
+    if not 0 < total < np.inf:
         return None
-    running = np.round(values[program.running] * _SCALE).astype(np.int64)
+    running = np.round(values[program.running] * (_ALL / total)).astype(np.int64)
     holding = np.zeros_like(running)
     if device.capacity:
-        holding = np.round(values[program.holding] * (_SCALE / device.capacity)).astype(np.int64)
+        holding = np.round(values[program.holding] * (_ALL / total / device.capacity)).astype(np.int64)
     charged = (running > 0) | (holding > 0)
     return Prices(np.asarray(program.instants)[charged], running[charged], holding[charged])
 
@@ -45,7 +54,8 @@ def _step(device: OneDevice, until: int) -> int:
     lags = [visit.ticks + visit.away for visit in visits]
     lags += [visit.later.ticks for visit in visits if visit.later is not None]
     each = np.array([lag for lag in lags if lag] or [1])
-    shortest, longest = max(1, until // _MOST_INSTANTS), max(1, until // _LEAST_INSTANTS)
+    most = min(_INSTANTS, _SIZE // len(lags))
+    shortest, longest = max(1, until // max(1, most)), max(1, until * _FEWER // max(1, most))
     steps = np.unique(np.linspace(shortest, longest, _TRIED, dtype=int))
     lost = (each[:, None] % steps).sum(axis=0) / each.sum()
     little = steps[lost <= max(_LITTLE, lost.min())]

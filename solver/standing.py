@@ -99,8 +99,6 @@ class Standing:
         """
         if bound <= self.lower_bound:
             return
-        if self.value is not None and bound > self.value:
-            raise Disagreement(f"CP-SAT claims a bound of {bound} ticks above the schedule of {self.value}")
         strongest = self.certificates[0]
         model = "the exact model"
         if devices is not None and len(devices) < self.problem.devices:
@@ -118,7 +116,11 @@ class Standing:
         self.claim(certificate)
 
     def claim(self, certificate: Certificate) -> None:
-        """Keep a certificate that beats those before it."""
+        """Keep a certificate that beats those before it; one above a schedule is a defect in this tool."""
+        if self.value is not None and certificate.value > self.value:
+            raise Disagreement(
+                f"{certificate.kind}: a bound of {certificate.value} ticks, above a schedule of {self.value}"
+            )
         if certificate.value > self.lower_bound:
             self.lower_bound, self.certificate = certificate.value, certificate
             self.tell()

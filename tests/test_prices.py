@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from threading import Event
+from typing import Any
 
 import numpy as np
 import pytest
 
-from formulations.time_indexed import Later, OneDevice, Trip, Visit
+from formulations.visits import Later, OneDevice, Trip, Visit
 from pipesched import placement
+from pipesched.certificate import Certificate
+from pipesched.errors import Disagreement
 from pipesched.problem import Costs, Memory, Objective, Problem
 from solver.bounds.catalogue import certificates
 from solver.bounds.head_and_tail import ways
 from solver.bounds.paths import Paths, chains_on
 from solver.cheapest import NEVER, Prices, cheapest
+from solver.limits import Limits
+from solver.neighbourhoods import OrderSearch
+from solver.one_device import one_device
 from solver.priced_bounds import pays, priced_bounds
-from solver.visits import one_device
+from solver.solve import solve
 from tests.brute_force import optimum, tiny_problem
 from tests.makers import gpt_1_5b
 from tests.makers import problem as linear
@@ -163,6 +170,43 @@ def test_nothing_of_blocks_that_overlap() -> None:
         overlapped=tuple(f + b for f, b in zip(problem.costs.forward, problem.costs.backward, strict=True)),
     )
     assert not list(priced_bounds(replace(problem, costs=shorter), 0, 10**9, 60, Event()))
+
+
+def test_a_bound_above_a_schedule_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_much(problem: Problem, proved: int, at_most: int, *_: object) -> Iterator[Certificate]:
+        yield Certificate("prices", at_most + 1, "", 0)
+
+    monkeypatch.setattr("solver.closing_in.priced_bounds", too_much)
+    for workers in (1, 2):
+        with pytest.raises(Disagreement, match="above a schedule"):
+            solve(gpt_1_5b(8, 16, 3), Limits(seconds=6, workers=workers))
+
+
+def test_counted_work_gives_the_same_with_prices() -> None:
+    problem = gpt_1_5b(8, 16, 3)
+    limits = Limits(seconds=600, workers=1, deterministic=0.02)
+    steps: set[str] = set()
+    one, other = (solve(problem, limits, lambda moment: steps.add(moment.doing)) for _ in range(2))
+    assert "prices and refutation" in steps
+    assert [(moment.value, moment.lower_bound) for moment in one.history] == [
+        (moment.value, moment.lower_bound) for moment in other.history
+    ]
+    assert one.certificate == other.certificate
+
+
+def test_all_workers_anneal_once_no_better_bound_will_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    began: list[int | None] = []
+    run = OrderSearch.run
+
+    def noted(self: OrderSearch, *arguments: Any) -> None:
+        began.append(self.limits.workers)
+        run(self, *arguments)
+
+    monkeypatch.setattr("solver.closing_in.priced_bounds", lambda *_: iter(()))
+    monkeypatch.setattr("solver.closing_in.refutations", lambda *_: iter(()))
+    monkeypatch.setattr(OrderSearch, "run", noted)
+    solve(gpt_1_5b(8, 24, 3), Limits(seconds=4, workers=3))
+    assert began[:2] == [2, 3]
 
 
 def test_it_stops_when_told() -> None:

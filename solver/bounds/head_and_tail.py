@@ -48,14 +48,14 @@ def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
     return found
 
 
-def _certificate(problem: Problem, device: int, ways: Ways, stay: Stay, back: int) -> Certificate:
-    value = ways.there + stay.ticks + back
-    if ways.whose is None:
+def _certificate(problem: Problem, device: int, way: Ways, stay: Stay, back: int) -> Certificate:
+    value = way.there + stay.ticks + back
+    if way.whose is None:
         since, until = "", "back to the first stage and the backward there"
     else:
-        since, until = f" after device {ways.whose} began", f"back to device {ways.whose} and the backward there"
+        since, until = f" after device {way.whose} began", f"back to device {way.whose} and the backward there"
     text = (
-        f"Device {device} cannot begin before {amount(problem, ways.there)}{since}. {stay.text} From there the way "
+        f"Device {device} cannot begin before {amount(problem, way.there)}{since}. {stay.text} From there the way "
         f"{until} take {amount(problem, back)}: {amount(problem, value)}."
     )
     return Certificate("head and tail", value, text, device)

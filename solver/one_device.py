@@ -1,12 +1,11 @@
-"""What micro-batches do on one device, all others being mere delays, while another device begins and ends."""
+"""A problem as one device sees it: what micro-batches do there between the begin and the end of another device."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from formulations.time_indexed import Later, OneDevice, Trip, Visit
-from pipesched.passes import Pass, W
+from formulations.visits import Later, OneDevice, Trip, Visit
 from pipesched.problem import Problem
 from solver.bounds.paths import Paths, chains_on, gate_of
 
@@ -50,21 +49,19 @@ def _gradients(problem: Problem, paths: Paths, stages: Sequence[int], gate: int,
         ticks = paths.gradient[stage]
         earliest = turn + paths.gradient[last] + paths.back[last] - paths.back[stage] - ticks
         away = 0 if following is None else paths.back[stage] - paths.back[following] - paths.gradient[following]
-        takes, gives, later = _backward(problem, paths, stage, unit)
-        yield Visit(earliest, ticks, away, paths.way_back(stage, gate), takes, gives, later)
+        gives, later = _backward(problem, paths, stage, unit)
+        yield Visit(earliest, ticks, away, paths.way_back(stage, gate), 0, gives, later)
 
 
-def _backward(problem: Problem, paths: Paths, stage: int, unit: int) -> tuple[int, int, Later | None]:
-    """What a gradient takes and gives of memory, and what it puts off.
+def _backward(problem: Problem, paths: Paths, stage: int, unit: int) -> tuple[int, Later | None]:
+    """What a gradient gives of memory, and what it puts off.
 
-    Where a backward may run in one go or in two, the least of either: it is as fast, holds as little, and can wait.
+    The least of a backward in one go and one in two, where both may be: as fast, it holds as little and waits as long.
+    What B may take itself does not count then, for a backward in one go takes nothing.
     """
-    activation, freed = problem.memory.activation[stage], problem.memory.freed[stage]
+    held = problem.memory.activation[stage] // unit
     if not problem.splittable:
-        return 0, activation // unit, None
-    weight = problem.duration(Pass(W, stage, 0))
-    if not problem.fused_is_dominated(stage):
-        weight, freed = paths.rest[stage] - paths.gradient[stage], max(0, freed)
-    held, rest = activation // unit, (activation - freed) // unit
-    during = (activation + max(0, -freed)) // unit
-    return during - held, during - rest, Later(weight, rest)
+        return held, None
+    rest = (problem.memory.activation[stage] - max(0, problem.memory.freed[stage])) // unit
+    later = Later(paths.rest[stage] - paths.gradient[stage], rest)
+    return held - rest, later if any(later) else None
