@@ -91,11 +91,16 @@ def _verdict(row: Row, record: Record) -> str:
     met, least = reached(row, record), refuted(row, record)
     if met is None:
         return ""
-    if least is None:
-        return f"{'met' if met else '**not met**'}: {said(row.aim)}"
-    text = f"**cannot be met**: bubble ≤ {row.aim.bubble:.4f}, since no schedule is below {least:.4f}"
     rest = replace(row, aim=replace(row.aim, bubble=None))
-    return text if reached(rest, record) is None else f"{text}; {_verdict(rest, record)}"
+    if met or row.aim.bubble is None or reached(rest, record) is None:
+        text = said(row.aim)
+    else:
+        # The two parts of the aim, each with its own verdict.
+        alone = replace(row, aim=replace(row.aim, gap=None, seconds=None))
+        return f"{_verdict(alone, record)}; {_verdict(rest, record)}"
+    if least is not None:
+        return f"**cannot be met**: {text}, since no schedule is below {least:.4f}"
+    return f"{'met' if met else '**not met**'}: {text}"
 
 
 def said(aim: Aim) -> str:

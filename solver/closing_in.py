@@ -31,10 +31,11 @@ def can_run_beside(standing: Standing) -> bool:
     return workers > 1 and standing.limits.deterministic is None
 
 
-def anneal(standing: Standing, others: Sequence[Timeline], seconds: float) -> None:
-    """Neighbourhoods alone, from the best schedule and a few others."""
+def anneal(standing: Standing, others: Sequence[Timeline], seconds: float, again: bool = False) -> None:
+    """Neighbourhoods alone, from the best schedule and a few others; by other chances if it is done `again`."""
     if standing.best is not None and seconds > 0:
-        search = OrderSearch(standing.best, others, standing.limits, standing.done)
+        limits = replace(standing.limits, seed=standing.limits.seed + again)
+        search = OrderSearch(standing.best, others, limits, standing.done)
         search.run(seconds, standing.offer_order)
 
 
@@ -72,7 +73,7 @@ def anneal_and_prove(standing: Standing, others: Sequence[Timeline]) -> None:
         beside.join(_PATIENCE)
     done()
     if not standing.done():
-        anneal(standing, others, standing.left())
+        anneal(standing, others, standing.left(), again=True)
 
 
 def _bounds(standing: Standing, seconds: float, halt: Event) -> Iterator[Certificate | Refuted | Schedule]:

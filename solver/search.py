@@ -83,6 +83,7 @@ class Search(Standing):
             self.neighbourhoods,
             self.proof,
             self.last_cp_sat,
+            self.rest,
         ):
             if not self.done() and (self.best is None or self.left() > 0):
                 step()
@@ -186,6 +187,12 @@ class Search(Standing):
         """CP-SAT on the exact model for what is left of the time, if that is more than stating the model takes."""
         if self.left() > self.passes * _SECONDS_A_PASS:
             self.cp_sat(self.left())
+
+    def rest(self) -> None:
+        """Annealing again, where the steps before were through early. Counted work has no time left over."""
+        if self.parts.neighbourhoods and self.limits.deterministic is None:
+            self.doing = "neighbourhoods"
+            anneal(self, self.others(), self.left(), again=True)
 
     def cp_sat(self, seconds: float) -> None:
         """The exact model, started from the incumbent."""

@@ -104,6 +104,15 @@ def test_an_aim_below_the_proved_bound_cannot_be_met() -> None:
     assert "Cannot be met: a." in text
 
 
+def test_each_part_of_an_aim_has_its_own_verdict() -> None:
+    row = Row("a", "2p", unit(2, 2, "span"), Aim(bubble=0.1, gap=0.2))
+    found = replace(a_record((1.0, 100.0, 81.0)), bubble=0.11)
+    assert "| **not met**: bubble ≤ 0.1000; met: gap ≤ 20 % |" in markdown((row,), {"a": found}, "here")
+    wide = replace(a_record((1.0, 100.0, 70.0)), bubble=0.1)
+    assert "| met: bubble ≤ 0.1000; **not met**: gap ≤ 20 % |" in markdown((row,), {"a": wide}, "here")
+    assert "| met: bubble ≤ 0.1000, gap ≤ 20 % |" in markdown((row,), {"a": replace(found, bubble=0.1)}, "here")
+
+
 def test_the_gap_over_time_begins_with_the_first_schedule() -> None:
     found = a_record((0.1, None, 50.0), (1.0, 100.0, 50.0), (2.0, 100.0, 75.0), (3.0, 100.0, 75.0), (4.0, 75.0, 75.0))
     assert gap_over_time(found) == [(1.0, 0.5), (2.0, 0.25), (4.0, 0.0)]
