@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
 from threading import Event
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,10 +19,13 @@ from solver.bounds.catalogue import certificates
 from solver.bounds.head_and_tail import ways
 from solver.bounds.paths import Paths, chains_on
 from solver.cheapest import NEVER, Prices, cheapest
+from solver.closing_in import anneal_and_prove, prove
 from solver.limits import Limits
 from solver.neighbourhoods import OrderSearch
 from solver.one_device import one_device
+from solver.parts import Parts
 from solver.priced_bounds import pays, priced_bounds
+from solver.search import Search
 from solver.solve import solve
 from tests.brute_force import optimum, tiny_problem
 from tests.makers import gpt_1_5b
@@ -172,14 +174,22 @@ def test_nothing_of_blocks_that_overlap() -> None:
     assert not list(priced_bounds(replace(problem, costs=shorter), 0, 10**9, 60, Event()))
 
 
+def begun(problem: Problem, workers: int) -> Search:
+    """A search with a schedule, and much time left."""
+    search = Search(problem, Limits(seconds=600, workers=workers), lambda _: None, Event(), Parts())
+    search.any_schedule()
+    return search
+
+
 def test_a_bound_above_a_schedule_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def too_much(problem: Problem, proved: int, at_most: int, *_: object) -> Iterator[Certificate]:
-        yield Certificate("prices", at_most + 1, "", 0)
+        yield Certificate("prices", at_most + 10**9, "", 0)
 
     monkeypatch.setattr("solver.closing_in.priced_bounds", too_much)
-    for workers in (1, 2):
-        with pytest.raises(Disagreement, match="above a schedule"):
-            solve(gpt_1_5b(8, 16, 3), Limits(seconds=6, workers=workers))
+    with pytest.raises(Disagreement, match="above a schedule"):
+        prove(begun(gpt_1_5b(4, 4, 2), 1))
+    with pytest.raises(Disagreement, match="above a schedule"):
+        anneal_and_prove(begun(gpt_1_5b(4, 4, 2), 2), [])
 
 
 def test_counted_work_gives_the_same_with_prices() -> None:
@@ -195,18 +205,16 @@ def test_counted_work_gives_the_same_with_prices() -> None:
 
 
 def test_all_workers_anneal_once_no_better_bound_will_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[int | None] = []
-    run = OrderSearch.run
+    began: list[tuple[int | None, int]] = []
 
-    def noted(self: OrderSearch, *arguments: Any) -> None:
-        began.append(self.limits.workers)
-        run(self, *arguments)
+    def noted(self: OrderSearch, *_: object) -> None:
+        began.append((self.limits.workers, self.limits.seed))
 
     monkeypatch.setattr("solver.closing_in.priced_bounds", lambda *_: iter(()))
     monkeypatch.setattr("solver.closing_in.refutations", lambda *_: iter(()))
     monkeypatch.setattr(OrderSearch, "run", noted)
-    solve(gpt_1_5b(8, 24, 3), Limits(seconds=4, workers=3))
-    assert began[:2] == [2, 3]
+    anneal_and_prove(begun(gpt_1_5b(4, 4, 2), 3), [])
+    assert began == [(2, 0), (3, 1)]
 
 
 def test_it_stops_when_told() -> None:
