@@ -192,6 +192,7 @@ class Search(Standing):
         """Annealing again, where the steps before were through early. Counted work has no time left over."""
         if self.parts.neighbourhoods and self.limits.deterministic is None:
             self.doing = "neighbourhoods"
+            self.tell()
             anneal(self, self.others(), self.left(), again=True)
 
     def cp_sat(self, seconds: float) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, combinations, pairwise, permutations
 from random import Random
 from typing import NamedTuple
 
 from pipesched import placement
+from pipesched.certificate import Certificate
 from pipesched.passes import BW, B, F, Pass, W
 from pipesched.placement import Placement
 from pipesched.problem import Costs, Memory, Objective, Problem
@@ -44,6 +46,19 @@ def optimum(problem: Problem, objective: Objective, fifo: bool = True) -> Optimu
             device = fewest_first[len(chosen)]
             stack += [{**chosen, device: order} for order in orders[device]]
     return best
+
+
+def attained(bounds: Callable[[Problem, int], Iterable[Certificate]], objective: Objective, seeds: int) -> int:
+    """How many optima of tiny problems the bounds reach; fails if one is above. They are told of a value near it."""
+    tight = 0
+    for seed in range(seeds):
+        problem = replace(tiny_problem(Random(seed)), objective=objective)
+        best = optimum(problem, objective)
+        if best is not None:
+            found = [bound.value for bound in bounds(problem, best.value + 3)]
+            assert max(found, default=0) <= best.value, seed
+            tight += max(found, default=0) == best.value
+    return tight
 
 
 def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:

@@ -27,7 +27,7 @@ from solver.parts import Parts
 from solver.priced_bounds import pays, priced_bounds
 from solver.search import Search
 from solver.solve import solve
-from tests.brute_force import optimum, tiny_problem
+from tests.brute_force import attained, optimum, tiny_problem
 from tests.makers import gpt_1_5b
 from tests.makers import problem as linear
 
@@ -75,15 +75,7 @@ def test_another_device_may_run_weight_passes_after_the_end_of_the_one_they_pass
 
 @objectives
 def test_no_prices_found_prove_more_than_the_optimum(objective: Objective) -> None:
-    tight = 0
-    for seed in range(60):
-        problem = replace(tiny_problem(Random(seed)), objective=objective)
-        best = optimum(problem, objective)
-        if best is not None:
-            found = [one.value for one in priced_bounds(problem, 0, best.value + 3, 60, Event())]
-            assert max(found, default=0) <= best.value, seed
-            tight += max(found, default=0) == best.value
-    assert tight > 10
+    assert attained(lambda problem, near: priced_bounds(problem, 0, near, 60, Event()), objective, 60) > 10
 
 
 def tried_out(device: OneDevice, trip: Trip, prices: Prices, until: int) -> int:
