@@ -1,4 +1,4 @@
-"""Everything from a bare clone: makes a virtual environment of its own, installs, and runs pipesched or its tests.
+"""Sets up everything from a bare clone: a virtual environment, the installation, and then pipesched or its tests.
 
 python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     solve, compare, simulate, validate, export,
                                                               run, profile, frontier, plot, schedules: each
@@ -56,6 +56,15 @@ def run(*command: str) -> int:
             continue
 
 
+def become(*command: str) -> int:
+    """Go on as a module of the environment, so that every signal sent to this process is the module's."""
+    if os.name != "nt":
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os.execv(PYTHON, [str(PYTHON), *command])
+    return run(*command)
+
+
 def test(arguments: list[str]) -> int:
     """The test suite, on all cores; the tests of a file stay together, since some share processes."""
     extras = ["test"]
@@ -65,7 +74,7 @@ def test(arguments: list[str]) -> int:
         del arguments[at : at + 2]
     install(*extras)
     config, cores = str(ROOT / "pyproject.toml"), ["-n", "auto", "--dist", "loadfile"]
-    return run("-m", "pytest", str(ROOT / "tests"), "-c", config, *cores, *arguments)
+    return become("-m", "pytest", str(ROOT / "tests"), "-c", config, *cores, *arguments)
 
 
 def check() -> int:
@@ -88,7 +97,7 @@ def main() -> int:
     if sys.argv[1] == "check":
         return check()
     install()
-    return run("-m", "commands.main", *sys.argv[1:])
+    return become("-P", "-m", "pipesched", *sys.argv[1:])
 
 
 if __name__ == "__main__":

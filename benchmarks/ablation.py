@@ -1,4 +1,4 @@
-"""What each part of the engine is worth: the same problems with one part left out, and with all of them left out.
+"""Ablation: the same problems with one phase of the engine left out, and with all of them left out.
 
     python -m benchmarks.ablation --seconds 60 --write docs/engine.md --picture docs/images/gap-over-time.png
 
@@ -11,40 +11,63 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.engine_table import percent
-from benchmarks.gap_plot import draw
-from benchmarks.machine import machine
-from benchmarks.page import exit_code, put, table
-from benchmarks.record import Record, failed, record, settings_of
-from benchmarks.rows import Row, select
-from benchmarks.store import Store
+from benchmarks.cases.rows import Row, select
+from benchmarks.reporting.engine_table import percent
+from benchmarks.reporting.gap_plot import draw
+from benchmarks.reporting.machine import machine
+from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.record import Record, failed, record, settings_of
+from benchmarks.reporting.store import Store
 from pipesched.errors import PipeschedError
+from solver.engine.engine import ENGINE
+from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.exact_model import ExactModel
+from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
+from solver.engine.phases.periodic import Periodic
+from solver.engine.search import Engine, Phase
 from solver.limits import Limits
-from solver.parts import Parts
 from solver.solve import solve
 
 COMMAND = "python -m benchmarks.ablation"
 # Rows on which different parts should matter: tight memory, a long run, no bubble left, two chunks a device, unequal
 # stages.
 ROWS = "zb-1.5b-m24-0.5p,growth-0.5p-m64,zb-1.5b-m24-2p,zb-14.6b-m48-2p,v-6.2b-m48-half,uneven-8"
-VARIANTS: Mapping[str, Parts] = {
-    "whole engine": Parts(),
-    "no certificates": Parts(certificates=False),
-    "no relaxation": Parts(relaxation=False),
-    "no periodic": Parts(periodic=False),
-    "no neighbourhoods": Parts(neighbourhoods=False),
-    "plain CP-SAT": Parts(False, False, False, False, False),
+LOCAL_SEARCH = (LocalSearch, LocalSearchAgain)
+
+
+def without(*left_out: type[Phase]) -> tuple[Phase, ...]:
+    """The phases of the engine but those of these types."""
+    return tuple(phase for phase in ENGINE.phases if not isinstance(phase, left_out))
+
+
+def plain() -> Engine:
+    """Published and list schedules, then CP-SAT on plain intervals, with the load for a bound."""
+    phases = tuple(
+        replace(phase, literals=False) if isinstance(phase, ExactModel) else phase
+        for phase in without(Periodic, *LOCAL_SEARCH)
+    )
+    return replace(ENGINE, bounds=AnalyticBounds(load_only=True), phases=phases, raise_bounds=False)
+
+
+VARIANTS: Mapping[str, Engine] = {
+    "whole engine": ENGINE,
+    "no certificates": replace(ENGINE, bounds=AnalyticBounds(load_only=True)),
+    "no relaxation": replace(ENGINE, raise_bounds=False),
+    "no periodic": replace(ENGINE, phases=without(Periodic)),
+    "no neighbourhoods": replace(ENGINE, phases=without(*LOCAL_SEARCH)),
+    "plain CP-SAT": plain(),
 }
 
 
-def measure_variant(row: Row, parts: Parts, limits: Limits) -> Record:
-    """One row with some parts only; a solve that breaks is a result too."""
+def measure_variant(row: Row, engine: Engine, limits: Limits) -> Record:
+    """One row with a part of the engine left out; a solve that breaks is a result too."""
     started = perf_counter()
     try:
-        return record(row.name, solve(row.problem, limits, parts=parts), limits)
+        return record(row.name, solve(row.problem, limits, engine=engine), limits)
     except (PipeschedError, ArithmeticError, LookupError, ValueError, AssertionError) as error:
         print(f"{row.name}: {type(error).__name__}: {error}", file=sys.stderr)
         return failed(row.name, limits, row.problem, perf_counter() - started, error)
@@ -62,7 +85,7 @@ def markdown(rows: tuple[Row, ...], records: Mapping[str, Record], described: st
     return "\n\n".join([described, told, table(("problem", *VARIANTS), lines)])
 
 
-def beside(picture: Path, page: Path) -> str:
+def relative_to_page(picture: Path, page: Path) -> str:
     """The way from a page to its picture, as a link in the page says it."""
     return Path(os.path.relpath(picture, page.parent)).as_posix()
 
@@ -96,11 +119,11 @@ def run(args: Namespace) -> int:
     store = Store(args.results, f"{machine(args.seed, args.workers)}; {args.seconds:g} s a problem")
     store.load()
     for row in rows:
-        for variant, parts in VARIANTS.items():
+        for variant, engine in VARIANTS.items():
             if args.resume and store.has(key(row, variant), settings_of(limits)):
                 continue
             print(key(row, variant), file=sys.stderr, flush=True)
-            store.add(key(row, variant), measure_variant(row, parts, limits))
+            store.add(key(row, variant), measure_variant(row, engine, limits))
     records = store.under(settings_of(limits))
     text = markdown(rows, records, store.machine)
     print(text)
@@ -108,7 +131,11 @@ def run(args: Namespace) -> int:
         by_row = {row.name: {v: records[key(row, v)] for v in VARIANTS} for row in rows}
         draw(by_row, args.picture, args.seconds)
     if args.write is not None:
-        shown = "" if args.picture is None else f"\n\n![certified gap over time]({beside(args.picture, args.write)})"
+        shown = (
+            ""
+            if args.picture is None
+            else f"\n\n![certified gap over time]({relative_to_page(args.picture, args.write)})"
+        )
         put(args.write, COMMAND, text + shown)
     return 1 if any(records[key(row, variant)].error for row in rows for variant in VARIANTS) else 0
 

@@ -1,4 +1,4 @@
-"""Everything the engine is measured on, in one table: value, bound, gap, and when each was reached.
+"""The engine benchmark, in one table: value, bound, gap, and when each was reached.
 
     python -m benchmarks.engine --seconds 60 --workers 2 --write docs/engine.md
 
@@ -15,13 +15,13 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
-from benchmarks.engine_table import markdown, said
-from benchmarks.machine import machine
-from benchmarks.page import exit_code, put
-from benchmarks.plain import plain_gap
-from benchmarks.record import Record, failed, record, settings_of
-from benchmarks.rows import Row, rows, select
-from benchmarks.store import Store
+from benchmarks.cases.rows import Row, rows, select
+from benchmarks.reporting.engine_table import markdown, said
+from benchmarks.reporting.machine import machine
+from benchmarks.reporting.page import exit_code, put
+from benchmarks.reporting.record import Record, failed, record, settings_of
+from benchmarks.reporting.store import Store
+from benchmarks.rivals.plain_cp_sat import plain_gap
 from pipesched.errors import PipeschedError
 from solver.limits import Limits
 from solver.solve import solve
@@ -90,7 +90,7 @@ def arguments() -> Namespace:
     parser.add_argument("--seconds", type=float, default=60, help="for each problem (default 60)")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--plain", action="store_true", help="plain CP-SAT beside it: doubles the time")
+    parser.add_argument("--plain", action="store_true", help="also plain CP-SAT: doubles the time")
     parser.add_argument("--results", type=Path, default=Path("results/engine.json"), metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="keep rows already measured with these settings")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/engine.md")

@@ -16,26 +16,26 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.machine import machine
-from benchmarks.page import exit_code, put, table
+from benchmarks.reporting.machine import machine
+from benchmarks.reporting.page import exit_code, put, table
 from heuristics.catalogue import HEURISTICS
-from pipesched import placement
-from pipesched.comparison import Comparison, compared
 from pipesched.errors import PipeschedError
-from pipesched.exact import read_yaml
-from pipesched.metrics import measure
-from pipesched.placement import Placement
-from pipesched.problem import Problem
-from pipesched.problem_file import problem_from
-from pipesched.simulator import simulate
-from pipesched.timeline import Timeline
-from runtime.profile import Profile, Request
-from runtime.profile_file import problem_text
-from runtime.torch_job import Job, ModelSpec, job_for
-from runtime.torch_launch import launch
-from runtime.torch_profile import profile
-from runtime.torch_rule import SPLITS, as_run
-from runtime.torch_run import measured_of
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.problem_file import problem_from
+from pipesched.measurement.comparison import Comparison, compared
+from pipesched.problem import placement
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from runtime.profiling.problem_text import problem_text
+from runtime.profiling.profile import Profile, Request
+from runtime.pytorch.launch import launch
+from runtime.pytorch.profiling.profiler import profile
+from runtime.pytorch.run import measured_of
+from runtime.running.job import Job, ModelSpec, job_for
+from runtime.running.torch_timing import SPLITS, as_run
 from solver.limits import Limits
 from solver.solve import solve
 

@@ -1,4 +1,4 @@
-"""How long a proof of optimality takes: the engine beside the Zero Bubble paper's integer program with CBC, in pairs.
+"""Time to a proof of optimality: the engine against the Zero Bubble paper's integer program with CBC, in pairs.
 
     python -m benchmarks.proof --write docs/engine.md
 
@@ -13,17 +13,19 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from math import exp, log
 from pathlib import Path
 
-from benchmarks.cbc import IlpOutcome, solve_ilp
-from benchmarks.machine import machine
-from benchmarks.page import exit_code, put, table
-from benchmarks.profiles import PROFILES, Profile, unit
-from benchmarks.record import Record, record
+from benchmarks.cases.profiles import PROFILES, Profile, unit
+from benchmarks.reporting.machine import machine
+from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.record import Record, record
+from benchmarks.rivals.cbc import IlpOutcome, solve_ilp
 from pipesched.errors import Disagreement
-from pipesched.problem import Problem
-from pipesched.solution import Solution, Status
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.solution import Solution, Status
 from solver.limits import Limits
 from solver.solve import solve
 
@@ -77,20 +79,22 @@ def solve_pair(problem: Problem, seconds: float, workers: int) -> Pair:
     ilp = solve_ilp(problem, seconds, workers)
     limits = Limits(seconds=seconds, workers=workers)
     solution = solve(problem, limits)
-    contradiction(ilp, solution)
+    contradiction(problem, ilp, solution)
     return Pair(problem, ilp, record(problem.name, solution, limits))
 
 
-def contradiction(ilp: IlpOutcome, solution: Solution) -> None:
+def contradiction(problem: Problem, ilp: IlpOutcome, solution: Solution) -> None:
     """Neither may be below what the other proved; CBC's proof holds within its tolerance, a millionth."""
-    if solution.value is None or ilp.value is None:
+    if solution.value_ticks is None or ilp.value is None:
         return
-    if ilp.value < solution.lower_bound:
-        raise Disagreement(f"CBC's order gives {ilp.value} ticks, below the engine's bound of {solution.lower_bound}")
-    if ilp.proved and ilp.claimed is not None and solution.value < ilp.claimed * (1 - 1e-6) - 1:
-        raise Disagreement(f"the engine found {solution.value} ticks where CBC proved {ilp.claimed:g} optimal")
-    if ilp.proved and solution.status is Status.OPTIMAL and ilp.value > solution.value * (1 + 1e-6) + 1:
-        raise Disagreement(f"CBC proved {ilp.value} ticks optimal where the engine proved {solution.value}")
+    value = in_ticks_of(problem, solution.value_ticks, solution.problem)
+    bound = in_ticks_of(problem, solution.lower_bound_ticks, solution.problem)
+    if ilp.value < bound:
+        raise Disagreement(f"CBC's order gives {ilp.value} ticks, below the engine's bound of {bound}")
+    if ilp.proved and ilp.claimed is not None and value < ilp.claimed * (1 - 1e-6) - 1:
+        raise Disagreement(f"the engine found {value} ticks where CBC proved {ilp.claimed:g} optimal")
+    if ilp.proved and solution.status is Status.OPTIMAL and ilp.value > value * (1 + 1e-6) + 1:
+        raise Disagreement(f"CBC proved {ilp.value} ticks optimal where the engine proved {value}")
 
 
 def geometric_mean(ratios: Sequence[float]) -> float:
@@ -117,8 +121,8 @@ def markdown(pairs: Sequence[Pair], described: str) -> str:
 def _line(pair: Pair) -> list[str]:
     ilp, ours, ratio = pair.ilp, pair.ours, pair.ratio
 
-    def amount(ticks: float | None) -> str:
-        return "" if ticks is None else f"{float(ticks * pair.problem.tick):.10g}"
+    def amount(ticks: float | Fraction | None) -> str:
+        return "" if ticks is None else f"{float(Fraction(ticks) * pair.problem.tick):.10g}"
 
     return [
         pair.problem.name,

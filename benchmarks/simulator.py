@@ -8,11 +8,11 @@ from __future__ import annotations
 from statistics import median
 from time import perf_counter
 
-from benchmarks.machine import machine
+from benchmarks.reporting.machine import machine
 from heuristics.catalogue import HEURISTICS
-from pipesched.problem_file import problem_from
-from pipesched.schedule import Schedule
-from pipesched.simulator import simulate
+from pipesched.files.problem_file import problem_from
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
 
 
 def bare_loop(schedule: Schedule) -> int:

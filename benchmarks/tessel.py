@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from benchmarks.machine import machine
-from formulations.blocks import Block, BlockGraph, Change, Wait
+from benchmarks.reporting.machine import machine
+from formulations.cyclic.block_graph import Block, BlockGraph, MemoryChange, Wait
+from solver.cyclic.period_search import best_pattern
 from solver.limits import Limits
-from solver.periodic import best_pattern
 
 HEADER = (
     "| shape | devices | memory | period | load | proved | micro-batches repeated | seconds | Tessel's repetend |",
@@ -104,7 +104,7 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
                 number = meetings[step.held]
             else:
                 number = len(blocks)
-                change = Change(max(0, step.held), min(0, step.held))
+                change = MemoryChange(max(0, step.held), min(0, step.held))
                 blocks.append(Block(f"{name}{number}", step.ticks, dict.fromkeys(step.devices, change)))
                 if joined:
                     meetings[step.held] = number

@@ -7,31 +7,36 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from commands import measured_rows, noisy, rows
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json, add_objective, problem_of
-from commands.output import complain, files_written, note, write_json
-from commands.searching import add_limits, refuse_period, search
+from commands.reports import measured_table, schedule_table, side_by_side
+from commands.shared import noise_options
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json, add_objective, problem_of
+from commands.shared.output import complain, files_written, note, write_json
+from commands.shared.search_options import add_limits, refuse_period, search
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import BadInput, Deadlock
-from pipesched.noise import Distribution
-from pipesched.problem import Objective, Problem
-from pipesched.solution import Candidate, Solution, Status
-from runtime.imports import IMPORTERS, import_schedule
-from solver.candidates import candidate, judged
+from pipesched.errors import BadInput, Deadlock, Disagreement
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Candidate, Solution, Status
+from pipesched.simulation.noise import Distribution
+from runtime.importers.catalogue import IMPORTERS, import_schedule
+from solver.construction.published import candidate, simulated_and_validated
+from solver.cyclic.solve_period import solve_period
+from solver.engine.common_ticks import finer_candidate
 from solver.solve import without_search
-from solver.solve_period import solve_period
 
 
 def configure(parser: ArgumentParser) -> None:
     """The contract's options."""
     parser.add_argument(
-        "problem", metavar="PROBLEM", nargs="?", help="problem file (with --measured: default, its own)"
+        "problems",
+        metavar="PROBLEM",
+        nargs="*",
+        help="problem file (with --measured: default, its own); several are set side by side, each with its own search",
     )
     add_objective(parser)
     add_json(parser)
     add_limits(parser)
-    noisy.add_noise(parser, seed=False)
+    noise_options.add_noise(parser, seed=False)
     parser.add_argument("--schedules", metavar="A,B", help="only these schedules (default: all)")
     parser.add_argument(
         "--with",
@@ -53,50 +58,98 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Simulate all, search unless told not to, print; or set measured traces beside their prediction."""
-    if args.problem is None and not args.measured:
+    if not args.problems and not args.measured:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")
     if args.output and args.noise is None:
         raise BadInput("found --output without --noise; allowed: with --noise, whose samples it draws")
+    if len(args.problems) > 1:
+        return _several(args)
     if args.measured:
         return _measured(args)
-    problem = problem_of(args.problem, args.objective)
+    problem = problem_of(args.problems[0], args.objective)
     if args.others or args.noise is not None:
         refuse_period(problem, "--with and --noise are")
     names = _names(args.schedules)
     others = [_other(problem, path) for path in args.others]
     solution = _published(problem) if args.no_optimal else search(problem, args)
+    parts = int(problem.tick / solution.problem.tick)
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:
         complain(f"infeasible: {solution.reason}")
         if args.json:
-            write_json(rows.document(problem, solution.candidates, solution.lower_bound))
+            write_json(schedule_table.document(problem, solution.candidates, solution.lower_bound_ticks))
         return Exit.NO
     listed = names or HEURISTICS.names()
-    # A search tries no more of them than it has time and use for.
-    untried = [] if solution.interrupted else sorted({*listed} - {one.name for one in solution.candidates})
-    published = [candidate(problem, HEURISTICS[name]) for name in untried]
-    solution = replace(solution, candidates=(*solution.candidates, *published, *others))
-    wanted = (*listed, rows.OURS, *(other.name for other in others))
-    shown = [candidate for candidate in rows.with_solution(solution) if candidate.name in wanted]
+    solution = _all_tried(solution, listed)
+    theirs = [finer_candidate(other, parts) for other in others]
+    solution = replace(solution, candidates=(*solution.candidates, *theirs))
+    wanted = (*listed, schedule_table.OURS, *(other.name for other in others))
+    shown = [candidate for candidate in schedule_table.with_solution(solution) if candidate.name in wanted]
     if args.no_optimal:
-        shown = [candidate for candidate in shown if candidate.name != rows.OURS]
+        shown = [candidate for candidate in shown if candidate.name != schedule_table.OURS]
     noise = {} if args.noise is None else _under_noise(problem, shown, args)
     files = [_draw(problem, noise, args)] if args.output and noise else []
+    _say(solution, shown, noise, files, args)
+    return Exit.INTERRUPTED if solution.interrupted else Exit.DONE
+
+
+def _say(
+    solution: Solution,
+    shown: Sequence[Candidate],
+    noise: dict[str, Distribution],
+    files: Sequence[Path],
+    args: Namespace,
+) -> None:
+    """The answer, as JSON or as tables."""
+    problem = solution.problem
     if args.json:
-        document = rows.document(problem, shown, solution.lower_bound)
+        document = schedule_table.document(problem, shown, solution.lower_bound_ticks)
+        document |= {"notes": list(solution.notes)} if solution.notes else {}
         if args.noise is not None:
-            values = {name: noisy.figures(problem, one) for name, one in noise.items()}
-            document["noise"] = noisy.document(args, {"schedules": values})
+            values = {name: noise_options.figures(problem, one) for name, one in noise.items()}
+            document["noise"] = noise_options.document(args, {"schedules": values})
         write_json(document)
         for path in files:
             note(f"wrote {path}")
     else:
-        rows.show(problem, shown, solution.lower_bound, reasons=True)
+        schedule_table.show(problem, shown, solution.lower_bound_ticks)
         _explain(solution)
         if noise:
-            noisy.show(problem, f"{problem.objective.value} under noise: {noisy.settings(args)}", list(noise.items()))
+            noise_options.show(
+                problem, f"{problem.objective.value} under noise: {noise_options.settings(args)}", list(noise.items())
+            )
         files_written(files)
-    return Exit.INTERRUPTED if solution.interrupted else Exit.DONE
+
+
+def _several(args: Namespace) -> Exit:
+    """Problems side by side."""
+    options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
+    found = [name for name, given in options.items() if given]
+    if found:
+        raise BadInput(f"found several problems and {found[0]}; allowed: one problem with {found[0]}")
+    problems = [problem_of(path, args.objective) for path in args.problems]
+    listed = _names(args.schedules) or HEURISTICS.names()
+    solutions: list[Solution] = []
+    for problem in problems:
+        one = _published(problem) if args.no_optimal else search(problem, args)
+        solutions.append(one if one.status is Status.INFEASIBLE else _all_tried(one, listed))
+        if one.interrupted:
+            break
+    wanted = listed if args.no_optimal else [*listed, schedule_table.OURS]
+    if args.json:
+        write_json(side_by_side.documents(solutions, wanted))
+    else:
+        side_by_side.show(solutions, wanted)
+    if any(one.interrupted for one in solutions):
+        return Exit.INTERRUPTED
+    return Exit.NO if any(one.status is Status.INFEASIBLE for one in solutions) else Exit.DONE
+
+
+def _all_tried(solution: Solution, listed: Sequence[str]) -> Solution:
+    """With the schedules listed that the search did not try: it tries no more than it has time and use for."""
+    untried = [] if solution.interrupted else sorted({*listed} - {one.name for one in solution.candidates})
+    published = [candidate(solution.problem, HEURISTICS[name]) for name in untried]
+    return replace(solution, candidates=(*solution.candidates, *published))
 
 
 def _published(problem: Problem) -> Solution:
@@ -108,25 +161,29 @@ def _published(problem: Problem) -> Solution:
 
 def _measured(args: Namespace) -> Exit:
     """Traces beside their prediction; nothing is searched."""
-    problem = problem_of(args.problem, args.objective) if args.problem else None
-    found = measured_rows.comparisons(args.measured, problem)
+    problem = problem_of(args.problems[0], args.objective) if args.problems else None
+    found = measured_table.comparisons(args.measured, problem)
     if args.json:
-        write_json(measured_rows.document(found))
+        write_json(measured_table.document(found))
     else:
-        measured_rows.show(found)
+        measured_table.show(found)
     return Exit.DONE
 
 
 def _under_noise(problem: Problem, shown: Sequence[Candidate], args: Namespace) -> dict[str, Distribution]:
     """The objective of every schedule that applies under the same noise."""
     return {
-        one.name: noisy.noisy(one.timeline, args).of(problem.objective) for one in shown if one.timeline is not None
+        one.name: noise_options.noisy(one.timeline, args).of(problem.objective)
+        for one in shown
+        if one.timeline is not None
     }
 
 
 def _draw(problem: Problem, noise: dict[str, Distribution], args: Namespace) -> Path:
-    title = f"{problem.name}\n{noisy.settings(args)}"
-    return noisy.draw(problem, problem.objective.value.capitalize(), title, list(noise.items()), Path(args.output))
+    title = f"{problem.name}\n{noise_options.settings(args)}"
+    return noise_options.draw(
+        problem, problem.objective.value.capitalize(), title, list(noise.items()), Path(args.output)
+    )
 
 
 def _names(listed: str | None) -> list[str] | None:
@@ -146,16 +203,18 @@ def _names(listed: str | None) -> list[str] | None:
 
 
 def _other(problem: Problem, path: str) -> Candidate:
-    """Another program's schedule on this problem; an order that locks is bad input."""
+    """Another program's schedule on this problem; an order that locks or breaks a rule is bad input."""
     try:
-        return judged(problem, import_schedule(path, problem), Path(path).name)
-    except Deadlock as deadlock:
-        raise BadInput(f"{path}: {deadlock}") from None
+        return simulated_and_validated(problem, import_schedule(path, problem), Path(path).name)
+    except (Deadlock, Disagreement) as wrong:
+        raise BadInput(f"{path}: {wrong}") from None
 
 
 def _explain(solution: Solution) -> None:
     if solution.certificate:
         print(f"lower bound ({solution.certificate.kind}): {solution.certificate.text}")
+    for text in solution.notes:
+        print(f"note: {text}")
 
 
 COMMANDS.register(Command("compare", "published schedules against the best one, on your numbers", configure, run))

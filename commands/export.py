@@ -6,13 +6,13 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json
-from commands.output import files_written, note, write_json
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json
+from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
-from pipesched.schedule_file import read_schedule
-from pipesched.write_file import write_whole
-from runtime.catalogue import EXPORTERS
+from pipesched.files.atomic_write import write_whole
+from pipesched.files.schedule_file import read_schedule
+from runtime.exporters.catalogue import EXPORTERS
 
 
 def configure(parser: ArgumentParser) -> None:

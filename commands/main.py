@@ -8,10 +8,12 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from commands.catalogue import COMMANDS, Exit
-from commands.output import complain
-from pipesched.errors import BadInput, Deadlock, did_you_mean
-from pipesched.version import VERSION
+from commands.shared.catalogue import COMMANDS, Exit
+from commands.shared.encoding import never_fail_to_print
+from commands.shared.output import complain
+from commands.shared.termination import drop_output, exit_code, heed_sigterm, terminated
+from commands.shared.versions import ShowVersions
+from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, did_you_mean
 
 
 class _Parser(ArgumentParser):
@@ -34,7 +36,7 @@ class _Parser(ArgumentParser):
 def parser() -> ArgumentParser:
     """The whole command line."""
     root = _Parser(prog="pipesched", description="The best schedule for your pipeline-parallel training, with proof.")
-    root.add_argument("--version", action="version", version=f"pipesched {VERSION}")
+    root.add_argument("--version", action=ShowVersions, help="the versions of pipesched and of what it rests on")
     subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
     for command in COMMANDS:
         sub = subparsers.add_parser(command.name, help=command.help, description=command.help)
@@ -45,24 +47,35 @@ def parser() -> ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    never_fail_to_print()
+    with heed_sigterm():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
+        if sys.stdout is None:
+            raise BadInput("standard output is closed; open it, or send it to /dev/null")
         parsed = parser().parse_args(arguments)
-        return int(parsed.run(parsed))
+        code = exit_code(int(parsed.run(parsed)))
+        sys.stdout.flush()
+        return code
     except BadInput as error:
         for mistake in error.mistakes:
             complain(mistake)
         return Exit.BAD_INPUT
-    except Deadlock as error:
-        complain(str(error))
+    except (Deadlock, Disagreement) as error:
+        complain(str(error) if isinstance(error, Deadlock) else defect_note(str(error)))
         return Exit.NO
     except KeyboardInterrupt:
-        complain("interrupted")
-        return Exit.INTERRUPTED
+        complain("terminated" if terminated.is_set() else "interrupted")
+        return exit_code(Exit.INTERRUPTED)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader went away, as `| head` does; nothing is left to say to it
-        return Exit.DONE
+        drop_output()  # the reader went away, as `| head` does; nothing is left to say to it
+        return Exit.READER_GONE
     except OSError as error:
-        complain(f"cannot write the output: {error.strerror}")
+        drop_output()
+        complain(f"cannot write the output: {error.strerror or error}")
         return Exit.BAD_INPUT
 
 

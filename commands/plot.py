@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from html import escape
 from pathlib import Path
 
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json, caption, draw
-from commands.output import files_written, note, write_json
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json, caption, draw
+from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
-from pipesched.schedule_file import ScheduleFile, read_schedule
-from pipesched.timeline import Timeline
-from pipesched.validator import validate
-from pipesched.write_file import write_whole
+from pipesched.files.atomic_write import write_whole
+from pipesched.files.schedule_file import ScheduleFile, read_schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
 from plots.catalogue import PLOTS
-from plots.picture import render
+from plots.page import page
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -36,8 +35,8 @@ def run(args: Namespace) -> Exit:
     file = read_schedule(args.schedule)
     _warn(file.timeline, args.schedule)
     target = Path(args.output) if args.output else Path(args.schedule).with_name(f"{kind}.png")
-    page = target.suffix.lower() in (".html", ".htm")
-    path = write_whole(target, _page(file)) if page else draw(file.timeline, kind, target, file.metrics)
+    html = target.suffix.lower() in (".html", ".htm")
+    path = write_whole(target, _page(file)) if html else draw(file.timeline, kind, target, file.metrics, [".html"])
     if args.json:
         write_json({"files": [str(path)]})
     else:
@@ -58,20 +57,7 @@ def _warn(timeline: Timeline, path: str) -> None:
 def _page(file: ScheduleFile) -> str:
     """Every picture of a schedule on one page that needs no other file."""
     timeline, problem = file.timeline, file.timeline.problem
-    title = escape(f"{problem.name} · {timeline.schedule.name}")
-    pictures = "\n".join(_inline(render(timeline, plot.draw, "svg", plot.title)) for plot in PLOTS)
-    style = "body{font-family:sans-serif;margin:2em}svg{max-width:100%;height:auto;display:block;margin-bottom:2em}"
-    return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{style}</style></head>\n"
-        f"<body><h1>{title}</h1><p>{escape(caption(file.metrics, problem))}</p>\n{pictures}\n</body></html>\n"
-    )
-
-
-def _inline(svg: bytes) -> str:
-    """An SVG file without its XML prologue."""
-    text = svg.decode()
-    return text[text.index("<svg") :]
+    return page(timeline, f"{problem.name} · {timeline.schedule.name}", caption(file.metrics, problem))
 
 
 COMMANDS.register(Command("plot", "a schedule file as PNG, SVG or HTML", configure, run))

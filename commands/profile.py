@@ -6,23 +6,24 @@ from argparse import ArgumentParser, Namespace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
-from commands import profile_report
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json
-from commands.output import files_written, note, write_json
+from commands.reports import profile as profile_report
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json
+from commands.shared.output import complain, files_written, note, write_json
 from pipesched.errors import BadInput
-from pipesched.exact import read_yaml
-from pipesched.placement import Placement
-from pipesched.problem import Objective
-from pipesched.problem_file import problem_from
-from pipesched.write_file import make_folder, write_whole
-from runtime.profile import Request
-from runtime.profile_file import problem_text
-from runtime.torch_rule import SPLITS
-from runtime.torch_run import need_torch
+from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective
+from runtime.profiling.problem_text import problem_text
+from runtime.profiling.profile import Request
+from runtime.pytorch.run import need_torch
+from runtime.running.job import DTYPES
+from runtime.running.torch_timing import SPLITS
 
 _SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
-_DTYPES = ("float64", "float32", "bfloat16", "float16")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,7 +32,7 @@ def configure(parser: ArgumentParser) -> None:
     model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
     for size in _SIZES:
         model.add_argument(f"--{size.replace('_', '-')}", type=int, metavar="N", help="of the small GPT")
-    model.add_argument("--dtype", choices=_DTYPES, default="float64", help="default: float64, as `run` has it")
+    model.add_argument("--dtype", choices=DTYPES, default="float64", help="default: float64, as `run` has it")
     model.add_argument("--checkpoint", action="store_true", help="with activation checkpointing")
     model.add_argument("--seed", type=int, default=0, help="of parameters and data (default: 0)")
     pipeline = parser.add_argument_group("pipeline")
@@ -80,22 +81,24 @@ def run(args: Namespace) -> Exit:
     )
     if args.output:
         make_folder(Path(args.output).parent)
-    from runtime.torch_profile import profile
+    from runtime.pytorch.profiling.profiler import profile
 
     found = profile(request)
     name = Path(args.output).stem if args.output else "profile"
     capacity = None if args.capacity is None else str(_decimal("--capacity", args.capacity))
     text = problem_text(found, name, args.microbatches or 4 * args.devices, capacity, args.objective)
-    problem_from(read_yaml(text, name), name)  # a capacity below one activation is found before it is written
-    files = [write_whole(args.output, text)] if args.output else []
+    reason = why_infeasible(problem_from(read_yaml(text, name), name))
+    files = [write_whole(args.output, text)] if args.output and reason is None else []
+    if reason is not None:
+        complain(f"infeasible, so nothing is written: {reason}")
     if args.json:
         write_json(profile_report.document(found, files))
     else:
         profile_report.show(found)
         files_written(files)
-        if not files:
+        if not files and reason is None:
             note("note: nothing written; -o FILE writes the problem that `solve` reads")
-    return Exit.DONE
+    return Exit.DONE if reason is None else Exit.NO
 
 
 def _check(args: Namespace) -> None:

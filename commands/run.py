@@ -7,22 +7,25 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json
-from commands.output import complain, files_written, note, write_json
-from commands.run_report import RunReport
+from commands.reports.run import RunReport
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json
+from commands.shared.output import complain, files_written, note, write_json
+from commands.shared.output_folder import settle
 from pipesched.errors import BadInput
-from pipesched.measured import to_text
-from pipesched.schedule_file import read_schedule
-from pipesched.timeline import Timeline
-from pipesched.write_file import make_folder, write_whole
+from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.schedule_file import read_schedule
+from pipesched.measurement.trace import to_text
+from pipesched.problem.time_units import seconds_in
+from pipesched.schedule.timeline import Timeline
 from plots.measured import render_both
-from runtime.torch_job import TOLERANCES, Job, ModelSpec, job_for
-from runtime.torch_launch import RunFailed
-from runtime.torch_rule import SPLITS, predicted
-from runtime.torch_run import execute, measured_of, need_torch
+from runtime.pytorch.launch import RunFailed
+from runtime.pytorch.run import execute, measured_of, need_torch
+from runtime.running.job import DTYPES, Job, ModelSpec, job_for
+from runtime.running.torch_timing import SPLITS, predicted
 
 _SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
+_LOWERINGS = ("comms", "torch")
 _SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long beside what the runtime itself takes
 
 
@@ -34,10 +37,16 @@ def configure(parser: ArgumentParser) -> None:
     model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
     for size in _SIZES:
         model.add_argument(f"--{size.replace('_', '-')}", type=int, metavar="N", help="of the small GPT")
-    model.add_argument("--sleep", action="store_true", help="stages that sleep for the file's times, to the dot")
+    model.add_argument("--sleep", action="store_true", help="stages that sleep for exactly the file's times")
     model.add_argument("--sleep-unit", metavar="TIME", help="how long one unit of time then lasts: 20ms, 0.5s")
     parser.add_argument("--split", choices=SPLITS, default="autograd", help="who splits a backward (default: autograd)")
-    parser.add_argument("--dtype", choices=sorted(TOLERANCES), default="float64", help="default: float64")
+    parser.add_argument(
+        "--lowering",
+        choices=_LOWERINGS,
+        default="comms",
+        help="who places sends and receives: our plan, or torch",
+    )
+    parser.add_argument("--dtype", choices=DTYPES, default="float64", help="default: float64")
     parser.add_argument("--seed", type=int, default=0, help="of parameters and data (default: 0)")
     parser.add_argument("--steps", type=int, default=4, metavar="N", help="steps to time; two are checked (default: 4)")
     parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="default: GPUs if enough")
@@ -59,15 +68,27 @@ def run(args: Namespace) -> Exit:
     except RunFailed as failed:
         for line in failed.lines:
             complain(line)
+        if folder:
+            settle(folder, "run", [])
         return Exit.NO
     if outcome is None:  # not the first of torchrun's ranks
         return Exit.DONE
     if outcome.refused is not None:
         complain(outcome.complaints()[0])
+        if folder:
+            settle(folder, "run", [])
         return Exit.NO
     plan = predicted(job.problem, job.schedule, job.split, transfers=not job.seconds_per_tick)
     report = RunReport(job, plan, outcome, measured_of(job, outcome))
     files = _write(report, folder) if folder else []
+    if folder:
+        settle(folder, "run", files)
+    if outcome.random:
+        stages = ", ".join(map(str, outcome.random))
+        note(
+            f"note: stage {stages} draws random numbers in its forward (dropout): each forward was seeded by stage and"
+            " micro-batch, here and in the reference, so that both draw the same"
+        )
     if args.json:
         write_json(report.document(files))
     else:
@@ -87,6 +108,7 @@ def _options(args: Namespace, timeline: Timeline) -> Job:
     return replace(
         plain,
         model=ModelSpec(name, sizes),
+        comms=args.lowering == "comms",
         split=args.split,
         dtype=args.dtype,
         seed=args.seed,
@@ -116,10 +138,11 @@ def _seconds_per_tick(args: Namespace, timeline: Timeline) -> float:
     if args.sleep_unit is None:
         shortest = min((t for t in map(problem.duration, timeline.schedule.passes()) if t > 0), default=1)
         return _SHORTEST / shortest
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)(us|ms|s)", args.sleep_unit)
-    if not match or float(match[1]) == 0:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(\D+)", args.sleep_unit)
+    seconds = seconds_in(match[2]) if match else None
+    if not match or seconds is None or float(match[1]) == 0:
         raise BadInput(f"--sleep-unit: found {args.sleep_unit!r}; allowed: a time above 0 with its unit, such as 20ms")
-    return float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[2]] * float(problem.tick)
+    return float(match[1]) * float(seconds) * float(problem.tick)
 
 
 def _write(report: RunReport, folder: Path) -> list[Path]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json
-from commands.output import table, write_json
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json
+from commands.shared.output import write_json
+from commands.shared.tables import Column, table
 from heuristics.catalogue import HEURISTICS
 
 
@@ -21,9 +22,15 @@ def run(args: Namespace) -> Exit:
         keys = ("name", "reference", "needs", "bubble", "peak")
         write_json({"schedules": [{key: getattr(h, key) for key in keys} for h in HEURISTICS]})
         return Exit.DONE
-    headers = ("schedule", "needs", "bubble time (equal stages, free transfers)", "peak activations", "reference")
+    columns = [
+        Column("schedule"),
+        Column("needs"),
+        Column("bubble time (equal stages, free transfers)", leave_out=1),
+        Column("peak activations", leave_out=2),
+        Column("reference", leave_out=3),
+    ]
     rows = [(h.name, h.needs, h.bubble, h.peak, h.reference) for h in HEURISTICS]
-    table("Published schedules", [(header, False) for header in headers], rows)
+    table("Published schedules", columns, rows)
     return Exit.DONE
 
 

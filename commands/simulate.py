@@ -5,23 +5,27 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from commands import noisy
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json, add_objective, draw, write_schedule
-from commands.older_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
-from commands.orders import timeline_in, timeline_of
-from commands.output import files_written, in_file_units, memory_amounts, memory_range, note, rate, table, write_json
-from commands.output import time as time_text
-from pipesched.amounts import size
+from commands.reports import figures
+from commands.shared import noise_options
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json, add_objective, draw, write_schedule
+from commands.shared.named_schedules import timeline_in, timeline_of
+from commands.shared.output import files_written, in_file_units, note, write_json
+from commands.shared.visualiser_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
 from pipesched.errors import BadInput
-from pipesched.metrics import Metrics, measure
-from pipesched.noise import Noisy
-from pipesched.problem import Objective
-from pipesched.problem_file import read_document, with_objective
-from pipesched.schedule import slot_text
-from pipesched.schedule_file import FORMAT, ScheduleFile
-from pipesched.timeline import Timeline
-from pipesched.validator import validate
+from pipesched.files.problem_file import read_document, with_objective
+from pipesched.files.schedule_file import FORMAT, ScheduleFile
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.formatting import size
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution_document import peak_memory
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.schedule import slot_text
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.noise import Noisy
+from pipesched.validation.validator import validate
+from solver.bounds.analytic.catalogue import certificates
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -32,7 +36,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_objective(parser)
     add_json(parser)
-    noisy.add_noise(parser, seed=True)
+    noise_options.add_noise(parser, seed=True)
     add_flags(parser)
     parser.add_argument(
         "-o",
@@ -48,23 +52,23 @@ def run(args: Namespace) -> Exit:
     timeline, picture = _schedule_and_picture(args)
     problem = timeline.problem
     violations = validate(timeline)
-    metrics = measure(timeline)
-    sampled = None if args.noise is None else noisy.noisy(timeline, args)
+    metrics, lower_bound = measure(timeline), _lower_bound(problem)
+    sampled = None if args.noise is None else noise_options.noisy(timeline, args)
     files = [_draw(timeline, sampled, args, picture)] if picture else []
     if args.json:
-        document = _document(timeline, metrics)
+        document = _document(timeline, metrics, not violations, lower_bound)
         if sampled:
             both = {"makespan": sampled.makespan, "span": sampled.span}
-            results = {name: noisy.figures(problem, one) for name, one in both.items()}
-            document["noise"] = noisy.document(args, results)
+            results = {name: noise_options.figures(problem, one) for name, one in both.items()}
+            document["noise"] = noise_options.document(args, results)
         write_json(document)
         for path in files:
             note(f"wrote {path}")
     else:
-        _print(timeline, metrics)
+        _print(timeline, metrics, not violations, lower_bound)
         if sampled:
             rows = [("makespan", sampled.makespan), ("span", sampled.span)]
-            noisy.show(problem, f"the same under noise: {noisy.settings(args)}", rows)
+            noise_options.show(problem, f"the same under noise: {noise_options.settings(args)}", rows)
         files_written(files)
     for violation in violations:
         note(f"note: {violation.text}")
@@ -92,13 +96,13 @@ def _draw(timeline: Timeline, sampled: Noisy | None, args: Namespace, path: Path
         write_schedule(path, ScheduleFile(timeline, None, None))
         return path
     if sampled is None:
-        return draw(timeline, "gantt", path)
-    title = f"{timeline.problem.name} · {timeline.schedule.name}\n{noisy.settings(args)}"
+        return draw(timeline, "gantt", path, others=[".json"])
+    title = f"{timeline.problem.name} · {timeline.schedule.name}\n{noise_options.settings(args)}"
     rows = [("makespan", sampled.makespan), ("span", sampled.span)]
-    return noisy.draw(timeline.problem, "Time", title, rows, path)
+    return noise_options.draw(timeline.problem, "Time", title, rows, path, [".json"])
 
 
-def _document(timeline: Timeline, metrics: Metrics) -> dict[str, object]:
+def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> dict[str, object]:
     problem = timeline.problem
     return {
         "name": problem.name,
@@ -107,23 +111,24 @@ def _document(timeline: Timeline, metrics: Metrics) -> dict[str, object]:
         "span": in_file_units(problem, metrics.span),
         "bubble": metrics.bubbles,
         "idle_ratio": metrics.idle_ratio,
-        "peak_memory": memory_amounts(problem, metrics),
+        "peak_memory": peak_memory(problem, metrics),
+        "fits": fits,
+        "lower_bound": in_file_units(problem, lower_bound),
+        "gap": figures.share_open(figures.known(metrics, problem.objective), lower_bound) if fits else None,
         "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
     }
 
 
-def _print(timeline: Timeline, metrics: Metrics) -> None:
-    problem, bubbles = timeline.problem, metrics.bubbles
-    rows = [
-        ("makespan", time_text(problem, metrics.makespan)),
-        ("span", time_text(problem, metrics.span)),
-        ("bubble(makespan)", rate(bubbles["makespan"])),
-        ("bubble(span)", rate(bubbles["span"])),
-        ("idle ratio", rate(metrics.idle_ratio)),
-        (f"peak memory ({problem.memory.unit})", memory_range(problem, metrics)),
-    ]
-    title = f"{timeline.schedule.name} on {problem.name}: {size(problem)}"
-    table(title, [("figure", False), ("value", True)], rows)
+def _print(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
+    title = f"{timeline.schedule.name} on {timeline.problem.name}: {size(timeline.problem)}"
+    figures.show(title, timeline.problem, metrics, fits, lower_bound)
+
+
+def _lower_bound(problem: Problem) -> Value | None:
+    """The best bound that words prove; None where no schedule fits, and for a period, which a timeline has none of."""
+    if problem.objective is Objective.PERIOD or problem.costs.parts or why_infeasible(problem):
+        return None
+    return certificates(problem, problem.objective)[0].value
 
 
 COMMANDS.register(Command("simulate", "one schedule on a problem, with its picture", configure, run))

@@ -6,27 +6,40 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from pathlib import Path
 
-from commands import explaining, less_memory, rows
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.explaining import add_explain, explained
-from commands.files import add_problem, draw, problem_of, write_schedule
-from commands.less_memory import add_less_memory, reduce_memory
-from commands.output import complain, files_written, in_file_units, memory_amounts, note, rate, write_json
-from commands.output import time as time_text
-from commands.report import report
-from commands.searching import add_limits, not_interrupted, refuse_period, search
-from pipesched.amounts import plain
+from commands.reports import min_memory, robustness, schedule_table, sensitivity
+from commands.reports.markdown import report
+from commands.reports.min_memory import add_less_memory, reduce_memory
+from commands.reports.sensitivity import add_explain, explained
+from commands.shared import runtime_restrictions as expressible
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
+from commands.shared.output import (
+    complain,
+    files_written,
+    memory_line,
+    note,
+    percent,
+    write_json,
+)
+from commands.shared.output import time as time_text
+from commands.shared.output_folder import settle
+from commands.shared.search_options import add_limits, not_interrupted, refuse_period, search
+from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.feasibility import why_infeasible
-from pipesched.measured import read_measured
-from pipesched.measured_times import with_measured_times
-from pipesched.problem import Problem
-from pipesched.schedule_file import ScheduleFile
-from pipesched.solution import Solution, Status
-from pipesched.write_file import make_folder, write_whole
-from runtime.catalogue import EXPORTERS
-from solver.explain import Explanation
-from solver.least_memory import LeastMemory
+from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.schedule_file import ScheduleFile, read_schedule
+from pipesched.measurement.calibration import with_measured_times
+from pipesched.measurement.trace import read_measured
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.least_memory import LeastMemory
+from pipesched.results.robustness import Robustness
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import Metrics
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.exporters.restrictions import RESTRICTIONS
+from solver.analysis.sensitivity import Explanation
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -34,9 +47,14 @@ def configure(parser: ArgumentParser) -> None:
     add_problem(parser)
     add_limits(parser)
     add_less_memory(parser)
+    robustness.add_robust(parser)
+    expressible.add_for(parser)
     add_explain(parser)
     parser.add_argument(
         "--measured", metavar="TRACE", help="with the durations that `run` measured instead of the file's"
+    )
+    parser.add_argument(
+        "--start", metavar="SCHEDULE", help="go on from this schedule file: the result is never worse than it"
     )
     parser.add_argument(
         "-o",
@@ -50,17 +68,25 @@ def run(args: Namespace) -> Exit:
     """Search, print, write."""
     if args.explain_time is not None and not args.explain:
         raise BadInput("found --explain-time without --explain; allowed: with --explain, whose seconds it sets")
+    if args.robust is not None and args.memory_within is not None:
+        raise BadInput("found --robust with --memory-within or --then-memory; allowed: one of them")
     problem = problem_of(args.problem, args.objective)
     if args.measured:
         problem = with_measured_times(problem, read_measured(args.measured))
+    whole = problem
+    if args.target:
+        refuse_period(problem, "--for is")
+        problem = expressible.restricted(problem, args.target)
     folder = _folder(problem, args.output)
-    found = _find(problem, args)
+    found = _find(problem, args, whole)
     if not args.json:
         _print(found)
     with not_interrupted():
-        files = _write(found, folder) if folder and found.solution.timeline else []
+        files = _write(found, folder, args.target) if folder and found.solution.timeline else []
+        if args.output:
+            settle(args.output, "solve", files)
     if args.json:
-        write_json(_document(found.solution, files) | _extras(found, args))
+        write_json(found.solution.document() | _extras(found, args, files))
     else:
         files_written(files)
     return _exit(found)
@@ -73,19 +99,33 @@ class _Found:
     solution: Solution
     memory: LeastMemory | None = None
     explanation: Explanation | None = None
+    noise: Robustness | None = None
+    robust: bool = False
 
 
-def _find(problem: Problem, args: Namespace) -> _Found:
-    """Search; then, unless interrupted, for less memory, and for why the fastest schedule found is not faster."""
+def _find(problem: Problem, args: Namespace, whole: Problem) -> _Found:
+    """Search; then, unless interrupted, for less memory or a smaller mean, and for why it is not faster.
+
+    `whole` is the problem before `--for` restricted it.
+    """
     if args.explain or args.memory_within is not None:
         refuse_period(problem, "--explain, --then-memory and --memory-within are")
-    solution = fastest = search(problem, args)
+    if args.robust is not None:
+        refuse_period(problem, "--robust is")
+    if args.start is not None:
+        refuse_period(problem, "--start is")
+    start = None if args.start is None else read_schedule(args.start).timeline
+    solution = fastest = search(problem, args, start)
     memory, explanation = None, None
     if args.memory_within is not None and fastest.timeline is not None and not fastest.interrupted:
         solution, memory = reduce_memory(fastest, args)
     if args.explain and fastest.timeline is not None and not solution.interrupted:
         explanation = explained(fastest, args)
-    return _Found(solution, memory, explanation)
+    if args.robust is not None and not solution.interrupted:
+        solution = robustness.searched(solution, args)
+    if args.target:
+        solution = expressible.expressed(solution, args.target, whole)
+    return _Found(solution, memory, explanation, robustness.of(solution, args), args.robust is not None)
 
 
 def _folder(problem: Problem, output: str | None) -> Path | None:
@@ -107,72 +147,59 @@ def _exit(found: _Found) -> Exit:
     return codes.get(solution.status, Exit.DONE)
 
 
-def _write(found: _Found, folder: Path) -> list[Path]:
-    """All the files of a solve; what PyTorch's format cannot express is said and left out."""
+def _write(found: _Found, folder: Path, target: str | None) -> list[Path]:
+    """All the files of a solve, with those of the runtime it is for; what that cannot express is said and left out."""
     solution = found.solution
     timeline = solution.timeline
     assert timeline is not None
-    file = ScheduleFile(timeline, solution.lower_bound, solution.certificate, solution.value)
     written = [
-        write_schedule(folder / "schedule.json", file),
+        write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline)),
         draw(timeline, "gantt", folder / "gantt.png", solution.metrics),
         draw(timeline, "memory", folder / "memory.png", solution.metrics),
-        write_whole(folder / "report.md", report(solution, found.memory, found.explanation)),
+        write_whole(folder / "report.md", report(solution, found.memory, found.explanation, found.noise)),
     ]
+    exporter = EXPORTERS[RESTRICTIONS[target].exporter if target else "torch-csv"]
+    what = f"files for {target}" if target else "CSV for PyTorch"
     try:
-        texts = EXPORTERS["torch-csv"].export(timeline)
+        texts = exporter.export(timeline)
     except BadInput as error:
-        note(f"note: no CSV for PyTorch: {error}")
+        note(f"note: no {what}: {error}")
         return written
-    for warning in EXPORTERS["torch-csv"].warnings(timeline):
-        note(f"note on the CSV for PyTorch: {warning}")
+    for warning in exporter.warnings(timeline):
+        note(f"note on the {what}: {warning}")
     return written + [write_whole(folder / f"schedule{suffix}", text) for suffix, text in texts.items()]
 
 
-def _document(solution: Solution, files: list[Path]) -> dict[str, object]:
-    """The object of `solve --json`."""
-    problem, metrics, best = solution.problem, solution.metrics, solution.best_candidate
-    certificate = solution.certificate
-    document: dict[str, object] = {
-        "name": problem.name,
-        "objective": problem.objective.value,
-        "status": solution.status.value,
-        "value": in_file_units(problem, solution.value),
-        "lower_bound": in_file_units(problem, solution.lower_bound),
-        "gap": solution.gap,
-        "makespan": in_file_units(problem, metrics.makespan) if metrics else None,
-        "span": in_file_units(problem, metrics.span) if metrics else None,
-        "period": in_file_units(problem, metrics.period) if metrics else None,
-        "bubble": metrics.bubbles if metrics else None,
-        "idle_ratio": metrics.idle_ratio if metrics else None,
-        "peak_memory": memory_amounts(problem, metrics) if metrics else None,
-        "memory_capacity": _capacity(problem),
-        "certificate": {"kind": certificate.kind, "text": certificate.text} if certificate else None,
-        "best_heuristic": None,
-        "wall_seconds": round(solution.wall_seconds, 3),
-        "files": [str(path) for path in files],
-    }
-    if best is not None and best.metrics is not None:
-        value = in_file_units(problem, best.metrics.value(problem.objective))
-        document["best_heuristic"] = {"name": best.name, "value": value}
-    if solution.reason:
-        document["reason"] = solution.reason
-    return document
-
-
-def _extras(found: _Found, args: Namespace) -> dict[str, object]:
-    """The keys of what was asked for besides; null where there is no schedule to speak of."""
+def _extras(found: _Found, args: Namespace, files: list[Path]) -> dict[str, object]:
+    """What the command adds: schedules not tried, files, and what was asked for; null where there is no schedule."""
     solution, memory, explanation = found.solution, found.memory, found.explanation
-    extras: dict[str, object] = {}
+    extras: dict[str, object] = {
+        "not_tried": sorted({*HEURISTICS.names()} - {one.name for one in solution.candidates}),
+        "files": [str(path) for path in files],
+        "under_noise": None if found.noise is None else found.noise.document(solution.problem),
+    }
     if args.memory_within is not None:
-        extras["least_memory"] = None if memory is None else less_memory.document(solution.problem, memory)
+        extras["least_memory"] = None if memory is None else memory.document()
     if args.explain:
-        extras["explanation"] = None if explanation is None else explaining.document(solution, explanation)
+        extras["explanation"] = None if explanation is None else sensitivity.document(solution, explanation)
     return extras
 
 
-def _capacity(problem: Problem) -> list[float | None]:
-    return [None if c is None else float(c * problem.memory.resolution) for c in problem.memory.capacity]
+def _verdict(found: _Found, metrics: Metrics) -> str:
+    """What was found and what is proved of it, in a sentence."""
+    solution = found.solution
+    problem, objective = solution.problem, solution.problem.objective
+    value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
+    bound = time_text(problem, solution.lower_bound_ticks)
+    if solution.status is Status.OPTIMAL:
+        return f"optimal: {value}, bubble {percent(metrics.bubble(objective))}; no schedule is better"
+    if found.robust:
+        return f"chosen for its mean under noise: {value} without noise; none is below {bound}"
+    if found.memory and in_ticks_of(problem, found.memory.best, found.memory.scale.problem) != solution.value_ticks:
+        best = time_text(found.memory.scale.problem, found.memory.best)
+        known = f"the optimum is {best}" if best == bound else f"the best found is {best}, none is below {bound}"
+        return f"chosen for low memory: {value} ({known})"
+    return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}"
 
 
 def _print(found: _Found) -> None:
@@ -181,32 +208,23 @@ def _print(found: _Found) -> None:
     if solution.status is Status.INFEASIBLE:
         complain(f"infeasible: {solution.reason}")
         return
-    rows.show(problem, rows.with_solution(solution), solution.lower_bound, reasons=False)
+    schedule_table.show(problem, schedule_table.with_solution(solution), solution.lower_bound_ticks)
     if solution.metrics is None:
         complain("no schedule found in the time given")
         return
-    value = time_text(problem, solution.value)
-    objective = problem.objective
-    if solution.status is Status.OPTIMAL:
-        bubble = rate(solution.metrics.bubble(objective))
-        print(f"optimal: {objective.value} {value}, bubble {bubble}; no schedule is better")
-    elif found.memory and found.memory.best != solution.value:
-        best, bound = time_text(problem, found.memory.best), time_text(problem, solution.lower_bound)
-        print(f"taken for its memory: {objective.value} {value}; best found {best}, and none is below {bound}")
-    else:
-        bound = time_text(problem, solution.lower_bound)
-        apart = f"{100 * (solution.gap or 0):.2f} %"
-        print(f"best found: {objective.value} {value}; none is below {bound}: a gap of {apart}")
-    peaks = ", ".join(map(plain, memory_amounts(problem, solution.metrics)))
-    print(f"peak memory of each device ({problem.memory.unit}): {peaks}")
+    print(_verdict(found, solution.metrics))
+    print(memory_line(problem, solution.metrics))
     if solution.certificate:
         print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")
+    if found.noise:
+        print("\n".join(robustness.sentences(problem, found.noise, solution.value_ticks)))
     for text in solution.notes:
-        print(f"note: {text}")
+        if text not in problem.notes:  # those were said as the file was read
+            print(f"note: {text}")
     if found.memory:
-        print("\n".join(less_memory.sentences(problem, found.memory)))
+        print("\n".join(min_memory.sentences(found.memory)))
     if found.explanation:
-        explaining.show(solution, found.explanation)
+        sensitivity.show(solution, found.explanation)
     if solution.interrupted:
         print("interrupted: this is the best schedule found until then")
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from commands.catalogue import COMMANDS, Command, Exit
-from commands.files import add_json
-from commands.output import write_json
+from commands.reports import figures
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json
+from commands.shared.output import write_json
 from pipesched.errors import Deadlock
-from pipesched.schedule_file import ScheduleFile, read_schedule
-from pipesched.simulator import simulate
-from pipesched.validator import validate, validate_schedule
-from pipesched.violation import Violation
+from pipesched.files.schedule_file import ScheduleFile, read_schedule
+from pipesched.problem.formatting import size
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate, validate_schedule
+from pipesched.validation.violation import Violation
+
+# Rules without which a timeline has no times to read figures off.
+_NO_FIGURES = ("complete", "placement", "times")
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -26,28 +31,34 @@ def run(args: Namespace) -> Exit:
     violations = validate(file.timeline)
     violations += [Violation("claim", (), text) for text in file.false_claims()]
     complete = not validate_schedule(file.timeline.problem, file.timeline.schedule)
-    circle = _circle(file) if complete else None
-    deadlock_free = circle is None if complete else None
+    cycle = _cycle(file) if complete else None
+    deadlock_free = cycle is None if complete else None
     if args.json:
         broken = [{"rule": v.rule, "passes": [str(p) for p in v.passes], "text": v.text} for v in violations]
-        write_json({"schedule": args.schedule, "valid": not violations and circle is None, "violations": broken,
-                    "deadlock_free": deadlock_free, "circle": circle})  # fmt: skip
+        write_json({"schedule": args.schedule, "valid": not violations and cycle is None, "violations": broken,
+                    "deadlock_free": deadlock_free, "circle": cycle})  # fmt: skip
     else:
+        if not any(violation.rule in _NO_FIGURES for violation in violations):
+            fits = not any(violation.rule == "memory" for violation in violations)
+            problem = file.timeline.problem
+            title = f"{file.timeline.schedule.name} on {problem.name}: {size(problem)}"
+            title += "; lower bound as the file states it" if file.lower_bound is not None else ""
+            figures.show(title, problem, file.metrics, fits, file.lower_bound)
         for violation in violations:
             print(f"{violation.rule}: {violation.text}")
-        if circle:
-            print("deadlock: " + " waits for ".join([*circle, circle[0]]))
-        if not violations and circle is None:
+        if cycle:
+            print("deadlock: " + " waits for ".join([*cycle, cycle[0]]))
+        if not violations and cycle is None:
             print(f"{args.schedule}: valid, and its order runs to the end on any timing (no circle of waits)")
-    return Exit.NO if violations or circle is not None else Exit.DONE
+    return Exit.NO if violations or cycle is not None else Exit.DONE
 
 
-def _circle(file: ScheduleFile) -> list[str] | None:
+def _cycle(file: ScheduleFile) -> list[str] | None:
     """The circle of waits in the order, if there is one; every pass is known to stand in it once."""
     try:
         simulate(file.timeline.problem, file.timeline.schedule)
     except Deadlock as deadlock:
-        return list(deadlock.circle)
+        return list(deadlock.cycle)
     return None
 
 

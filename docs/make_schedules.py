@@ -9,13 +9,13 @@ from pathlib import Path
 
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
-from pipesched.metrics import measure
-from pipesched.problem import Problem
-from pipesched.problem_file import problem_from
-from pipesched.simulator import simulate
-from pipesched.timeline import Timeline
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
 from plots.gantt import draw_gantt
-from plots.picture import render
+from plots.render import render
 
 FOLDER = Path(__file__).parent
 PICTURES = FOLDER / "images" / "schedules"
@@ -64,8 +64,8 @@ def page() -> str:
             f"- bubble time: {heuristic.bubble}",
             f"- peak activations: {heuristic.peak}",
             f"- in the picture ({timeline.problem.placement.name} placement): makespan {metrics.makespan}, span "
-            f"{metrics.span}, bubble(makespan) {metrics.bubbles['makespan']:.4f}, bubble(span) "
-            f"{metrics.bubbles['span']:.4f}, peak {max(metrics.peak_memory)} activations",
+            f"{metrics.span}, bubble(makespan) {100 * metrics.bubbles['makespan']:.2f} %, bubble(span) "
+            f"{100 * metrics.bubbles['span']:.2f} %, peak {max(metrics.peak_memory)} activations",
             "",
             f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",
             "",

@@ -1,13 +1,13 @@
-"""The catalogue of published schedules, and what each entry says of itself."""
+"""The registry of published schedules, with what each entry states about itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipesched.problem import Problem
+from pipesched.problem.problem import Problem
 from pipesched.registry import Registry
-from pipesched.schedule import Schedule
+from pipesched.schedule.schedule import Schedule
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Chimera: two 1F1B pipelines, one down the devices and one up, merged so that each fills the other's waits.
+"""Chimera: two 1F1B pipelines in opposite directions, merged so that each fills the other's bubbles.
 
 The rule of the merge is here: every pass has a slot of time, and a device runs its passes by slot. Hanayo's waves
 follow the same rule.
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from heuristics.building.requirements import chunk_peaks, equal_costs, two_directions
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.requirements import chunk_peaks, equal_costs, two_directions
-from pipesched.passes import BW, F, Pass
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule, schedule_of
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def chimera(problem: Problem) -> Schedule:
@@ -24,7 +24,7 @@ def chimera(problem: Problem) -> Schedule:
 
 
 def by_slots(problem: Problem, unit: int, name: str) -> Schedule:
-    """Every chain of S stages as 1F1B in units of so many micro-batches, merged by the slot of each pass.
+    """Every chain of S stages as 1F1B in units of a given number of micro-batches, merged by the slot of each pass.
 
     Micro-batch j of a unit runs forwards through the i-th stage in slot i + 2j and backwards in slot 2S-1-i + 2j: with
     F and BW a slot each, 1F1B with a slot between micro-batches, in which the other chain, or the other leg of a wave,

@@ -10,16 +10,16 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from heuristics.building.requirements import chunk_peaks, equal_costs, split_backward, two_directions
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.requirements import chunk_peaks, equal_costs, split_backward, two_directions
 from pipesched.errors import DoesNotApply
-from pipesched.passes import B, F, Pass, PassKind, W
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule, Slot, overlapped
+from pipesched.problem.passes import B, F, Pass, PassKind, Slot, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, overlapped
 
 
 class Direction(NamedTuple):
-    """One of a device's two stages, with the micro-batches that walk through it."""
+    """One of a device's two stages, with its micro-batches."""
 
     stage: int
     microbatches: range
@@ -95,7 +95,7 @@ def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
 
     The paper's formula is the idle time of the innermost devices, which overlap the most pairs: all but 2 half + 1. It
     takes F and B to be equal; where B < F, F stands for B in it. Without blocks pairs run in turn, and with F = B a
-    forward is sent on before the backward beside it.
+    forward is sent on before the backward overlapped with it.
     """
     cost, given = equal_costs(problem), set(problem.costs.overlapped or ())
     if cost is None or len(given) > 1 or cost.BW != cost.B + cost.W or not cost.W <= cost.B <= cost.F:

@@ -1,13 +1,13 @@
-"""DualPipeV: DualPipe cut in half. Both directions are one V of stages, so no layer is held twice."""
+"""DualPipeV: DualPipe cut in half; both directions share one V of stages, so no layer is held twice."""
 
 from __future__ import annotations
 
+from heuristics.building.requirements import split_backward, v_of_stages
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from heuristics.dualpipe import Direction, eight_steps, eight_steps_form
-from heuristics.requirements import split_backward, v_of_stages
 from pipesched.errors import DoesNotApply
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
 
 
 def dualpipe_v(problem: Problem) -> Schedule:

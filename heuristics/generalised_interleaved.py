@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from heuristics.building.interleaved_walks import one_forward_one_backward, walks
+from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.interleaved_1f1b import one_forward_one_backward, walks
 from heuristics.interleaved_zero_bubble import weights_behind
-from heuristics.requirements import chunk_peaks, equal_costs, round_robin
 from pipesched.errors import DoesNotApply
-from pipesched.passes import BW, B, F, Pass, PassKind, W
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule, schedule_of
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def generalised_interleaved(problem: Problem, group: int | None = None) -> Schedule:
     """With groups of g, device d warms up with p-1-d + (v-1)g forwards, then alternates; W directly follows its B.
 
-    Any g from p/2 (half the memory of interleaved 1F1B) to p (the shorter ramps) runs free of deadlock. A last group
+    Any g from p/2 (half the memory of interleaved 1F1B) to p (the shorter warm-up) runs free of deadlock. A last group
     of fewer than g keeps the order it has in a full one.
     """
     round_robin(problem)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from heuristics.chimera import by_slots, by_slots_form
 from pipesched.errors import DoesNotApply
-from pipesched.placement import wave
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule
+from pipesched.problem.placement import wave
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
 
 
 def hanayo(problem: Problem) -> Schedule:

@@ -1,13 +1,13 @@
-"""Interleaved zero bubble: interleaved 1F1B with the backward split, the weight passes put off to fill the gaps."""
+"""Interleaved zero bubble: interleaved 1F1B with the backward split and weight passes deferred to fill bubbles."""
 
 from __future__ import annotations
 
+from heuristics.building.interleaved_walks import Walk, even_groups, walks
+from heuristics.building.requirements import equal_costs, round_robin, split_backward
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.interleaved_1f1b import Walk, even_groups, walks
-from heuristics.requirements import equal_costs, round_robin, split_backward
-from pipesched.passes import B, Pass, W
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule, schedule_of
+from pipesched.problem.passes import B, Pass, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def interleaved_zero_bubble(problem: Problem) -> Schedule:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from heuristics.building.requirements import equal_costs, one_stage_a_device
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.requirements import equal_costs, one_stage_a_device
-from pipesched.passes import BW, F, Pass
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule, schedule_of
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def one_f_one_b(problem: Problem) -> Schedule:

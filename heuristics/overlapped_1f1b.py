@@ -1,15 +1,15 @@
-"""1F1B with overlap: each steady forward and backward share a slot, so that one computes while the other talks."""
+"""1F1B with overlap: a steady forward and backward share a slot; one communicates while the other computes."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from heuristics.building.interleaved_walks import Walk, even_groups, one_forward_one_backward, walks
+from heuristics.building.requirements import chunk_peaks, equal_costs, one_stage_a_device
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.interleaved_1f1b import Walk, even_groups, one_forward_one_backward, walks
-from heuristics.requirements import chunk_peaks, equal_costs, one_stage_a_device
-from pipesched.passes import BW, B, F, Pass, W
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule, Slot
+from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
 
 
 def overlapped_1f1b(problem: Problem) -> Schedule:
@@ -32,7 +32,7 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
 def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False) -> Schedule:
     """Interleaved 1F1B, one forward more in the warm-up, in paired slots.
 
-    `cut_weights` splits the backwards of the cool-down, which have no forward beside them: the gradient is sent
+    `cut_weights` splits the backwards of the cool-down, which have no forward to overlap with: the gradient is sent
     before W runs (where the backward splits at all).
     """
     devices = walks(problem, even_groups(problem), hop=2, extra=1)
@@ -50,7 +50,7 @@ def _cut(slot: Slot) -> list[Slot]:
 
 
 def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> ClosedForm | None:
-    """Blocks F&B on the last device but for one ramp: p(v-1) + 1 forwards before them, as many backwards after.
+    """Blocks F&B on the last device between p(v-1) + 1 forwards of warm-up and as many backwards of cool-down.
 
     Needs equal blocks, none shorter than what it covers. Where weights are cut, the gradient of the last block goes
     up past the first device after its W, past the others before it; so fast only if blocks are no shorter than B+2W,
@@ -65,14 +65,14 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
     backward, gradient = (cost.B + cost.W, cost.B) if cut else (cost.BW, cost.BW)
     if block < max(cost.F, cost.BW, 2 * backward - gradient):
         return None
-    ramp, turns = p * (v - 1) + 1, v * problem.microbatches
+    warm_up, turns = p * (v - 1) + 1, v * problem.microbatches
     up = backward + (p - 2) * gradient if p > 1 else 0
-    makespan = (p - 1) * cost.F + ramp * (cost.F + backward) + (turns - ramp) * block + up
+    makespan = (p - 1) * cost.F + warm_up * (cost.F + backward) + (turns - warm_up) * block + up
     return ClosedForm(makespan=makespan, span=makespan, peak=_peaks(problem, v, cut))
 
 
 def _peaks(problem: Problem, v: int, cut: bool) -> tuple[int, ...] | None:
-    """The warm-up and the forward beside the first backward; unknown where a split backward takes memory."""
+    """The warm-up and the forward overlapped with the first backward; unknown where a split backward takes memory."""
     if cut and min(problem.memory.freed) < 0:
         return None
     device, p = problem.placement.stage_device, problem.devices

@@ -1,4 +1,4 @@
-"""The V family: one block of passes, repeated every period over a V of stages, with offsets that trade memory for time.
+"""The V family: one block of passes repeated every period over a V of stages; its offsets trade memory for time.
 
 Sections 3 and 4 of arXiv 2405.15362. A micro-batch walks four legs over the devices: forward down and up, backward
 down and up. Slots of one length for every pass: orders do not depend on times, as in the authors' generator.
@@ -11,14 +11,14 @@ from functools import lru_cache, partial
 from itertools import product
 from typing import NamedTuple
 
+from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.requirements import equal_costs, split_backward, v_of_stages
 from pipesched.errors import DoesNotApply
-from pipesched.passes import B, F, Pass, W
-from pipesched.placement import v_shape
-from pipesched.problem import Costs, Memory, Problem
-from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulator import simulate
+from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.placement import v_shape
+from pipesched.problem.problem import Costs, Memory, Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.simulation.simulator import simulate
 
 LEGS = F_DOWN, F_UP, B_DOWN, B_UP = range(4)
 PERIOD = 6  # slots: F, B and W of two chunks
@@ -37,7 +37,7 @@ def on_leg(devices: int, leg: int, device: int, microbatch: int) -> Pass:
 
 
 def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
-    """The block repeated, its ramps drawn together without a higher peak of memory, its weight passes in the gaps."""
+    """The block repeated, warm-up and cool-down compacted without a higher peak memory, weight passes in the gaps."""
     split_backward(problem)
     return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
 
@@ -48,10 +48,10 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
     problem = _unit_problem(p, m)
     starts = _block(p, *offsets)
     rows = [_with_weights(row) for row in _repeated(starts, m)]
-    begin, end = _steady(problem, rows)  # both ramps first, every weight pass where the block has it ...
+    begin, end = _steady(problem, rows)  # warm-up and cool-down first, every weight pass where the block has it ...
     _draw_together(problem, rows, lambda at: at < begin or at > end, list)
     rows = _squeezed(problem, rows)
-    begin, end = _steady(problem, rows)  # ... then the ramp down, weight passes giving way
+    begin, end = _steady(problem, rows)  # ... then the cool-down, weight passes giving way
     _draw_together(problem, rows, lambda at: at > max(begin, end), _with_weights)
     return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in rows)
 

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from random import Random
 
+from heuristics.building.serial_sgs import Built, insert_all, pass_graph
 from heuristics.catalogue import HEURISTICS, Heuristic
-from heuristics.insertion import Built, insert_all, pass_graph
 from heuristics.v_block import V_HALF, V_MIN, v_block
 from heuristics.zbv import zbv
-from pipesched.metrics import measure
-from pipesched.passes import B, F, W
-from pipesched.problem import Objective, Problem
-from pipesched.schedule import Schedule, schedule_of
-from pipesched.simulator import simulate
+from pipesched.problem.passes import B, F, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.simulation.simulator import simulate
 
 ROUNDS = 4  # of forward-backward improvement, at most
 TURNS = 8  # times the order is disturbed

@@ -1,4 +1,4 @@
-"""ZBV: zero bubble in the memory of 1F1B, by a search over a V of stages; weight passes fill what would be waits.
+"""ZBV: zero bubble in the memory of 1F1B, by a search over a V of stages; weight passes fill the bubbles.
 
 Section 6 of arXiv 2401.10241. A micro-batch walks four legs over the devices: forward down and up, backward down and
 up. Forwards fill the wait for the first gradient; then a round is one backward and one forward on every device, the
@@ -13,12 +13,12 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
+from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.requirements import equal_costs, split_backward, v_of_stages
 from heuristics.v_block import B_DOWN, B_UP, F_DOWN, F_UP, on_leg
-from pipesched.passes import B, F, Pass, W
-from pipesched.problem import Objective, Problem
-from pipesched.schedule import Schedule, schedule_of
+from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 class Choices(NamedTuple):
@@ -54,9 +54,11 @@ class _Search:
     def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int]) -> None:
         self.problem, self.room, self.choices, self.allowed = problem, room, choices, allowed
         self.p, self.m = problem.devices, problem.microbatches
-        memory = problem.memory
         # The share of an activation that B gives back on every stage; equal on all, so that no device runs out alone.
-        self.freed = max(Fraction(0), min(map(Fraction, memory.freed, memory.activation)))
+        # Stages that hold nothing have none.
+        held = zip(problem.memory.freed, problem.memory.activation, strict=True)
+        shares = [Fraction(freed, activation) for freed, activation in held if activation]
+        self.freed = max(Fraction(0), min(shares, default=Fraction(0)))
         self.orders: list[list[Pass]] = [[] for _ in range(self.p)]
         self.done = [[0, 0, 0, 0] for _ in range(self.p)]  # passes of each leg
         self.weights: list[deque[Pass]] = [deque() for _ in range(self.p)]  # whose B has run
@@ -186,7 +188,7 @@ class _Search:
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
-    """No bubble of span: the paper's claim for F = B = W and micro-batches enough to fill both ramps."""
+    """No bubble of span: the paper's claim for F = B = W and micro-batches enough to fill warm-up and cool-down."""
     cost, p, m, memory = equal_costs(problem), problem.devices, problem.microbatches, problem.memory
     if cost is None or not cost.F == cost.B == cost.W > 0 or m < 2 * p:
         return None

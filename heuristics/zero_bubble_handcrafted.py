@@ -1,14 +1,14 @@
-"""ZB-H1 and ZB-H2: 1F1B with the backward split, the weight passes put off until they fill the gaps."""
+"""ZB-H1 and ZB-H2: 1F1B with the backward split and weight passes deferred to fill the bubbles."""
 
 from __future__ import annotations
 
 from functools import partial
 
+from heuristics.building.requirements import equal_costs, one_stage_a_device, split_backward
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.requirements import equal_costs, one_stage_a_device, split_backward
-from pipesched.passes import B, F, Pass, W
-from pipesched.problem import Problem
-from pipesched.schedule import Schedule, schedule_of
+from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
 
 
 def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:

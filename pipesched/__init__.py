@@ -1,101 +1,62 @@
-"""The best schedule for your pipeline, with proof. `from pipesched import ...` offers what the other rooms hold."""
+"""The best schedule for your pipeline, with proof: the names that `from pipesched import ...` offers."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pipesched.version import VERSION
 
-if TYPE_CHECKING:
-    from heuristics.catalogue import HEURISTICS
-    from pipesched.errors import BadInput, Deadlock, DoesNotApply, PipeschedError
-    from pipesched.metrics import Metrics, measure
-    from pipesched.passes import Pass, PassKind
-    from pipesched.placement import Placement
-    from pipesched.problem import Objective, Problem
-    from pipesched.problem_file import problem_from, read_problem
-    from pipesched.schedule import Schedule
-    from pipesched.schedule_file import ScheduleFile, read_schedule
-    from pipesched.simulator import simulate
-    from pipesched.solution import Solution, Status
-    from pipesched.timeline import Timeline
-    from pipesched.validator import validate
-    from pipesched.violation import Violation
-    from plots.gantt import draw_gantt
-    from plots.memory import draw_memory
-    from runtime.catalogue import EXPORTERS
-    from solver.limits import Limits
-    from solver.solve import solve
-
 __version__ = VERSION
 
-# Where each name lives; a room is imported, with the heavy library it needs, when one of its names is first used.
-_HOME = {
-    "BadInput": "pipesched.errors",
-    "Deadlock": "pipesched.errors",
-    "DoesNotApply": "pipesched.errors",
-    "EXPORTERS": "runtime.catalogue",
-    "HEURISTICS": "heuristics.catalogue",
-    "Limits": "solver.limits",
-    "Metrics": "pipesched.metrics",
-    "Objective": "pipesched.problem",
-    "Pass": "pipesched.passes",
-    "PassKind": "pipesched.passes",
-    "PipeschedError": "pipesched.errors",
-    "Placement": "pipesched.placement",
-    "Problem": "pipesched.problem",
-    "Schedule": "pipesched.schedule",
-    "ScheduleFile": "pipesched.schedule_file",
-    "Solution": "pipesched.solution",
-    "Status": "pipesched.solution",
-    "Timeline": "pipesched.timeline",
-    "Violation": "pipesched.violation",
-    "draw_gantt": "plots.gantt",
-    "draw_memory": "plots.memory",
-    "measure": "pipesched.metrics",
-    "problem_from": "pipesched.problem_file",
-    "read_problem": "pipesched.problem_file",
-    "read_schedule": "pipesched.schedule_file",
-    "simulate": "pipesched.simulator",
-    "solve": "solver.solve",
-    "validate": "pipesched.validator",
-}
+# The public names, listed here and nowhere else. Each is imported, with the heavy library it needs, when first used.
+if TYPE_CHECKING:
+    from heuristics.catalogue import HEURISTICS as HEURISTICS
+    from pipesched import torch as torch
+    from pipesched.errors import BadInput as BadInput
+    from pipesched.errors import Deadlock as Deadlock
+    from pipesched.errors import DoesNotApply as DoesNotApply
+    from pipesched.errors import PipeschedError as PipeschedError
+    from pipesched.files.problem_file import problem_from as problem_from
+    from pipesched.files.problem_file import read_problem as read_problem
+    from pipesched.files.schedule_file import ScheduleFile as ScheduleFile
+    from pipesched.files.schedule_file import read_schedule as read_schedule
+    from pipesched.files.schedule_file import save as save
+    from pipesched.problem.passes import Pass as Pass
+    from pipesched.problem.passes import PassKind as PassKind
+    from pipesched.problem.placement import Placement as Placement
+    from pipesched.problem.problem import Objective as Objective
+    from pipesched.problem.problem import Problem as Problem
+    from pipesched.results.frontier import Frontier as Frontier
+    from pipesched.results.solution import Candidate as Candidate
+    from pipesched.results.solution import Solution as Solution
+    from pipesched.results.solution import Status as Status
+    from pipesched.schedule.metrics import Metrics as Metrics
+    from pipesched.schedule.metrics import measure as measure
+    from pipesched.schedule.schedule import Schedule as Schedule
+    from pipesched.schedule.timeline import Timeline as Timeline
+    from pipesched.simulation.noise import Noise as Noise
+    from pipesched.simulation.simulator import simulate as simulate
+    from pipesched.validation.validator import validate as validate
+    from pipesched.validation.violation import Violation as Violation
+    from plots.gantt import draw_gantt as draw_gantt
+    from plots.memory import draw_memory as draw_memory
+    from runtime.exporters.catalogue import EXPORTERS as EXPORTERS
+    from runtime.pytorch.models import PipelineModel as PipelineModel
+    from solver.analysis.pareto_sweep import frontier as frontier
+    from solver.analysis.published_comparison import compare as compare
+    from solver.analysis.robustness import most_robust as most_robust
+    from solver.analysis.robustness import robustness as robustness
+    from solver.analysis.sensitivity import Explanation as Explanation
+    from solver.analysis.sensitivity import explain as explain
+    from solver.limits import Limits as Limits
+    from solver.solve import solve as solve
+else:
+    from pipesched.lazy_names import LazyNames
 
-__all__ = [
-    "EXPORTERS",
-    "HEURISTICS",
-    "BadInput",
-    "Deadlock",
-    "DoesNotApply",
-    "Limits",
-    "Metrics",
-    "Objective",
-    "Pass",
-    "PassKind",
-    "PipeschedError",
-    "Placement",
-    "Problem",
-    "Schedule",
-    "ScheduleFile",
-    "Solution",
-    "Status",
-    "Timeline",
-    "Violation",
-    "__version__",
-    "draw_gantt",
-    "draw_memory",
-    "measure",
-    "problem_from",
-    "read_problem",
-    "read_schedule",
-    "simulate",
-    "solve",
-    "validate",
-]
+    __getattr__ = LazyNames(__name__)
 
+    # `from pipesched import *` must not need torch, nor replace a user's own `torch`.
+    __all__ = ["__version__", *__getattr__.without("torch")]  # noqa: PLE0604 - all of them are strings
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pipesched' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+    def __dir__():
+        return sorted({*globals(), *__getattr__.names})

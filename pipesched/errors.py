@@ -1,4 +1,4 @@
-"""What can go wrong, said so that the reader knows what was found, what is allowed and what to do."""
+"""Exceptions; each message says what was found, what is allowed and what to do."""
 
 from __future__ import annotations
 
@@ -23,19 +23,33 @@ class DoesNotApply(PipeschedError):
 
 
 class Deadlock(PipeschedError):
-    """An order that can never run to its end; `circle` is the chain of waits that closes on itself."""
+    """An order that can never run to its end; `cycle` is the cycle of waits."""
 
-    def __init__(self, circle: Sequence[str]) -> None:
-        self.circle: tuple[str, ...] = tuple(circle)
-        super().__init__("deadlock: " + " waits for ".join([*self.circle, self.circle[0]]))
+    def __init__(self, cycle: Sequence[str]) -> None:
+        self.cycle: tuple[str, ...] = tuple(cycle)
+        super().__init__("deadlock: " + " waits for ".join([*self.cycle, self.cycle[0]]))
 
 
 class Disagreement(PipeschedError):
-    """The solver's claim and the validator differ: a defect in this tool, never to be hidden."""
+    """The solver's claim and the validator differ: a defect in this tool, never to be hidden.
+
+    `kind` is the kind of argument that is no longer to be trusted, if one is to blame.
+    """
+
+    def __init__(self, text: str, kind: str | None = None) -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+def defect_note(text: str) -> str:
+    """What users read of a defect that was met and left out."""
+    return f"A DEFECT OF PIPESCHED: {text.rstrip('.')}. Please report this with the problem file."
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean X?` for the known word nearest to a misspelt one, or nothing."""
     spelt = {name.lower(): name for name in known}
-    near = get_close_matches(word.lower(), spelt, n=1)
+    letters = sorted(word.lower())
+    swapped = [name for name in spelt if sorted(name) == letters]  # a slip of two letters, as zvb for zbv
+    near = swapped or get_close_matches(word.lower(), spelt, n=1)
     return f"; did you mean {spelt[near[0]]!r}?" if near else ""

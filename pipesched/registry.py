@@ -1,4 +1,4 @@
-"""Finds what one new file in a room adds: every module of a package is imported, and what it registers is listed."""
+"""Registries of plug-ins: the modules of a package are imported, and the items they register are listed by name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ class Registry(Generic[Item]):
     """The things of one kind that the modules of a package define, by name.
 
     A module takes part by calling `register` when it is imported; the package's modules are imported on first use.
-    Those that the package names in `NEEDS_AN_EXTRA` register nothing and are left alone.
     """
 
     def __init__(self, package: str, noun: str) -> None:
@@ -58,7 +57,5 @@ class Registry(Generic[Item]):
         if not self._loaded:
             self._loaded = True
             package = importlib.import_module(self._package)
-            apart: frozenset[str] = getattr(package, "NEEDS_AN_EXTRA", frozenset())
             for module in pkgutil.iter_modules(package.__path__):
-                if module.name not in apart:
-                    importlib.import_module(f"{self._package}.{module.name}")
+                importlib.import_module(f"{self._package}.{module.name}")

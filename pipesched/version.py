@@ -1,3 +1,3 @@
-"""The tool's version, written once."""
+"""The version of pipesched."""
 
 VERSION = "0.1.0"

@@ -1,4 +1,4 @@
-"""The list of plots: a new plot is one new file in this package that registers itself here."""
+"""The registry of plots: each module of this package registers one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from matplotlib.axes import Axes
 
 from pipesched.registry import Registry
-from pipesched.timeline import Timeline
+from pipesched.schedule.timeline import Timeline
 
 # Draws on the Axes it gets and touches nothing else: no pyplot, no rcParams.
 Draw = Callable[[Timeline, Axes], None]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from matplotlib.colors import to_rgb
 
-from pipesched.passes import BW, B, F, PassKind, W
-from pipesched.placement import Placement
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.placement import Placement
 
 RGB = tuple[float, float, float]
 
@@ -38,7 +38,7 @@ def shade(kind: PassKind, number: int, count: int) -> RGB:
 
 
 def shade_names(placement: Placement) -> list[str]:
-    """What each shade stands for: the directions of a placement with several chains, or the chunks of a device."""
+    """The meaning of each shade: the directions of a placement with several chains, or the chunks of a device."""
     if _is_bidirectional(placement):
         return ["Down the devices", "Up the devices"]
     chunks = max(map(len, placement.stages_of))

@@ -1,4 +1,4 @@
-"""What all plots of a timeline share: one row a device with device 0 on top, the time axis, the legend below."""
+"""What all plots of a timeline share: one row per device with device 0 on top, the time axis, the legend below."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerBase
 from matplotlib.transforms import ScaledTranslation
 
-from pipesched.timeline import Timeline
-from plots.boxes import makespan
+from pipesched.schedule.timeline import Timeline
+from plots.gantt_boxes import makespan
 
 DEVICE_LABEL = 10.0  # points, where the rows are high enough
 SMALLEST_LABEL = 5.0
@@ -36,7 +36,7 @@ def draw_frame(timeline: Timeline, axes: Axes, label_at: float = 0.5) -> None:
 
 
 def device_labels(timeline: Timeline, axes: Axes) -> tuple[float, range]:
-    """The size in points of what is written beside a row, and the devices that get it: not all where rows are low."""
+    """The size in points of what is written next to a row, and the devices that get it: not all where rows are low."""
     devices = timeline.problem.devices
     row = points(axes)[1] / devices
     size = max(SMALLEST_LABEL, min(DEVICE_LABEL, 0.6 * row))
@@ -71,7 +71,7 @@ def legend_below(
 
 
 def points(axes: Axes) -> tuple[float, float]:
-    """The width and height of the axes in points, as the layout stands now."""
+    """The width and height of the axes in points, in the current layout."""
     box = axes.get_window_extent()
     scale = 72 / figure_of(axes).dpi
     return box.width * scale, box.height * scale

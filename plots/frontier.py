@@ -1,26 +1,24 @@
-"""The picture of time against memory: the best found, the bound proved, and between them what is open."""
+"""The plot of the Pareto frontier of time against memory: best values found, lower bounds, and the gap between."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-import matplotlib as mpl
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from matplotlib.transforms import Bbox
 
-from pipesched.amounts import plain
-from plots.frame import Handle, figure_of, legend_below
-from plots.picture import DPI, MARGIN, Format
+from pipesched.problem.formatting import plain, size
+from pipesched.results.frontier import Frontier
+from plots.frame import Handle, legend_below
+from plots.labels import label
+from plots.render import DPI, MARGIN, Format, saved
 
 FOUND, PROVED, OPEN, OTHER, OWN = "#2f5f91", "#c0392b", "#f1d9d5", "#5f5f5f", "#8a6d00"
 SIZE = (9.0, 5.6)  # inches
@@ -43,27 +41,43 @@ class Known(NamedTuple):
     value: float
 
 
-def render_frontier(
-    spots: Sequence[Spot],
-    bounds: Sequence[tuple[float, float]],
-    known: Sequence[Known],
-    own: float | None,
-    labels: tuple[str, str],
-    title: str,
-    format: Format = "png",
-) -> bytes:
-    """The image; the same points give the same bytes. `labels` name memory and value with their units."""
+def render_frontier(found: Frontier, format: Format = "png") -> bytes:
+    """The image of a frontier that has points; the same frontier gives the same bytes."""
+    problem = found.problem
     figure = Figure(figsize=SIZE, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
     axes = figure.add_subplot()
-    axes.set_xlabel(labels[0], parse_math=False)
-    axes.set_ylabel(labels[1], parse_math=False)
-    axes.set_title(title, loc="left", fontsize=11, parse_math=False)
-    draw_frontier(spots, bounds, known, own, axes)
-    buffer = io.BytesIO()
-    # Matplotlib reads these two only from its settings; the context puts them back. Text stays text in the SVG.
-    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format=format, dpi=DPI, metadata={"Date": None} if format == "svg" else None)
-    return buffer.getvalue()
+    name = problem.objective.value
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    axes.set_xlabel(_memory_label(found), parse_math=False)
+    axes.set_ylabel(name.capitalize() + unit, parse_math=False)
+    axes.set_title(f"{problem.name}: {name} against memory\n{size(problem)}", loc="left", fontsize=11, parse_math=False)
+    _draw_all(found, axes)
+    return saved(figure, format)
+
+
+def _memory_label(found: Frontier) -> str:
+    memory = found.problem.memory
+    held = "Activation memory" if memory.static else "Memory"
+    return f"{held}, % of each device's capacity" if found.scale.by_share else f"{held} of a device ({memory.unit})"
+
+
+def _draw_all(found: Frontier, axes: Axes) -> None:
+    """What the frontier holds, in the units of the axes: the file's, or per cent of each capacity."""
+    problem, scale = found.problem, found.scale
+
+    def memory(level: Fraction) -> float:
+        return (100 if scale.by_share else 1) * scale.number(level)
+
+    spots = [Spot(memory(p.level), problem.in_units(p.value)) for p in found.points if p.value is not None]
+    bounds = [(memory(level), problem.in_units(bound)) for level, bound in found.steps]
+    known = [Known(one.name, memory(one.level), problem.in_units(one.value)) for one in found.published]
+    own = None if found.own is None else memory(found.own)
+    within = None
+    if found.within is not None:
+        low, high = within = memory(found.within[0]), memory(found.within[1])
+        known = [one for one in known if low <= one.memory <= high]
+        own = own if own is not None and low <= own <= high else None
+    draw_frontier(spots, bounds, known, own, axes, within)
 
 
 def draw_frontier(
@@ -72,14 +86,15 @@ def draw_frontier(
     known: Sequence[Known],
     own: float | None,
     axes: Axes,
+    within: tuple[float, float] | None = None,
 ) -> None:
     """Steps by rising memory: a schedule found needs its memory and is there with more, a bound holds with less.
 
     `bounds` are (memory, bound), each from the memory of the one before; `own` is the capacity in the problem file, a
-    line of its own.
+    line of its own. `within` is the range of memory that is shown; all of it otherwise.
     """
     places = [*((spot.memory, spot.value) for spot in spots), *((one.memory, one.value) for one in known)]
-    _scale(axes, "x", [memory for memory, _ in places] + ([] if own is None else [own]))
+    _scale(axes, "x", list(within or ()) or [memory for memory, _ in places] + ([] if own is None else [own]))
     _scale(axes, "y", [value for _, value in (*places, *bounds)])
     right = axes.get_xlim()[1]
     entries: list[tuple[Handle, str]] = [
@@ -101,7 +116,7 @@ def draw_frontier(
         entries.append((Line2D([], [], linestyle="", marker="D", color=OTHER, markersize=4), "Published schedules"))
     axes.spines[["top", "right"]].set_visible(False)
     legend_below(axes, entries)
-    _name(known, axes)
+    label(axes, [(one.memory, one.value, one.name) for one in known], OTHER)
 
 
 def _fill(upper: Sequence[tuple[float, float]], lower: Sequence[tuple[float, float]], axes: Axes) -> None:
@@ -127,46 +142,3 @@ def _scale(axes: Axes, name: Literal["x", "y"], numbers: Sequence[float]) -> Non
         pad = PAD * ((most - least) or most or 1)
         axes.set(**{f"{name}lim": (least - pad, most + pad)})
     axis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
-
-
-def _name(known: Sequence[Known], axes: Axes) -> None:
-    """Names beside the marks, those of one place together; where no side is free, the mark stays without."""
-    figure_of(axes).draw_without_rendering()  # the layout decides where things are, and so what is free
-    places: dict[tuple[float, float], list[str]] = {}
-    for one in known:
-        places.setdefault((one.memory, one.value), []).append(one.name)
-    marks = [axes.transData.transform(at) for at in places]
-    taken = [Bbox.from_extents(x - 5, y - 5, x + 5, y + 5) for x, y in marks]
-    for line in axes.get_lines():
-        if line.get_linestyle() == "None":  # marks alone
-            continue
-        # Vertices of the path as drawn: a step has a corner for each change, so its pieces are level or upright.
-        corners = np.asarray(line.get_transform().transform_path(line.get_path()).vertices)
-        taken += [Bbox(np.stack(ends)).padded(2) for ends in pairwise(corners)]
-    room = axes.get_window_extent()
-    for place, names in sorted(places.items(), key=lambda item: item[0][1]):
-        for offset, horizontal, vertical in _SIDES:
-            note = axes.annotate(
-                ", ".join(names), place, offset, textcoords="offset points", fontsize=7.5, color=OTHER,
-                ha=horizontal, va=vertical, annotation_clip=False, parse_math=False,
-            )  # fmt: skip
-            if _is_free(note, taken, room):
-                taken.append(note.get_window_extent())
-                break
-            note.remove()
-
-
-_SIDES = (
-    ((6, 0), "left", "center"),
-    ((5, 6), "left", "bottom"),
-    ((5, -6), "left", "top"),
-    ((-6, 0), "right", "center"),
-    ((0, 7), "center", "bottom"),
-    ((0, -7), "center", "top"),
-)
-
-
-def _is_free(note: Annotation, taken: Sequence[Bbox], room: Bbox) -> bool:
-    box = note.get_window_extent()
-    inside = room.x0 <= box.x0 and box.x1 <= room.x1 and room.y0 <= box.y0 and box.y1 <= room.y1
-    return inside and not any(box.overlaps(other) for other in taken)

@@ -1,4 +1,4 @@
-"""The Gantt chart: what every device does when, one box a pass, as in the papers on pipeline schedules."""
+"""The Gantt chart: what every device runs when, one box per pass, as in the papers on pipeline schedules."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
-from pipesched.passes import Stream
-from pipesched.problem import Problem
-from pipesched.timeline import Timeline
+from pipesched.problem.passes import Stream
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
-from plots.boxes import Box, boxes_of, lanes
 from plots.catalogue import PLOTS, Plot
 from plots.colours import EDGE, LINE, RGB, ink_on, shade, shade_names, shade_numbers
 from plots.frame import draw_frame, points
+from plots.gantt_boxes import Box, boxes_of, lanes
 from plots.gantt_legend import draw_legend
 
 
@@ -61,7 +61,7 @@ def _draw_boxes(axes: Axes, corners: NDArray[np.float64], colours: list[RGB]) ->
 
 
 def _label_side_lanes(problem: Problem, axes: Axes) -> None:
-    """The streams' names beside their lanes, where the lanes are high enough to be read."""
+    """The streams' names next to their lanes, where the lanes are high enough to be read."""
     side = {stream: lane for stream, lane in lanes(problem).items() if stream is not Stream.COMPUTE}
     if not side:
         return

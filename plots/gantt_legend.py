@@ -9,11 +9,11 @@ from matplotlib.legend_handler import HandlerBase, HandlerTuple
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.transforms import Transform
 
-from pipesched.passes import BW, F, PassKind
-from pipesched.problem import Problem
-from plots.boxes import Box
+from pipesched.problem.passes import BW, F, PassKind
+from pipesched.problem.problem import Problem
 from plots.colours import EDGE, LINE, NAMES, shade, shade_names
 from plots.frame import Handle, legend_below
+from plots.gantt_boxes import Box
 
 
 def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:

@@ -1,8 +1,6 @@
-"""Two Gantt charts, one above the other on one time scale: what was predicted, and what a run measured."""
+"""Two Gantt charts on one time axis: the predicted timeline and the measured one."""
 
 from __future__ import annotations
-
-import io
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -10,14 +8,14 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
-from pipesched.measured import Measured
-from pipesched.passes import Stream
-from pipesched.timeline import Timeline
+from pipesched.measurement.trace import Measured
+from pipesched.problem.passes import Stream
+from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
-from plots.boxes import lanes, makespan
 from plots.colours import ink_on, shade, shade_names, shade_numbers
 from plots.gantt import _draw_boxes, draw_gantt
-from plots.picture import DPI, MARGIN, figure_size
+from plots.gantt_boxes import lanes, makespan
+from plots.render import DPI, MARGIN, figure_size, saved
 
 _BETWEEN = 1.2  # inches: titles and the legend of the first chart
 
@@ -39,9 +37,7 @@ def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick
         above.set_xlim(0, plan.problem.in_units(1) * longest / seconds_per_tick or 1)
     draw_measured(measured, below, longest)
     below.set_title("measured, best step", loc="left")
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=DPI)
-    return buffer.getvalue()
+    return saved(figure)
 
 
 def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:

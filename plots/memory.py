@@ -1,4 +1,4 @@
-"""The memory plot: the activation memory every device holds over time, against what it has."""
+"""The memory plot: the memory of every device over time, activations above static memory, against its capacity."""
 
 from __future__ import annotations
 
@@ -11,32 +11,36 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from pipesched.amounts import memory_amount, memory_text
-from pipesched.metrics import memory_steps
-from pipesched.problem import Problem
-from pipesched.timeline import Timeline
-from plots.boxes import makespan
+from pipesched.problem.formatting import memory_amount, memory_text
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import memory_steps
+from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
 from plots.frame import Handle, device_labels, draw_frame, legend_below
+from plots.gantt_boxes import makespan
 
 AREA, OUTLINE, CAP, OVER = "#a9c6e3", "#2f5f91", "#c0392b", "#c0392b"
+STATIC = "#8f98a3"
 ROOM = 0.8  # how much of a device's row its strip takes; the rest keeps the strips apart
 
 
 def draw_memory(timeline: Timeline, axes: Axes) -> None:
-    """One strip a device, device 0 on top: memory as a stepped area, its capacity as a dashed line, its peak beside it.
+    """One strip a device, device 0 on top: memory as a stepped area, its capacity as a dashed line, its peak as text.
 
     All strips have one scale, so that a device with less memory is seen to have less.
     """
     problem = timeline.problem
     draw_frame(timeline, axes)
     steps = [memory_steps(timeline, device) for device in range(problem.devices)]
+    static = [problem.memory.held(device) for device in range(problem.devices)]
+    steps = [[(tick, held + level) for tick, level in strip] for held, strip in zip(static, steps, strict=True)]
     peaks = [max(level for _, level in strip) for strip in steps]
-    capacities = [c for c in problem.memory.capacity if c is not None]
+    capacities = [c for device in range(problem.devices) if (c := _capacity(problem, device)) is not None]
     scale = max([*peaks, *capacities, 0]) or 1
     end = makespan(timeline)
     for device, strip in enumerate(steps):
-        _draw_strip(axes, problem, device, [*_without_notches(strip), (end, strip[-1][1])], scale)
+        _draw_strip(axes, problem, device, [*without_notches(strip), (end, strip[-1][1])], scale)
+        _draw_static(axes, device, static[device], scale)
         _draw_capacity(axes, problem, device, scale)
     size, labelled = device_labels(timeline, axes)
     for device in labelled:
@@ -44,12 +48,14 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     axes.set_ylabel(f"Memory ({problem.memory.unit})", parse_math=False)
     held = Patch(facecolor=AREA, edgecolor=OUTLINE)
     entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {memory_text(problem, scale)} high)")]
+    if any(static):
+        entries.append((Patch(facecolor=STATIC), "Static: weights, gradients, optimizer"))
     if capacities:
         entries.append((Line2D([], [], color=CAP, linestyle="--"), "Capacity"))
     legend_below(axes, entries)
 
 
-def _without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Without dips that last no time, as where a forward takes what a backward just gave back; spikes are kept."""
     for tick, group in groupby(steps, key=itemgetter(0)):
         levels = [level for _, level in group]
@@ -66,16 +72,28 @@ def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int
     axes.axhline(baseline, color=OUTLINE, linewidth=0.6)
 
 
+def _draw_static(axes: Axes, device: int, held: int, scale: int) -> None:
+    """What the device always holds, as a band at the bottom of its strip."""
+    if held:
+        axes.axhspan(_height(device, 0, scale), _height(device, held, scale), facecolor=STATIC, linewidth=0)
+
+
+def _capacity(problem: Problem, device: int) -> int | None:
+    """The whole memory of a device."""
+    room = problem.memory.capacity[device]
+    return None if room is None else room + problem.memory.held(device)
+
+
 def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> None:
     """A dashed line at the device's capacity, if it has one."""
-    capacity = problem.memory.capacity[device]
+    capacity = _capacity(problem, device)
     if capacity is not None:
         axes.axhline(_height(device, capacity, scale), color=CAP, linestyle="--", linewidth=1.0)
 
 
 def _write_peak(axes: Axes, problem: Problem, device: int, peak: int, size: float) -> None:
     """The peak, and the capacity it is held against, at the right end of the strip."""
-    capacity = problem.memory.capacity[device]
+    capacity = _capacity(problem, device)
     text = memory_amount(problem, peak)
     if capacity is not None:
         text += f" of {memory_amount(problem, capacity)}"
@@ -97,4 +115,4 @@ def _height(device: int, level: int, scale: int) -> float:
     return device + (1 + ROOM) / 2 - ROOM * level / scale
 
 
-PLOTS.register(Plot("memory", "the activation memory every device holds", draw_memory))
+PLOTS.register(Plot("memory", "the memory every device holds", draw_memory))

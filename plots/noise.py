@@ -1,12 +1,10 @@
-"""The picture of schedules under noise: for each, how its samples spread, beside its value without noise."""
+"""The noise plot: for each schedule the distribution of its samples and its value without noise."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -17,7 +15,7 @@ from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
 from plots.frame import legend_below
-from plots.picture import DPI, MARGIN, Format
+from plots.render import DPI, MARGIN, Format, saved
 
 BODY, LINE, NOMINAL = "#a9c6e3", "#2f5f91", "#c0392b"
 WIDTH, ROW, REST = 9.0, 0.55, 1.8  # inches: the picture, one schedule's row, title and axis and legend
@@ -39,11 +37,7 @@ def render_noise(spreads: Sequence[Spread], label: str, title: str, format: Form
     draw_noise(spreads, axes)
     axes.set_xlabel(label, parse_math=False)
     axes.set_title(title, loc="left", fontsize=11, parse_math=False)
-    buffer = io.BytesIO()
-    # Matplotlib reads these two only from its settings; the context puts them back. Text stays text in the SVG.
-    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format=format, dpi=DPI, metadata={"Date": None} if format == "svg" else None)
-    return buffer.getvalue()
+    return saved(figure, format)
 
 
 def draw_noise(spreads: Sequence[Spread], axes: Axes) -> None:

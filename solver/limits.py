@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from numbers import Integral, Rational, Real
+
+from pipesched.errors import BadInput
+from pipesched.files.schema_errors import shown
+from pipesched.problem.attainable_spans import Value
+
+_MOST_WORKERS = 1024
 
 
 @dataclass(frozen=True)
@@ -11,7 +19,7 @@ class Limits:
 
     `deterministic` counts CP-SAT's own units of work instead of seconds: with one worker the same problem and seed
     then give the same answer on every run. `target` (ticks) asks only whether a schedule is at or below it: the search
-    stops as soon as one is found, or the bound is above it.
+    stops as soon as one is found, or the bound is above it. `BadInput` with a line for each field that is wrong.
     """
 
     seconds: float = 60.0
@@ -19,4 +27,32 @@ class Limits:
     seed: int = 0
     gap: float = 0.0
     deterministic: float | None = None
-    target: int | None = None
+    target: Value | None = None
+
+    def __post_init__(self) -> None:
+        found = list(self._mistakes())
+        if found:
+            raise BadInput(*found)
+
+    def _mistakes(self) -> Iterator[str]:
+        if not _is_number(self.seconds) or not self.seconds >= 0:
+            yield f"seconds: found {shown(self.seconds)}; allowed: a number of at least 0"
+        if not _is_whole(self.workers) or not 0 <= self.workers <= _MOST_WORKERS:
+            yield f"workers: found {shown(self.workers)}; allowed: a whole number up to {_MOST_WORKERS} (0: all cores)"
+        if not _is_whole(self.seed) or not 0 <= self.seed < 2**31:
+            yield f"seed: found {shown(self.seed)}; allowed: a whole number from 0 to {2**31 - 1}"
+        if not _is_number(self.gap) or not 0 <= self.gap <= 1:
+            yield f"gap: found {shown(self.gap)}; allowed: a share from 0 to 1, such as 0.05"
+        if self.deterministic is not None and (not _is_number(self.deterministic) or not self.deterministic >= 0):
+            yield f"deterministic: found {shown(self.deterministic)}; allowed: a number of at least 0, or None"
+        if self.target is not None and not isinstance(self.target, Rational):
+            yield f"target: found {shown(self.target)}; allowed: a whole number or a fraction of ticks, or None"
+
+
+def _is_number(value: object) -> bool:
+    """A number in the plain sense: no text, no truth value; comparisons tell what is not a number at all."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)

@@ -1,19 +1,20 @@
-"""One solve: bounds from below and schedules from above, part by part, until they meet or time is up."""
+"""One solve: lower bounds and schedules, phase by phase, until they meet or time is up."""
 
 from __future__ import annotations
 
 from math import inf
 from threading import Event
 
-from pipesched.feasibility import why_infeasible
-from pipesched.problem import Objective, Problem
-from pipesched.solution import Solution
+from pipesched.errors import BadInput
+from pipesched.problem.feasibility import refuse_overflow, why_infeasible
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Solution
+from solver.cyclic.solve_period import solve_period
+from solver.engine.engine import ENGINE, WITHOUT_SEARCH
+from solver.engine.incumbent import Report
+from solver.engine.search import Engine, Search
+from solver.engine.start import Start, start_timelines
 from solver.limits import Limits
-from solver.parts import Parts
-from solver.search import Search
-from solver.shorter import by_shorter
-from solver.solve_period import solve_period
-from solver.standing import Report
 
 
 def solve(
@@ -21,35 +22,37 @@ def solve(
     limits: Limits | None = None,
     report: Report | None = None,
     stop: Event | None = None,
-    parts: Parts | None = None,
+    start: Start | None = None,
+    engine: Engine = ENGINE,
 ) -> Solution:
     """The best schedule found, and what is proved of it.
 
-    `report` hears of every improvement; setting `stop` ends the search with what was found; `parts` leaves parts of
-    the engine out, to measure them. ValueError for passes of several tasks, which this version does not solve.
+    `report` is called at every improvement; setting `stop` ends the search with what was found. `start` is a schedule,
+    a timeline or a previous solution to go on from: the result is never worse. `engine` has other phases than the
+    usual, to measure what they are worth. `BadInput` where the times are too large to be added up, or where the start
+    does not fit the problem. ValueError for passes of several tasks, which this version does not solve.
     """
+    refuse_overflow(problem)
     report, stop, limits = report or (lambda _: None), stop or Event(), limits or Limits()
     if problem.objective is Objective.PERIOD:
+        if start is not None:
+            raise BadInput("start: found one for the objective period; allowed: for makespan or span")
         return solve_period(problem, limits, report, stop)
-    search = Search(problem, limits, report, stop, parts or Parts())
     reason = why_infeasible(problem)
+    known = [] if start is None or reason is not None else start_timelines(problem, start)
+    search = Search(problem, limits, report, stop, engine)
     if reason is not None:
         return search.infeasible(reason)
-    by_shorter(search)
-    # A long problem that a shorter one gave a schedule to needs no other.
-    if search.best is None:
-        search.run()
-    return search.solution()
+    if known:
+        search.incumbent.phase = "start"
+    for timeline in known:
+        search.start_from_timeline(timeline)
+    search.run()
+    return engine.finish(search)
 
 
 def without_search(problem: Problem) -> Solution:
     """Bounds and published schedules alone."""
     if problem.objective is Objective.PERIOD:
         return solve_period(problem, search=False)
-    search = Search(problem, Limits(seconds=inf), lambda _: None, Event(), Parts())
-    search.whole_table = True
-    reason = why_infeasible(problem)
-    if reason is not None:
-        return search.infeasible(reason)
-    search.published()
-    return search.solution()
+    return solve(problem, Limits(seconds=inf), engine=WITHOUT_SEARCH)

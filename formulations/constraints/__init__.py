@@ -1,1 +1,1 @@
-"""The rules of a schedule, one a file, each stated twice: as a check in plain Python and as rows for CP-SAT."""
+"""The constraints of a schedule, one per file, each stated twice: as a check in plain Python and for CP-SAT."""

@@ -1,22 +1,26 @@
-"""The catalogue of rules: each module of this room registers one."""
+"""The registry of constraints: each module of this package registers one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from formulations.model import Model
+from formulations.variables.model_variables import Model
 from pipesched.registry import Registry
-from pipesched.timeline import Timeline
+from pipesched.schedule.timeline import Timeline
 
 
 @dataclass(frozen=True)
 class Constraint:
-    """One rule; a test enumerates small timelines and holds `check` and `post` equal."""
+    """One rule; a test enumerates small timelines and holds `check` and `post` equal.
+
+    `of_problem` says whether every schedule must keep it, so that the validator demands it too.
+    """
 
     name: str
     check: Callable[[Timeline], bool]
     post: Callable[[Model], None]
+    of_problem: bool = True
 
 
 CONSTRAINTS: Registry[Constraint] = Registry("formulations.constraints", "constraint")

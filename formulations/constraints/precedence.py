@@ -1,12 +1,12 @@
-"""A pass starts when what it needs has ended and has been transferred."""
+"""Constraint: a pass starts when its predecessors have ended and their tensors have arrived."""
 
 from __future__ import annotations
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
-from formulations.model import Model
-from formulations.operations import Operation
-from pipesched.passes import BW, B, Pass
-from pipesched.timeline import Timeline
+from formulations.variables.model_variables import Model
+from formulations.variables.operations import Operation
+from pipesched.problem.passes import BW, B, Pass
+from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:

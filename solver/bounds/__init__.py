@@ -1,1 +1,1 @@
-"""Lower bounds, one argument a file; each is a claim about the user's numbers, tested against brute force."""
+"""Lower bounds: analytic, Lagrangian, by linear relaxation, and destructive; tested against exhaustive enumeration."""

@@ -1,0 +1,1 @@
+"""The problems that the benchmarks measure, and the aims set for them."""

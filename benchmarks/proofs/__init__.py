@@ -1,0 +1,1 @@
+"""Attacks on proofs: problems aimed at every branch of every bound, exact spans, mutants of the code."""

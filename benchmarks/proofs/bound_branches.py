@@ -1,0 +1,220 @@
+"""The branches of every bound: which certificates belong to each, and the kind of problem that exercises it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from threading import Event
+from typing import NamedTuple
+
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.schedule.rescale import value_of
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.lagrangian.bound import lagrangian_bounds
+from solver.bounds.lp_bound import lp_bounds
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.cyclic.period_bounds import period_certificates
+
+
+class Claim(NamedTuple):
+    """No schedule of the problem has a value below this, in ticks; and the text that says why.
+
+    `margin` is by how much the strongest other certificate is weaker, as a part of the value.
+    """
+
+    value: Fraction
+    text: str
+    margin: float
+
+
+@dataclass(frozen=True)
+class Likely:
+    """How problems are drawn: the probability of each kind of number. A long time is ten times a short one or more.
+
+    `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
+    `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
+    devices on a line.
+    """
+
+    long_links: float = 0.3
+    long_weights: float = 0.3
+    tight: float = 0.6
+    unlimited: float = 0.15
+    whole_only: float = 0.15
+    short_whole: float = 0.15
+    blocks: float = 0.1
+    freed: tuple[str, ...] = ("none", "part", "all", "less")
+    fewest: int = 1
+    most: int = 3
+    linear: float = 0.2
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One argument of one bound. `sentence` is in the text of its certificates, and none of `not_sentences` is.
+
+    `where` says more of the problem and the certificate's device; `further` gives bounds that are not
+    analytic.
+    """
+
+    name: str
+    kind: str
+    sentence: str = ""
+    not_sentences: tuple[str, ...] = ()
+    where: Callable[[Problem, int], bool] = lambda *_: True
+    likely: Likely = Likely()
+    further: Callable[[Problem], Iterable[Certificate]] = lambda _: ()
+
+    def claim(self, problem: Problem) -> Claim | None:
+        """This branch's claim, if no other certificate is stronger."""
+        if self.kind.startswith("period: "):
+            return self._period(problem)
+        found = [*certificates(problem, problem.objective), *self.further(problem)]
+        found.sort(key=lambda one: -one.value)
+        own = [one for one in found if one.kind == self.kind and self._says(one.text, problem, one.device)]
+        if not own or own[0].value < found[0].value:
+            return None
+        others = max((one.value for one in found if one not in own), default=0)
+        return Claim(Fraction(own[0].value), own[0].text, 1 - others / max(1, own[0].value))
+
+    def _period(self, problem: Problem) -> Claim | None:
+        """Of the bounds on the period, times m: the span of m micro-batches can be repeated, so it is no shorter."""
+        if len({len(walked) for walked in problem.microbatches_of}) > 1:
+            return None
+        found, kind = period_certificates(problem), self.kind.removeprefix("period: ")
+        own = [one for one in found if one.kind == kind and self._says(one.text, problem, one.device)]
+        if not own or own[0].value < found[0].value:
+            return None
+        others = max((one.value for one in found if one not in own), default=Fraction(0))
+        margin = float(1 - others / own[0].value) if own[0].value else 0.0
+        return Claim(own[0].value * problem.microbatches, own[0].text, margin)
+
+    @property
+    def objective(self) -> Objective | None:
+        """Whose values the claims are of; None for that of the problem."""
+        return Objective.SPAN if self.kind.startswith("period: ") else None
+
+    def _says(self, text: str, problem: Problem, device: int | None) -> bool:
+        said = self.sentence in text and not any(other in text for other in self.not_sentences)
+        return said and (device is None or self.where(problem, device))
+
+
+def _known(problem: Problem) -> int:
+    """The value of a schedule, in ticks: one micro-batch after the other."""
+    return ceil(value_of(problem, best_times(problem, sequential(problem))))
+
+
+def _lagrangian(problem: Problem) -> Iterable[Certificate]:
+    """Lagrangian bounds of single devices above nine tenths of the best analytic bound."""
+    proved = ceil(certificates(problem, problem.objective)[0].value)
+    return lagrangian_bounds(problem, 9 * proved // 10, min(_known(problem), 2 * proved), 60, Event())
+
+
+def _relaxations(problem: Problem) -> Iterable[Certificate]:
+    return lp_bounds(problem, _known(problem), 60, Event())
+
+
+def _freed(problem: Problem, device: int) -> set[str]:
+    """What B gives back on the device's stages, in the words of `Likely`."""
+    memory = problem.memory
+    held = [s for s in problem.placement.stages_of[device] if memory.activation[s] and problem.splittable]
+    return {"none" if not memory.freed[s] else _sign(memory.freed[s], memory.activation[s]) for s in held}
+
+
+def _sign(freed: int, activation: int) -> str:
+    return "less" if freed < 0 else "all" if freed == activation else "part"
+
+
+def _with(*words: str) -> Callable[[Problem, int], bool]:
+    return lambda problem, device: bool(_freed(problem, device) & set(words))
+
+
+_SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
+_TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
+_LOOSE = Likely(tight=0.2, unlimited=0.4, long_links=0.5)
+_MEMORY = Likely(
+    long_links=0.7,
+    long_weights=0.6,
+    tight=0.8,
+    blocks=0.02,
+    whole_only=0,
+    fewest=2,
+    most=4,
+    linear=0.7,
+    short_whole=0.05,
+)
+_AMPLE = replace(_MEMORY, blocks=0.2, linear=0.2, fewest=1, most=3)
+_AFTER = "that are held when its last forward ends"
+_IDLES = "and idles"
+
+BRANCHES: tuple[Branch, ...] = (
+    Branch("load, span", "load", "in all, one pass at a time.", likely=_LOOSE),
+    Branch("load, makespan", "load", "cannot start before", likely=_LOOSE),
+    Branch("round trip, forced apart", "round trip", "Memory forces a backward before", likely=_TIGHT),
+    Branch("round trip, apart or longer", "round trip", "add up if a backward starts", likely=_LOOSE),
+    Branch("round trip, together", "round trip", "the two may be one", likely=_LOOSE),
+    Branch("integral warm-up, none waits", "integral warm-up", "an integral number", ("must wait",)),
+    Branch(
+        "integral warm-up, one waits",
+        "integral warm-up",
+        "must wait",
+        likely=Likely(tight=0.7, most=4),
+    ),
+    Branch("head and tail, work", "head and tail", "may come after its last gradient", (_IDLES,), likely=_LOOSE),
+    Branch(
+        "head and tail, work and idle", "head and tail", "may come after its last gradient, and idles", likely=_TIGHT
+    ),
+    Branch("head and tail, work after the last forward", "head and tail", "can wait in memory", (_IDLES,)),
+    Branch("head and tail, that and idle", "head and tail", "ends, and idles", likely=_TIGHT),
+    Branch("head and tail, memory", "head and tail", "leaving out weight passes", likely=_TIGHT),
+    *(
+        Branch(
+            f"head and tail, memory after the last forward, {words} freed",
+            "head and tail",
+            _AFTER,
+            where=_with(words),
+            likely=replace(_MEMORY if words == "part" else _AMPLE, freed=(words,)),
+        )
+        for words in ("none", "part", "all")
+    ),
+    Branch(
+        "head and tail, memory after the last forward, one backward",
+        "head and tail",
+        _AFTER,
+        where=lambda problem, _: not problem.splittable,
+        likely=replace(_AMPLE, whole_only=1),
+    ),
+    Branch(
+        "in-flight limit, room after W",
+        "in-flight limit",
+        where=_with("none", "less"),
+        likely=Likely(long_links=0.7, tight=1, unlimited=0, freed=("none", "less"), whole_only=0),
+    ),
+    Branch(
+        "in-flight limit, room after B or a second B",
+        "in-flight limit",
+        where=_with("part", "all"),
+        likely=Likely(long_links=0.7, long_weights=0.5, tight=1, unlimited=0, freed=("part", "all"), whole_only=0),
+    ),
+    Branch(
+        "in-flight limit, one backward",
+        "in-flight limit",
+        where=lambda problem, _: not problem.splittable,
+        likely=Likely(long_links=0.7, tight=1, unlimited=0, whole_only=1),
+    ),
+    Branch("Lagrangian", "Lagrangian", likely=_TIGHT, further=_lagrangian),
+    Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),
+    Branch("period, load", "period: load", likely=_LOOSE),
+    Branch("period, in-flight limit", "period: in-flight limit", likely=Likely(long_links=0.7, tight=1, unlimited=0)),
+    Branch("period, memory over time", "period: memory over time", likely=_SLOW),
+    Branch(
+        "period, memory over time, B takes more",
+        "period: memory over time",
+        where=_with("less"),
+        likely=Likely(long_links=0.6, long_weights=0.6, tight=0.8, unlimited=0.05, freed=("less",), whole_only=0),
+    ),
+)

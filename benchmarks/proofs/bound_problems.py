@@ -1,0 +1,135 @@
+"""Tiny random problems that exercise a given branch of a bound, and their neighbours one number away."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from benchmarks.proofs.bound_branches import Likely
+from pipesched.problem import placement
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Costs, Memory, Objective, Problem
+
+# Placements, and how many micro-batches can be tried in every order: with a split backward, and with full ones only.
+_LINE = (placement.linear(2), 4, 5)
+_SHAPES: tuple[tuple[Placement, int, int], ...] = (
+    (placement.linear(1), 3, 4),
+    (placement.linear(3), 3, 4),
+    (placement.v_shape(1), 2, 2),
+    (placement.v_shape(2), 2, 3),
+    (placement.interleaved(2, 2), 2, 3),
+    (placement.bidirectional(2), 3, 4),
+    (placement.explicit(2, [0, 1, 1]), 2, 3),
+    (placement.explicit(2, [0, 1, 0]), 2, 3),
+    (placement.explicit(2, [1, 0]), 3, 4),
+    (placement.explicit(3, [2, 0, 1, 0]), 2, 2),
+)
+
+
+def draw(random: Random, likely: Likely) -> Problem:
+    """A problem with these chances; times with zeros, memory from just enough to plenty."""
+    where, most_split, most_whole = _LINE if random.random() < likely.linear else random.choice(_SHAPES)
+    stages, whole_only = where.stages, random.random() < likely.whole_only
+    most = min(likely.most + whole_only, most_whole if whole_only else most_split)
+    microbatches = random.randint(min(likely.fewest, most), most)
+    equal, objective = random.random() < 0.4, random.choice((Objective.MAKESPAN, Objective.SPAN))
+
+    def ticks(long: float) -> tuple[int, ...]:
+        drawn = [_ticks(random, long) for _ in range(stages)]
+        return (drawn[0],) * stages if equal else tuple(drawn)
+
+    forward, backward, weight = ticks(0.1), ticks(0.1), ticks(likely.long_weights)
+    fused = tuple(b + w + random.randint(0, 2) for b, w in zip(backward, weight, strict=True))
+    if random.random() < likely.short_whole:
+        fused = tuple(max(0, whole - random.randint(0, 1 + w)) for whole, w in zip(fused, weight, strict=True))
+    transfer = ticks(likely.long_links) if random.random() < 0.9 else (0,) * stages
+    overlapped = None
+    if random.random() < likely.blocks:
+        overlapped = tuple(random.randint(0, f + x + 1) for f, x in zip(forward, fused, strict=True))
+    costs = Costs(
+        forward, fused if whole_only else backward, None if whole_only else weight, fused, transfer, overlapped
+    )
+    activation = tuple(random.randint(random.random() > 0.1, 8) for _ in range(stages))
+    if equal:
+        activation = (activation[0],) * stages
+    freed = tuple(freed_of(random, random.choice(likely.freed), a) for a in activation)
+    capacity = tuple(
+        _capacity(random, likely, where, device, activation, microbatches) for device in range(where.devices)
+    )
+    return Problem(where, microbatches, costs, Memory(activation, freed, capacity), objective)
+
+
+def _ticks(random: Random, long: float) -> int:
+    return random.randint(10, 120) if random.random() < long else random.randint(0, 6)
+
+
+def freed_of(random: Random, word: str, activation: int) -> int:
+    """What B gives back of an activation, in the words of `Likely`; all where there is no part."""
+    if word == "part" and activation > 1:
+        return random.randint(1, activation - 1)
+    return {"none": 0, "less": -random.randint(1, 4)}.get(word, activation)
+
+
+def _capacity(
+    random: Random, likely: Likely, where: Placement, device: int, activation: tuple[int, ...], microbatches: int
+) -> int | None:
+    if random.random() < likely.unlimited:
+        return None
+    needed, most = (
+        _needed(where, device, activation),
+        microbatches * sum(activation[s] for s in where.stages_of[device]),
+    )
+    open_ = max(0, most - needed)
+    return needed + random.randint(0, open_ // 2 if random.random() < likely.tight else open_ + 3)
+
+
+def _needed(where: Placement, device: int, activation: tuple[int, ...]) -> int:
+    """What the device must hold of one micro-batch."""
+    return max(sum(activation[s] for s in chain if where.stage_device[s] == device) for chain in where.chains)
+
+
+def changed(random: Random, problem: Problem) -> Problem:
+    """The same but for one number, or one of each stage; it keeps some schedule."""
+    costs, memory = problem.costs, problem.memory
+    name = random.choice(("forward", "backward", "weight", "fused", "transfer", "activation", "freed", "capacity"))
+    if random.random() < 0.05:
+        return replace(problem, microbatches=max(1, min(5, problem.microbatches + random.choice((-1, 1)))))
+    if name in ("activation", "freed", "capacity"):
+        values = list(getattr(memory, name))
+        at = random.randrange(len(values))
+        values[at] = None if values[at] is None else max(-4 if name == "freed" else 0, _near(random, values[at]))
+        memory = replace(memory, **_one(name, values))
+        freed = tuple(min(f, a) for f, a in zip(memory.freed, memory.activation, strict=True))
+        return _roomy(replace(problem, memory=replace(memory, freed=freed)))
+    given = getattr(costs, name)
+    if given is None:
+        return problem
+    values = list(given)
+    every = random.random() < 0.3
+    at, value = random.randrange(len(values)), _near(random, random.choice(values))
+    values = [max(0, value if every or n == at else old) for n, old in enumerate(values)]
+    costs = replace(costs, **_one(name, values))
+    if costs.weight is None:
+        costs = replace(costs, backward=costs.fused)
+    return replace(problem, costs=costs)
+
+
+def _near(random: Random, value: int) -> int:
+    """A number near another: one more or less, half or twice as much, nothing, or any short time."""
+    return random.choice((value - 1, value + 1, value // 2, 2 * value, 0, _ticks(random, 0.2)))
+
+
+def _roomy(problem: Problem) -> Problem:
+    """The same with just enough memory where there is less."""
+    where, memory = problem.placement, problem.memory
+    capacity = tuple(
+        None if c is None else max(c, _needed(where, device, memory.activation))
+        for device, c in enumerate(memory.capacity)
+    )
+    return replace(problem, memory=replace(memory, capacity=capacity))
+
+
+def _one(name: str, values: list[Any]) -> dict[str, Any]:
+    """The change of one field."""
+    return {name: tuple(values)}

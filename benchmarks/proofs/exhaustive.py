@@ -1,0 +1,188 @@
+"""The exact optimum of tiny problems by trying every order; the span to the fraction of a tick.
+
+Knows what the contract says, and neither simulator nor solver nor the tests' slower search. No order is left out: not
+micro-batch order on a stage, nor fused or split backwards, blocks, or weight passes run at any time. Micro-batches of a
+chain are alike, so they are numbered as they start on the chain's first stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain, combinations
+from math import floor
+
+import numpy as np
+
+from benchmarks.proofs.exhaustive_kernels import PARTS, best_combination, device_orders, longest_paths
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.problem import Objective, Problem
+
+# Devices, passes, orders of one device, and combinations of orders, beyond which a problem is not tiny.
+MOST_DEVICES, MOST_PASSES, MOST_ORDERS, MOST_VALUES = 3, 60, 4_000, 20_000
+# The capacity of a device without limit.
+_ROOM = 2**40
+
+
+class NotTiny(Exception):
+    """There are too many orders to try them all."""
+
+
+def least_value(problem: Problem, objective: Objective, at_most: int) -> Fraction | None:
+    """The least value in ticks that any schedule has, if it is at most so much; None if it is more.
+
+    `NotTiny` where that would take too long to find out.
+    """
+    if problem.devices > MOST_DEVICES:
+        raise NotTiny
+    least, limit = None, at_most * PARTS
+    for fused in _ways_to_fuse(problem):
+        found = _Passes(problem, fused).best(objective, limit)
+        if found is not None:
+            least, limit = Fraction(found, PARTS), found - 1
+    return least
+
+
+def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
+    """The backwards (stage, micro-batch) that run in one go, in every way that may be better than another."""
+    pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
+    if problem.costs.weight is None:
+        return iter([frozenset(pairs)])
+    open_ = [(s, j) for s, j in pairs if not _split_is_as_good(problem, s)]
+    return map(frozenset, chain.from_iterable(combinations(open_, n) for n in range(len(open_) + 1)))
+
+
+def _split_is_as_good(problem: Problem, stage: int) -> bool:
+    """Whether B with its W right behind it can stand for every full backward: as short, with no more memory."""
+    costs = problem.costs
+    assert costs.weight is not None
+    alone = costs.backward[stage] + costs.weight[stage] <= costs.fused[stage]
+    return alone and costs.overlapped is None and problem.memory.freed[stage] >= 0
+
+
+class _Passes:
+    """The passes with one choice of full backwards, as numbers in an order in which each stands behind its needs."""
+
+    def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]]) -> None:
+        self.problem, costs = problem, problem.costs
+        needs: dict[Pass, list[tuple[Pass, int]]] = {}
+        for stages in problem.placement.chains:
+            for j in problem.microbatches_of[stages[0]]:
+                needs |= dict(self._needs(stages, j, fused))
+        self.passes = list(needs)
+        if len(self.passes) > MOST_PASSES:
+            raise NotTiny
+        number = {p: n for n, p in enumerate(self.passes)}
+        self.needs = np.full((len(needs), 2), -1)
+        self.lags = np.zeros((len(needs), 2), np.int64)
+        for p, before in needs.items():
+            for k, (q, lag) in enumerate(before):
+                self.needs[number[p], k], self.lags[number[p], k] = number[q], lag
+        durations = {F: costs.forward, B: costs.backward, W: costs.weight or (), BW: costs.fused}
+        self.ticks = np.array([durations[p.kind][p.stage] for p in self.passes], np.int64)
+        self.block = np.full(len(needs), -1)
+        self.least = self.ticks.copy()
+        if costs.overlapped is not None:
+            self._blocks(costs.overlapped)
+
+    def _needs(
+        self, stages: tuple[int, ...], j: int, fused: frozenset[tuple[int, int]]
+    ) -> Iterator[tuple[Pass, list[tuple[Pass, int]]]]:
+        """What each pass of a micro-batch waits for, and for how many ticks after its end."""
+        where, transfer = self.problem.placement.stage_device, self.problem.costs.transfer
+
+        def lag(one: int, following: int) -> int:
+            return transfer[one] if where[one] != where[following] else 0
+
+        for place, s in enumerate(stages):
+            before = stages[place - 1 : place] if place else ()
+            yield Pass(F, s, j), [(Pass(F, one, j), lag(one, s)) for one in before]
+        for place in reversed(range(len(stages))):
+            s, after = stages[place], stages[place + 1 : place + 2]
+            gradients = [(Pass(BW if (one, j) in fused else B, one, j), lag(s, one)) for one in after]
+            yield Pass(BW if (s, j) in fused else B, s, j), [(Pass(F, s, j), 0), *gradients]
+        for s in stages:
+            if (s, j) not in fused:
+                yield Pass(W, s, j), [(Pass(B, s, j), 0)]
+
+    def _blocks(self, overlapped: tuple[int, ...]) -> None:
+        """How long a forward runs as one with a full backward of its device, and the least that both then take."""
+        mates = self.problem.placement.stages_of
+        for n, p in enumerate(self.passes):
+            if p.kind is F:
+                self.block[n] = overlapped[p.stage]
+                self.least[n] = min(self.ticks[n], overlapped[p.stage])
+            elif p.kind is BW:
+                self.block[n] = -2
+                self.least[n] = min(self.ticks[n], *(overlapped[s] for s in mates[self.problem.device(p)]))
+
+    def least_work(self, here: list[int]) -> int:
+        """What passes of one device take at least; a full backward may be in a forward's block."""
+        blocks = self.block.max(initial=-1) >= 0
+        return sum(0 if blocks and self.passes[n].kind is BW else int(self.least[n]) for n in here)
+
+    def best(self, objective: Objective, limit: int) -> int | None:
+        """The least value, at most `limit`; both in parts of a tick."""
+        held = [
+            [n for n, p in enumerate(self.passes) if self.problem.device(p) == device]
+            for device in range(self.problem.devices)
+        ]
+        if any(self.least_work(here) * PARTS > limit for here in held):
+            return None
+        paths = longest_paths(self.least, self.needs, self.lags)
+        orders: list[np.ndarray] = []
+        for device, here in enumerate(held):
+            found = self._orders(device, np.array(here, np.int64), paths, objective, floor(Fraction(limit, PARTS)))
+            if not len(found):
+                return None
+            orders.append(found)
+        together = np.full((len(orders), max(map(len, orders)), max(o.shape[1] for o in orders)), -1)
+        for device, found in enumerate(orders):
+            together[device, : len(found), : found.shape[1]] = found
+        counts = np.array([len(found) for found in orders])
+        costs = self.ticks, self.least, self.block, self.needs, self.lags
+        span = objective is Objective.SPAN
+        best = best_combination(together, counts, np.argsort(counts), costs, span, limit, MOST_VALUES)
+        if best == -2:
+            raise NotTiny
+        return None if best < 0 else int(best)
+
+    def _orders(self, device: int, here: np.ndarray, paths: np.ndarray, objective: Objective, limit: int) -> np.ndarray:
+        """Every order of a device's passes that its memory allows, each a row of slots."""
+        if not len(here):
+            return np.full((1, 1), -1)
+        head = paths.max(axis=0) if objective is Objective.MAKESPAN else np.zeros(len(self.passes), np.int64)
+        capacity = self.problem.memory.capacity[device]
+        takes, keeps = (np.array(column, np.int64) for column in zip(*map(self._memory, self.passes), strict=True))
+        found = np.empty((MOST_ORDERS, len(here)), np.int64)
+        room = _ROOM if capacity is None else capacity
+        before = self._before(here)
+        arrays = self.ticks, self.least, self.block, takes, keeps, paths, head
+        count = device_orders(here, before, *arrays, room, limit, found)
+        if count < 0:
+            raise NotTiny
+        return found[:count]
+
+    def _before(self, here: np.ndarray) -> np.ndarray:
+        """For each pass the passes of its device that surely come first, as bits."""
+        entries = {stages[0] for stages in self.problem.placement.chains}
+        bits = np.zeros(len(self.passes), np.int64)
+        waits = [set(row[row >= 0].tolist()) for row in self.needs]
+        for n in range(len(self.passes)):
+            waits[n] |= {r for q in waits[n] for r in waits[q]}
+        number = {self.passes[n]: n for n in here.tolist()}
+        for p, n in number.items():
+            first = (
+                {number.get(p._replace(microbatch=p.microbatch - 1), -1)}
+                if p.kind is F and p.stage in entries
+                else set()
+            )
+            bits[n] = sum(1 << q for q in (waits[n] | first) & set(here.tolist()))
+        return bits
+
+    def _memory(self, p: Pass) -> tuple[int, int]:
+        """What a pass needs when it starts, and what is held more than before when it has ended."""
+        taken, freed = self.problem.memory.activation[p.stage], self.problem.memory.freed[p.stage]
+        if p.kind is B:
+            return max(0, -freed), -freed
+        return {F: (taken, taken), BW: (0, -taken), W: (0, freed - taken)}[p.kind]

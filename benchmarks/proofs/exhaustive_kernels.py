@@ -1,0 +1,253 @@
+"""Loops of the exhaustive search, compiled: all orders of one device, and the best combination of several devices'.
+
+Passes are numbers. A slot is a pass, or two that run as one block: `n + n * f + b` for passes f and b of n. Paths that
+do not exist are `NO_PATH` long, so that adding to them leaves them below every time there is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+NO_PATH = -(2**40)
+# Values are counted in this part of a tick: the span of an order is a sum over up to three devices, by their number.
+PARTS = 6
+
+Numbers = Any
+
+
+@njit(cache=True)
+def longest_paths(ticks: Numbers, needs: Numbers, lags: Numbers) -> Numbers:
+    """From the start of each pass to the start of each other, when all run as soon as they can; passes are in order."""
+    n = len(ticks)
+    paths = np.full((n, n), NO_PATH)
+    for q in range(n):
+        paths[q, q] = 0
+        for k in range(needs.shape[1]):
+            r = needs[q, k]
+            if r >= 0:
+                for p in range(n):
+                    if paths[p, r] >= 0:
+                        paths[p, q] = max(paths[p, q], paths[p, r] + ticks[r] + lags[q, k])
+    return paths
+
+
+@njit(cache=True)
+def device_orders(  # noqa: PLR0912, PLR0915
+    here: Numbers,
+    before: Numbers,
+    ticks: Numbers,
+    least: Numbers,
+    block: Numbers,
+    takes: Numbers,
+    keeps: Numbers,
+    paths: Numbers,
+    head: Numbers,
+    room: int,
+    limit: int,
+    found: Numbers,
+) -> int:
+    """Write into `found` every order of the passes `here` that memory allows and that is over by the limit; how many.
+
+    Time begins with the device's first pass, or earlier if `head` says when each pass can start. `before` has a bit for
+    each pass that must come first; a forward f has `block[f]` ticks in a block, or -1, and a full backward that may be
+    in one -2: it may take no time of its own. Other devices are relaxed to delays.
+    -1 if there are more than `found` has rows.
+    """
+    n, count = len(ticks), len(here)
+    choices = count + count * count if block.max() >= 0 else count
+    every, rest = 0, 0
+    after = np.zeros(n, np.int64)
+    for p in here:
+        every |= 1 << p
+        rest += least[p] if block[p] != -2 else 0
+        for q in here:
+            after[p] = max(after[p], paths[p, q] + least[q])
+    start = np.zeros(n, np.int64)
+    stack = np.zeros((6, count + 1), np.int64)
+    tried, done, now, held, left, slots = stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]
+    left[0] = rest
+    orders, depth = 0, 0
+    while depth >= 0:
+        if done[depth] == every:
+            if orders == len(found):
+                return -1
+            found[orders, :] = -1
+            found[orders, :depth] = slots[:depth]
+            orders += 1
+            depth -= 1
+            continue
+        choice = tried[depth]
+        if choice == choices:
+            depth -= 1
+            continue
+        tried[depth] += 1
+        p = here[choice] if choice < count else here[(choice - count) // count]
+        q = -1 if choice < count else here[(choice - count) % count]
+        ran = done[depth]
+        if ran >> p & 1 or before[p] & ~ran or held[depth] + takes[p] > room:
+            continue
+        if q >= 0 and (block[p] < 0 or block[q] != -2 or ran >> q & 1 or before[q] & ~ran):
+            continue
+        if q >= 0 and held[depth] + takes[p] + takes[q] > room:
+            continue
+        begin = max(now[depth], head[p])
+        for r in here:
+            if ran >> r & 1:
+                begin = max(begin, start[r] + paths[r, p])
+                if q >= 0:
+                    begin = max(begin, start[r] + paths[r, q])
+        end = begin + (ticks[p] if q < 0 else block[p])
+        remaining = left[depth] - (least[p] if block[p] != -2 else 0)
+        far = begin + after[p] if block.max() < 0 else end
+        if end + remaining > limit or far > limit:
+            continue
+        start[p] = begin
+        slots[depth] = p
+        done[depth + 1] = ran | 1 << p
+        held[depth + 1] = held[depth] + keeps[p]
+        if q >= 0:
+            start[q] = begin
+            slots[depth] = n + n * p + q
+            done[depth + 1] |= 1 << q
+            held[depth + 1] += keeps[q]
+        now[depth + 1], left[depth + 1], tried[depth + 1] = end, remaining, 0
+        depth += 1
+    return orders
+
+
+@njit(cache=True)
+def value_of(  # noqa: PLR0912
+    chosen: Numbers, ticks: Numbers, least: Numbers, block: Numbers, needs: Numbers, lags: Numbers, span: bool
+) -> int:
+    """The least value, in parts of a tick, of orders of some devices (rows of slots, -1 where none), or -1: deadlock.
+
+    Passes of devices without an order run as soon as they can, as short as they can.
+    """
+    n, devices = len(ticks), len(chosen)
+    same, lasts = np.arange(n), least.copy()
+    previous = np.full(n, -1)
+    first, last = np.full(devices, -1), np.full(devices, -1)
+    for d in range(devices):
+        for slot in chosen[d]:
+            if slot < 0:
+                break
+            p = slot if slot < n else (slot - n) // n
+            lasts[p] = ticks[p]
+            if slot >= n:
+                same[(slot - n) % n] = p
+                lasts[p] = block[p]
+            if first[d] < 0:
+                first[d] = p
+            previous[p] = last[d]
+            last[d] = p
+    # Start of each slot after time 0 and after the start of each device; found in rounds, since there are few.
+    start = np.full((n, devices + 1), NO_PATH)
+    waits = np.zeros(n, np.int64)
+    for p in range(n):
+        for k in range(needs.shape[1]):
+            if needs[p, k] >= 0:
+                waits[same[p]] += 1
+        if previous[p] >= 0:
+            waits[p] += 1
+    ready, count = np.zeros(n, np.int64), 0
+    for p in range(n):
+        start[p, devices] = 0
+        if same[p] == p and waits[p] == 0:
+            ready[count] = p
+            count += 1
+    for d in range(devices):
+        if first[d] >= 0:
+            start[first[d], d] = 0
+    ran, total = 0, 0
+    while ran < count:
+        r = ready[ran]
+        ran += 1
+        total = max(total, start[r, devices] + lasts[r])
+        for p in range(n):
+            slot, lag, edges = same[p], 0, 0
+            for k in range(needs.shape[1]):
+                if needs[p, k] >= 0 and same[needs[p, k]] == r:
+                    lag, edges = max(lag, lags[p, k]), edges + 1
+            if previous[p] == r:
+                edges += 1
+            if edges:
+                for d in range(devices + 1):
+                    if start[r, d] >= 0:
+                        start[slot, d] = max(start[slot, d], start[r, d] + lasts[r] + lag)
+                waits[slot] -= edges
+                if waits[slot] == 0:
+                    ready[count] = slot
+                    count += 1
+    for p in range(n):
+        if same[p] == p and waits[p] > 0:
+            return -1
+    return _span(start, lasts, last) if span else total * PARTS
+
+
+@njit(cache=True)
+def _span(start: Numbers, ticks: Numbers, last: Numbers) -> int:
+    """The largest mean over cycles of devices of the way from the start of each to the end of the next.
+
+    Device e ends so long after d starts, and starts no earlier than one span before it ends: around a cycle of k
+    devices these ways add up to k spans at most; and with a span of the largest mean there are starts for all.
+    """
+    devices = len(last)
+    worst = 0
+    for a in range(devices):
+        for b in range(devices):
+            for c in range(devices):
+                if last[a] < 0 or last[b] < 0 or last[c] < 0:
+                    continue
+                if a == b == c:
+                    worst = max(worst, PARTS * (start[last[a], a] + ticks[last[a]]))
+                elif b == c:
+                    two = start[last[b], a] + ticks[last[b]] + start[last[a], b] + ticks[last[a]]
+                    worst = max(worst, PARTS // 2 * two)
+                elif a not in (b, c):
+                    three = start[last[b], a] + ticks[last[b]] + start[last[c], b] + ticks[last[c]]
+                    worst = max(worst, PARTS // 3 * (three + start[last[a], c] + ticks[last[a]]))
+    return worst
+
+
+@njit(cache=True)
+def best_combination(
+    orders: Numbers,
+    counts: Numbers,
+    turn: Numbers,
+    costs: tuple[Numbers, Numbers, Numbers, Numbers, Numbers],
+    span: bool,
+    limit: int,
+    effort: int,
+) -> int:
+    """The least value at most `limit`, in parts of a tick, of one order of each device, taken in `turn`; -1: none.
+
+    -2 after so many values were worked out.
+    """
+    ticks, least, block, needs, lags = costs
+    devices = len(turn)
+    chosen = np.full((devices, orders.shape[2]), -1)
+    at, best = np.zeros(devices, np.int64), -1
+    level = 0
+    while level >= 0:
+        device = turn[level]
+        if at[level] == counts[device]:
+            at[level] = 0
+            chosen[device, :] = -1
+            level -= 1
+            continue
+        chosen[device, :] = orders[device, at[level]]
+        at[level] += 1
+        effort -= 1
+        if effort < 0:
+            return -2
+        value = value_of(chosen, ticks, least, block, needs, lags, span)
+        if value < 0 or value > limit:
+            continue
+        if level == devices - 1:
+            best, limit = value, value - 1
+        else:
+            level += 1
+    return best

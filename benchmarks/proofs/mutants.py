@@ -1,0 +1,183 @@
+"""Mutation testing: runs the tests meant for a file on copies of it with one mistake each.
+
+    python -m benchmarks.proofs.mutants --count 40 --seed 0 --resume --write docs/proofs.md
+
+Names every mutant that its tests do not notice, unless benchmarks/proofs/equivalent_mutants.py says why it changes
+nothing. Exit code 1 if there are any. Needs a system with fork (Linux, macOS).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+from random import Random
+
+from benchmarks.proofs.equivalent_mutants import EQUIVALENT
+from benchmarks.proofs.mutations import mutants
+from benchmarks.reporting.machine import machine
+from benchmarks.reporting.page import exit_code, put, table
+from pipesched.files.atomic_write import write_whole
+
+COMMAND = "python -m benchmarks.proofs.mutants"
+_BOUNDS = (
+    "tests/solver/bounds/test_memory_energy.py",
+    "tests/benchmarks/test_bound_attack.py",
+    "tests/solver/bounds/test_analytic_bounds.py",
+)
+_VALIDATOR = ("tests/pipesched/validation/test_validator.py",)
+# Each file, and the tests meant for it, the quick ones first.
+TESTS: dict[str, tuple[str, ...]] = {
+    "solver/bounds/analytic/memory_energy.py": _BOUNDS[:1],
+    "solver/bounds/analytic/busy_interval.py": _BOUNDS,
+    "solver/bounds/analytic/critical_paths.py": _BOUNDS,
+    "solver/bounds/analytic/load.py": _BOUNDS,
+    "solver/bounds/analytic/idle_gaps.py": _BOUNDS,
+    "solver/bounds/analytic/knapsack.py": _BOUNDS,
+    "solver/bounds/analytic/round_trip.py": _BOUNDS,
+    "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
+    "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
+    "solver/bounds/analytic/in_flight.py": _BOUNDS,
+    "solver/cyclic/period_bounds.py": ("tests/solver/cyclic/test_period_search.py", *_BOUNDS[:2]),
+    "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "solver/bounds/lagrangian/single_device.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "pipesched/validation/validator.py": _VALIDATOR,
+    "pipesched/validation/order_rules.py": _VALIDATOR,
+    "pipesched/validation/time_rules.py": _VALIDATOR,
+    "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
+    "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
+}
+# Loaded once, before the tests of each mutant run in a process of their own.
+_LIBRARIES = ("numpy", "numba", "ortools.sat.python.cp_model", "pytest", "hypothesis", "matplotlib.figure", "pydantic")
+
+
+def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
+    """Whether the tests meant for the file fail in a copy of the repository where it reads so, or do not end."""
+    place = copy / file
+    original = place.read_text(encoding="utf-8")
+    place.write_text(source, encoding="utf-8")
+    try:
+        process = os.fork()
+        if process == 0:
+            _run_tests(copy, file)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            done, status = os.waitpid(process, os.WNOHANG)
+            if done:
+                return status != 0
+            time.sleep(0.02)
+        os.kill(process, 9)
+        os.waitpid(process, 0)
+        return True
+    finally:
+        place.write_text(original, encoding="utf-8")
+
+
+def _run_tests(copy: Path, file: str) -> None:
+    """Run the tests of a file in this process, which ends with 0 if they pass; packages come from the copy."""
+    tops = {path.name for path in copy.iterdir() if path.is_dir()}
+    for name in [name for name in sys.modules if name.split(".")[0] in tops]:
+        del sys.modules[name]
+    os.chdir(copy)
+    sys.path.insert(0, str(copy))
+    with Path(os.devnull).open("w", encoding="utf-8") as nothing:
+        os.dup2(nothing.fileno(), 1)
+        os.dup2(nothing.fileno(), 2)
+        import pytest
+
+        tests = [test for test in TESTS[file] if (copy / test).exists()]
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *tests])
+    os._exit(int(code))
+
+
+def copied(folder: Path) -> Path:
+    """A copy of all files of the repository that git knows or does not ignore."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True
+    ).stdout
+    for name in filter(Path.is_file, map(Path, listed.splitlines())):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(name, folder / name)
+    return folder
+
+
+def markdown(results: dict[str, dict[str, bool]], described: str) -> str:
+    """A row for each file: mutants there are, run, noticed, equal by an argument, and left."""
+    lines = []
+    for file, found in results.items():
+        every = {mutant.name for mutant in mutants(Path(file).read_text(encoding="utf-8"))}
+        ran = {name: seen for name, seen in found.items() if name in every}
+        missed = [name for name, seen in ran.items() if not seen]
+        equal = [name for name in missed if name in EQUIVALENT.get(file, {})]
+        numbers = (len(every), len(ran), len(ran) - len(missed), len(equal), len(missed) - len(equal))
+        lines.append([f"`{file}`", *map(str, numbers)])
+    head = ("file", "mutants", "run", "noticed", "change nothing", "not noticed")
+    return f"{described}\n\n{table(head, lines)}"
+
+
+def main() -> int:
+    """Run mutants and print the table and what was not noticed; 1 if there is any."""
+    args = arguments()
+    return exit_code(lambda: run(args))
+
+
+def run(args: Namespace) -> int:
+    """Run what was asked for; results are kept after every mutant."""
+    for library in _LIBRARIES:
+        importlib.import_module(library)
+    results: dict[str, dict[str, bool]] = {}
+    if args.resume and args.results.exists():
+        results = json.loads(args.results.read_text(encoding="utf-8"))
+    left = []
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copied(Path(folder))
+        for file in TESTS:
+            if args.files not in file:
+                continue
+            source = (copy / file).read_text(encoding="utf-8")
+            every, ran = mutants(source), results.setdefault(file, {})
+            if not noticed(copy, file, source, args.seconds):
+                for mutant in Random(args.seed).sample(every, min(args.count, len(every))):
+                    if not ran.get(mutant.name, False) and mutant.name not in EQUIVALENT.get(file, {}):
+                        ran[mutant.name] = noticed(copy, file, mutant.source, args.seconds)
+                        write_whole(args.results, json.dumps(results, indent=1) + "\n")
+                        if not ran[mutant.name]:
+                            left.append(f"{file}: {mutant.name}")
+                            print(f"not noticed: {left[-1]}", file=sys.stderr, flush=True)
+            else:
+                print(f"the tests of {file} fail, or take too long, without a mistake", file=sys.stderr, flush=True)
+                left.append(file)
+    described = f"{machine(args.seed, 1, 'pytest')}; {args.count} mutants a file at most, {args.seconds:g} s a mutant"
+    text = markdown(results, described)
+    print(text)
+    if args.write is not None:
+        put(args.write, COMMAND, text)
+    return 1 if left else 0
+
+
+def arguments() -> Namespace:
+    """The command line."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "--count", type=int, default=1_000_000, help="mutants of each file, drawn at random (default all)"
+    )
+    parser.add_argument("--seconds", type=float, default=300, help="for the tests of each mutant (default 300)")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", metavar="TEXT", default="", help="only those whose names have this text")
+    parser.add_argument("--results", type=Path, default=Path("results/mutants.json"), metavar="FILE")
+    parser.add_argument("--resume", action="store_true", help="run only mutants that were not noticed, or not run")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/proofs.md")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Tables, pictures and records of measurements, with machine, versions and seeds."""

@@ -1,0 +1,163 @@
+"""The engine benchmark as Markdown: a table for each group of rows, targets met or not, and growth with m."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from benchmarks.cases.rows import GROUPS, GROWING, Aim, Row
+from benchmarks.reporting.page import table
+from benchmarks.reporting.record import Record
+
+HEAD = (
+    "problem",
+    "published bubble",
+    "zb's search",
+    "value",
+    "bubble",
+    "bound",
+    "gap",
+    "first",
+    "best",
+    "proof",
+    "proved by",
+    "aim",
+)
+
+
+def markdown(rows: tuple[Row, ...], records: Mapping[str, Record], machine: str) -> str:
+    """Every group that has results."""
+    parts = [machine]
+    for group, title in GROUPS.items():
+        measured = [(row, records[row.name]) for row in rows if row.group == group and row.name in records]
+        if measured:
+            parts += [f"**{title[0].upper()}{title[1:]}**", _group(measured)]
+    growth = _growth(records)
+    if growth:
+        parts.append(growth)
+    every = [(row, records[row.name]) for row in rows if row.name in records]
+    parts.append(_aims(every))
+    return "\n\n".join(parts)
+
+
+def _group(measured: list[tuple[Row, Record]]) -> str:
+    """The plain column is there where it was measured."""
+    plain = any(record.plain_gap is not None for _, record in measured)
+    head = (*HEAD[:7], "plain gap", *HEAD[7:]) if plain else HEAD
+    return table(head, [_line(row, record, plain) for row, record in measured])
+
+
+def _line(row: Row, record: Record, plain: bool) -> list[str]:
+    if record.error:
+        return [row.name, row.published, record.error, *[""] * (len(HEAD) - 4 + plain), "failed"]
+    return [
+        row.name,
+        row.published,
+        _number(record.greedy, ".10g"),
+        _number(record.value, ".10g") + (f" {record.unit}" if record.unit else ""),
+        _number(record.bubble, ".4f"),
+        _number(record.bound, ".10g"),
+        percent(record.gap),
+        *([percent(record.plain_gap)] if plain else []),
+        *(_number(moment, ".1f") for moment in (record.first, record.best, record.proof)),
+        record.proved_by,
+        _verdict(row, record),
+    ]
+
+
+def reached(row: Row, record: Record) -> bool | None:
+    """Whether a row reached its aim; None where it has none."""
+    aim = row.aim
+    if aim.bubble is None and aim.gap is None:
+        return None
+    good = not record.error
+    if aim.bubble is not None:
+        good = good and record.bubble is not None and record.bubble <= aim.bubble
+    if aim.gap is not None:
+        at = record.seconds_to(aim.gap)
+        good = good and at is not None and (aim.seconds is None or at <= aim.seconds)
+    return good
+
+
+def refuted(row: Row, record: Record) -> float | None:
+    """The least bubble that any schedule has, where that is proved to be above the aim."""
+    if row.aim.bubble is None or record.bubble is None or not record.value or not record.bound:
+        return None
+    least = 1 - (1 - record.bubble) * record.value / record.bound
+    return least if least > row.aim.bubble else None
+
+
+def _verdict(row: Row, record: Record) -> str:
+    met, least = reached(row, record), refuted(row, record)
+    if met is None:
+        return ""
+    rest = replace(row, aim=replace(row.aim, bubble=None))
+    if met or row.aim.bubble is None or reached(rest, record) is None:
+        text = said(row.aim)
+    else:
+        # The two parts of the aim, each with its own verdict.
+        alone = replace(row, aim=replace(row.aim, gap=None, seconds=None))
+        return f"{_verdict(alone, record)}; {_verdict(rest, record)}"
+    if least is not None:
+        return f"**cannot be met**: {text}, since no schedule is below {least:.4f}"
+    return f"{'met' if met else '**not met**'}: {text}"
+
+
+def said(aim: Aim) -> str:
+    """The aim in a few characters."""
+    words = [] if aim.bubble is None else [f"bubble ≤ {aim.bubble:.4f}"]
+    if aim.gap is not None:
+        words.append("optimal" if aim.gap == 0 else f"gap ≤ {100 * aim.gap:g} %")
+    if aim.seconds is not None:
+        words.append(f"in {aim.seconds:g} s")
+    return ", ".join(words)
+
+
+def percent(share: float | None) -> str:
+    """`0.28 %`; more digits where two would round a gap to nothing."""
+    if share is None:
+        return ""
+    return f"{100 * share:.2f} %" if share == 0 or share >= 5e-5 else f"{100 * share:.1g} %"
+
+
+def _growth(records: Mapping[str, Record]) -> str:
+    """Seconds to one certified gap, the widest that any m of a cap ended with, and their ratio to the smallest m's."""
+    lines = []
+    for cap in ("1p", "2p", "0.5p"):
+        found = {m: records[f"growth-{cap}-m{m}"] for m in GROWING if f"growth-{cap}-m{m}" in records}
+        gaps = [record.gap for record in found.values() if record.gap is not None]
+        if len(found) < 2 or len(gaps) < len(found):
+            continue
+        widest = max(gaps)
+        moments = [record.seconds_to(widest) for record in found.values()]
+        seconds = [moment for moment in moments if moment is not None]
+        cells = [f"{m}: {s:.1f}" for m, s in zip(found, seconds, strict=True)]
+        ratio = f"{seconds[-1] / seconds[0]:.2f}" if seconds[0] else ""
+        lines.append([cap, percent(widest), ", ".join(cells), ratio])
+    if not lines:
+        return ""
+    return "**Growth**: seconds to the same certified gap\n\n" + table(
+        ("memory", "gap", "micro-batches: seconds", "largest / smallest"), lines
+    )
+
+
+def _aims(measured: list[tuple[Row, Record]]) -> str:
+    aimed = [(row, record) for row, record in measured if reached(row, record) is not None]
+    missed = [(row, record) for row, record in aimed if not reached(row, record)]
+    beyond = [row.name for row, record in missed if refuted(row, record) is not None]
+    others = [row.name for row, _ in missed if row.name not in beyond]
+    lines = [f"Aims met: {len(aimed) - len(missed)} of {len(aimed)}."]
+    lines += [f"Cannot be met: {', '.join(beyond)}."] if beyond else []
+    lines += [f"Not met: {', '.join(others)}."] if others else []
+    return "\n".join([*lines, *_optimal(measured)])
+
+
+def _optimal(measured: list[tuple[Row, Record]]) -> Iterator[str]:
+    for group in GROUPS:
+        statuses = [record.status for row, record in measured if row.group == group]
+        if statuses:
+            yield f"Proved optimal, {group}: {statuses.count('optimal')} of {len(statuses)}."
+
+
+def _number(number: float | None, how: str) -> str:
+    return "" if number is None else format(number, how)

@@ -1,0 +1,18 @@
+"""The machine and versions that a table of measurements must state."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+
+from pipesched.version import VERSION
+
+
+def machine(seed: int, workers: int, *rivals: str) -> str:
+    """One line: processor count, system, versions (also of the rivals' packages), seed."""
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("ortools", "numpy", "matplotlib", *rivals))
+    return (
+        f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {platform.python_version()}, "
+        f"{libraries}, pipesched {VERSION}; {workers} workers, seed {seed}"
+    )

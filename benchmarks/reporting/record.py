@@ -1,0 +1,126 @@
+"""The record of one solve of a benchmark: figures in the problem's own unit, and when each was reached."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Solution, Status
+from solver.limits import Limits
+
+# Seconds, value (None before the first schedule) and lower bound, at every moment that one of the two improved.
+Moment = tuple[float, float | None, float]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One row's result; times of the problem in `unit`, times of the search in seconds, gaps as fractions.
+
+    `first`, `best` and `proof` are when the first and the best schedule and the proof of optimality were there; None
+    where they never were. `greedy` is the Zero Bubble paper's search on the same problem in the same run, `plain_gap`
+    what plain CP-SAT left open in the same time. `settings` are those the result depends on.
+    """
+
+    name: str
+    settings: dict[str, float]
+    status: str
+    unit: str
+    value: float | None
+    bubble: float | None
+    bound: float
+    gap: float | None
+    first: float | None
+    best: float | None
+    proof: float | None
+    wall: float
+    proved_by: str
+    greedy: float | None
+    history: tuple[Moment, ...]
+    plain_gap: float | None = None
+    notes: tuple[str, ...] = ()
+    error: str = ""
+
+    def document(self) -> dict[str, object]:
+        """As JSON's objects."""
+        return asdict(self)
+
+    def seconds_to(self, wanted: float) -> float | None:
+        """When the certified gap first was at most `wanted`; None if it never was."""
+        near = wanted * (1 + 1e-9)  # the history is in rounded units
+        return next((s for s, value, bound in self.history if value and (value - bound) / value <= near), None)
+
+
+def record_of(document: dict[str, object]) -> Record:
+    """Read `Record.document` back."""
+    history = document.get("history")
+    assert isinstance(history, list)
+    return Record(**(document | {"history": tuple(map(tuple, history))}))  # type: ignore[arg-type]
+
+
+def settings_of(limits: Limits) -> dict[str, float]:
+    """What a result depends on besides the problem and the engine."""
+    return {"seconds": limits.seconds, "workers": limits.workers, "seed": limits.seed}
+
+
+def record(name: str, solution: Solution, limits: Limits, plain: float | None = None) -> Record:
+    """What a solution says, read off once."""
+    problem = solution.problem
+    history = solution.history
+    value = solution.value_ticks
+    first = next((moment.seconds for moment in history if moment.value is not None), None)
+    best = None if value is None else next((moment.seconds for moment in history if moment.value == value), None)
+    proof = next((moment.seconds for moment in history if moment.value == moment.lower_bound), None)
+    greedy = next((c.value for c in solution.candidates if c.name == "zb" and c.metrics and c.fits), None)
+    return Record(
+        name=name,
+        settings=settings_of(limits),
+        status=solution.status.value,
+        unit=problem.time_unit,
+        value=solution.value,
+        bubble=None if solution.metrics is None else solution.metrics.bubble(problem.objective),
+        bound=solution.lower_bound,
+        gap=solution.gap,
+        first=first,
+        best=best,
+        proof=proof if solution.status is Status.OPTIMAL else None,
+        wall=solution.wall_seconds,
+        proved_by="" if solution.certificate is None else solution.certificate.kind,
+        greedy=greedy,
+        history=tuple((m.seconds, _units(problem, m.value), problem.in_units(m.lower_bound)) for m in history),
+        plain_gap=plain,
+        notes=solution.notes,
+    )
+
+
+def failed(name: str, limits: Limits, problem: Problem, wall: float, error: Exception) -> Record:
+    """A row whose solve broke: a defect in this tool, which the table shows."""
+    return Record(
+        name=name,
+        settings=settings_of(limits),
+        status="failed",
+        unit=problem.time_unit,
+        value=None,
+        bubble=None,
+        bound=0.0,
+        gap=None,
+        first=None,
+        best=None,
+        proof=None,
+        wall=wall,
+        proved_by="",
+        greedy=None,
+        history=(),
+        error=f"{type(error).__name__}: {error}",
+    )
+
+
+def gap_over_time(found: Record) -> list[tuple[float, float]]:
+    """(seconds, gap) at every moment it changed, from the first schedule on; before it nothing is known."""
+    moments = [(s, (value - bound) / value) for s, value, bound in found.history if value]
+    return moments[:1] + [later for earlier, later in pairwise(moments) if later[1] != earlier[1]]
+
+
+def _units(problem: Problem, ticks: Value | None) -> float | None:
+    return None if ticks is None else problem.in_units(ticks)

@@ -1,0 +1,1 @@
+"""Other programs and models that the engine is compared with."""

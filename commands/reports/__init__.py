@@ -1,0 +1,1 @@
+"""Tables and texts that the commands print or write."""

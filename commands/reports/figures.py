@@ -1,0 +1,37 @@
+"""The figures of one schedule as `simulate` and `validate` show them: times, bubbles, memory, fit and gap."""
+
+from __future__ import annotations
+
+from commands.shared.output import bubbles_shown, memory_range, percent, times_shown
+from commands.shared.output import time as time_text
+from commands.shared.tables import Column, table
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import gap
+from pipesched.schedule.metrics import Metrics
+
+
+def show(title: str, problem: Problem, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
+    """Print the table; `lower_bound` in ticks, None where none is known."""
+    value = known(metrics, problem.objective)
+    rows = [(time.value, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
+    rows += [(f"bubble ({of.value})", percent(metrics.bubble(of))) for of in bubbles_shown(problem)]
+    rows += [
+        ("idle ratio", percent(metrics.idle_ratio)),
+        (f"peak memory ({problem.memory.unit})", memory_range(problem, metrics)),
+        ("fits the memory", "yes" if fits else "no"),
+        (f"lower bound ({problem.objective.value})", time_text(problem, lower_bound)),
+        # A schedule that breaks the memory cap may lie below the bound of those that keep it.
+        ("gap", percent(share_open(value, lower_bound)) if fits else "–"),
+    ]
+    table(title, [Column("figure"), Column("value", True)], [row for row in rows if row[1]])
+
+
+def share_open(value: Value | None, lower_bound: Value | None) -> float | None:
+    """The gap; None where value or bound is not known."""
+    return None if value is None or lower_bound is None else gap(value, lower_bound)
+
+
+def known(metrics: Metrics, time: Objective) -> Value | None:
+    """A time in ticks; None for the period of a timeline that does not tell it."""
+    return metrics.period if time is Objective.PERIOD else metrics.value(time)

@@ -1,0 +1,94 @@
+"""Measured traces beside their prediction, as `compare --measured` shows them: three numbers a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from commands.shared.tables import Column, table
+from pipesched.errors import BadInput
+from pipesched.measurement.comparison import Comparison, compared
+from pipesched.measurement.trace import Measured, read_measured
+from pipesched.problem.problem import Problem
+from runtime.running.torch_timing import SPLITS, as_run
+
+
+def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Comparison]:
+    """Each trace beside the problem, or beside the one it was run for; `BadInput` names the trace."""
+    found = []
+    for path in paths:
+        measured = read_measured(path)
+        try:
+            found.append(compared(measured, _as_run(problem or measured.problem, measured)))
+        except BadInput as error:
+            raise BadInput(*(f"{path}: {mistake}" for mistake in error.mistakes)) from None
+    return found
+
+
+def _as_run(problem: Problem, measured: Measured) -> Problem:
+    """The problem with what the runtime does to its times under the trace's split."""
+    return as_run(problem, measured.split) if measured.split in SPLITS else problem
+
+
+def document(found: Sequence[Comparison]) -> dict[str, object]:
+    """The object of `compare --measured --json`; times in seconds."""
+    return {"unit": "s", "rows": [asdict(one) for one in found]}
+
+
+def show(found: Sequence[Comparison]) -> None:
+    """Print one row a schedule, then one a device of each."""
+    columns = [
+        Column("schedule"),
+        Column("predicted", True),
+        Column("replayed", True, 2),
+        Column("measured\n(median)", True),
+        Column("measured\n(best)", True, 3),
+        Column("measured to\npredicted", True),
+        Column("measured to\nreplayed", True, 1),
+        Column("steps", True, 4),
+    ]
+    rows = [
+        [
+            one.schedule,
+            *map(_ms, (one.predicted, one.replayed, one.measured, one.best)),
+            _difference(one.measured, one.predicted),
+            _difference(one.measured, one.replayed),
+            str(one.steps),
+        ]
+        for one in found
+    ]
+    table("makespan (ms): predicted from the problem, replayed with each pass's measured time, measured", columns, rows)
+    for one in found:
+        _show_devices(one)
+
+
+def _show_devices(one: Comparison) -> None:
+    columns = [
+        Column("device", True),
+        Column("work\npredicted", True),
+        Column("work\nmeasured", True),
+        Column("difference", True),
+        Column("end\npredicted", True),
+        Column("end\nreplayed", True, 1),
+        Column("end\nmeasured", True),
+        Column("measured to\nreplayed", True, 2),
+    ]
+    rows = [
+        [
+            str(number),
+            *map(_ms, (device.predicted_work, device.measured_work)),
+            _difference(device.measured_work, device.predicted_work),
+            *map(_ms, (device.predicted_end, device.replayed_end, device.measured_end)),
+            _difference(device.measured_end, device.replayed_end),
+        ]
+        for number, device in enumerate(one.devices)
+    ]
+    table(f"{one.schedule}, device by device (ms)", columns, rows)
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.3f}"
+
+
+def _difference(value: float, base: float) -> str:
+    return f"{100 * (value / base - 1):+.2f} %" if base else ""

@@ -1,0 +1,72 @@
+"""What `solve` says of a schedule under random durations, and `--robust`, which makes the mean under them small."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from threading import Event
+
+from commands.shared.option_values import share
+from commands.shared.output import time as time_text
+from commands.shared.search_options import interrupt_sets, limits_of, progress_line
+from pipesched.problem.formatting import counted, plain
+from pipesched.problem.problem import Problem
+from pipesched.results.robustness import Robustness
+from pipesched.results.solution import Solution
+from pipesched.simulation.noise import Noise
+from solver.analysis.robustness import USUAL, most_robust, robustness
+
+
+def add_robust(parser: ArgumentParser) -> None:
+    """The option."""
+    parser.add_argument(
+        "--robust",
+        type=share,
+        metavar="SHARE",
+        help="the least mean found under random durations of this relative standard deviation, as 5%% or 0.05 (up to "
+        "the time limit again)",
+    )
+
+
+def of(solution: Solution, args: Namespace) -> Robustness | None:
+    """The schedule under the usual noise, or that of `--robust`."""
+    return robustness(solution, _noise(args))
+
+
+def searched(solution: Solution, args: Namespace) -> Solution:
+    """Search for the least mean, showing progress; Ctrl-C keeps what was found."""
+    stop = Event()
+    noise = _noise(args)
+    with interrupt_sets(stop), progress_line() as say:
+
+        def on_progress(mean: float) -> None:
+            say(f"least mean under {_percent(noise)} noise so far: {_mean(solution.problem, mean)}")
+
+        return most_robust(solution, noise, limits_of(args), on_progress, stop)
+
+
+def _noise(args: Namespace) -> Noise:
+    deviation = USUAL.deviation if args.robust is None else float(args.robust)
+    return USUAL._replace(deviation=deviation, seed=args.seed)
+
+
+def sentences(problem: Problem, found: Robustness, value: int | None) -> list[str]:
+    """The mean beside that of the best published schedule, and whether noise reverses their order."""
+    best, noise = found.best_published, found.noise
+    samples = f"{counted(noise.samples, 'sample')}, seed {noise.seed}"
+    said = f"under {_percent(noise)} noise ({samples}): mean {problem.objective} {_mean(problem, found.mean)}"
+    if value:
+        said += f" ({100 * (found.mean / value - 1):+.2f} % from {time_text(problem, value)} without noise)"
+    if best is None:
+        return [f"{said}; no published schedule that fits comes near"]
+    said += f"; the best published one, {best.name}: {_mean(problem, best.mean)}"
+    if not found.reverses:
+        return [said]
+    return [f"{said}. Noise reverses the order: {best.name} is better on average; --robust searches for the least mean"]
+
+
+def _percent(noise: Noise) -> str:
+    return f"{plain(100 * noise.deviation)} %"
+
+
+def _mean(problem: Problem, ticks: float) -> str:
+    return time_text(problem, round(ticks))

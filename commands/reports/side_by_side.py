@@ -1,0 +1,57 @@
+"""`compare A B`: one table of several problems, each schedule's value and gap on each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commands.reports.schedule_table import OURS, document, with_solution
+from commands.shared.output import percent
+from commands.shared.output import time as time_text
+from commands.shared.tables import Column, table
+from pipesched.results.solution import Candidate, Solution, gap
+
+NOT_FIT = "does not fit"
+
+
+def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str, object]:
+    """The object of `compare A B --json`: that of `compare` for each problem."""
+    return {
+        "problems": [document(one.problem, _candidates(one, wanted), one.lower_bound_ticks) for one in solutions],
+    }
+
+
+def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
+    """Print a row a schedule that applies to one of them, and two columns a problem."""
+    columns, found = [Column("schedule")], []
+    for one in solutions:
+        problem = one.problem
+        unit = f"\n({problem.time_unit})" if problem.time_unit else ""
+        columns += [
+            Column(f"{problem.name}\n{problem.objective.value}{unit}", True),
+            Column("gap", True, 1),
+        ]
+        found.append({c.name: c for c in _candidates(one, wanted) if c.metrics is not None})
+    names = sorted({name for held in found for name in held} - {OURS}) + [OURS] * any(OURS in held for held in found)
+    rows = [
+        [name, *(cell for one, held in zip(solutions, found, strict=True) for cell in _cells(one, held.get(name)))]
+        for name in names
+    ]
+    bold = [number for number, name in enumerate(names) if name == OURS]
+    table("side by side; – where a schedule does not apply", columns, rows, bold)
+    for one in solutions:
+        print(f"{one.problem.name}: none is below {time_text(one.problem, one.lower_bound_ticks)}")
+        if one.reason:
+            print(f"{one.problem.name}: infeasible: {one.reason}")
+
+
+def _candidates(solution: Solution, wanted: Sequence[str]) -> list[Candidate]:
+    return [one for one in with_solution(solution) if one.name in wanted]
+
+
+def _cells(solution: Solution, candidate: Candidate | None) -> tuple[str, str]:
+    problem = solution.problem
+    if candidate is None or candidate.metrics is None:
+        return "–", ""
+    value = candidate.metrics.value(problem.objective)
+    text = time_text(problem, value).removesuffix(problem.time_unit).strip()
+    return text, percent(gap(value, solution.lower_bound_ticks)) if candidate.fits else NOT_FIT

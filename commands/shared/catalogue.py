@@ -1,0 +1,35 @@
+"""The catalogue of commands: each module of this package registers one."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+from pipesched.registry import Registry
+
+
+class Exit(IntEnum):
+    """Exit codes, a promise to scripts."""
+
+    DONE = 0
+    NO = 1  # infeasible, or an invalid schedule
+    BAD_INPUT = 2
+    NOT_FOUND = 3  # a limit passed with no schedule found
+    INTERRUPTED = 130
+    READER_GONE = 141  # standard output was closed by who read it
+    TERMINATED = 143  # as interrupted, by SIGTERM
+
+
+@dataclass(frozen=True)
+class Command:
+    """A subcommand: how to read its arguments and how to run it."""
+
+    name: str
+    help: str
+    configure: Callable[[ArgumentParser], None]
+    run: Callable[[Namespace], Exit]
+
+
+COMMANDS: Registry[Command] = Registry("commands", "command")

@@ -1,0 +1,50 @@
+"""Text for terminals whose encoding lacks a character: it is replaced by others that say the same."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+import unicodedata
+from typing import TextIO
+
+_HANDLER = "pipesched-transliterate"
+
+# What this program itself prints; anything else falls back to its letter without marks, or a question mark.
+_SAID = {
+    "–": "-", "—": "-", "−": "-", "·": "-", "•": "-", "×": "x", "±": "+-", "…": "...", "≤": "<=", "≥": ">=",
+    "→": "->", "←": "<-", "≈": "~", "‘": "'", "’": "'", "“": '"', "”": '"', "\u00a0": " ", "µ": "u", "μ": "u",
+}  # fmt: skip
+
+
+def transliterate(error: UnicodeError) -> tuple[str, int]:
+    """Codec error handler: what stands for the characters that cannot be encoded."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    missing = error.object[error.start : error.end]
+    return "".join(_SAID.get(character) or _without_marks(character) for character in missing), error.end
+
+
+def _without_marks(character: str) -> str:
+    return unicodedata.normalize("NFKD", character).encode("ascii", "ignore").decode() or "?"
+
+
+codecs.register_error(_HANDLER, transliterate)
+
+
+def never_fail_to_print() -> None:
+    """Let standard output and standard error replace what their encoding lacks, instead of raising."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure") and not _is_unicode(stream):
+            stream.reconfigure(errors=_HANDLER)
+
+
+def encodable(text: str) -> str:
+    """The text as standard output will show it, so that it can be measured."""
+    if _is_unicode(sys.stdout):
+        return text
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, _HANDLER).decode(encoding)
+
+
+def _is_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "utf-8").lower().replace("-", "").replace("_", "").startswith("utf")

@@ -1,0 +1,42 @@
+"""Published schedules that do not apply to a problem, as lines: those with one reason share a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import DoesNotApply
+from pipesched.problem.formatting import counted
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Candidate
+
+
+def lines(candidates: Sequence[Candidate]) -> list[str]:
+    """A heading and a line a reason; nothing where every schedule applies."""
+    names: dict[str, list[str]] = {}
+    for candidate in candidates:
+        if candidate.metrics is None:
+            names.setdefault(candidate.reason, []).append(candidate.name)
+    if not names:
+        return []
+    number = sum(map(len, names.values()))
+    heading = f"{counted(number, 'other schedule')} {'does' if number == 1 else 'do'} not apply:"
+    return [heading, *(f"- {', '.join(sorted(held))}: {reason}" for reason, held in sorted(names.items()))]
+
+
+def applicable(problem: Problem) -> list[str]:
+    """The published schedules that apply to a problem."""
+    return [heuristic.name for heuristic in HEURISTICS if _applies(problem, heuristic.name)]
+
+
+def _applies(problem: Problem, name: str) -> bool:
+    try:
+        HEURISTICS[name].order(problem)
+    except DoesNotApply:
+        return False
+    return True
+
+
+def or_none(names: Iterable[str]) -> str:
+    """Names in a row, or that there are none."""
+    return ", ".join(names) or "none"

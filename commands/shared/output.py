@@ -1,0 +1,77 @@
+"""What a person sees: figures and files on standard output, complaints and progress on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import simplejson
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.formatting import amount, plain, visible
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution_document import peak_memory, static_memory
+from pipesched.schedule.metrics import Metrics
+
+
+def complain(line: str) -> None:
+    """One line of error on standard error, never wrapped or coloured."""
+    print(f"pipesched: {visible(line)}", file=sys.stderr)
+
+
+def note(line: str) -> None:
+    """One line for the person, beside the result."""
+    print(visible(line), file=sys.stderr)
+
+
+def write_json(document: object) -> None:
+    """The one object of a `--json` run."""
+    print(simplejson.dumps(document, ignore_nan=True, indent=1))
+
+
+def files_written(paths: Sequence[Path]) -> None:
+    """Name the files a command wrote."""
+    if paths:
+        print("wrote " + "\n      ".join(map(str, paths)))
+
+
+def times_shown(problem: Problem) -> tuple[Objective, ...]:
+    """The times of a schedule that tables show: the period where it is asked for, as no timeline alone tells it."""
+    ends = (Objective.MAKESPAN, Objective.SPAN)
+    return (Objective.PERIOD, *ends) if problem.objective is Objective.PERIOD else ends
+
+
+def bubbles_shown(problem: Problem) -> tuple[Objective, ...]:
+    """The bubble rates that tables show: of a steady state, or of the run from end to end."""
+    return tuple(o for o in times_shown(problem) if (o is Objective.PERIOD) == (problem.objective is Objective.PERIOD))
+
+
+def percent(share: float | None) -> str:
+    """A bubble rate, a gap or any other share, as people read it; nothing for None."""
+    return "" if share is None else f"{100 * share:.2f} %"
+
+
+def time(problem: Problem, ticks: Value | None) -> str:
+    """Ticks with the file's unit; nothing for None."""
+    return "" if ticks is None else amount(problem, ticks)
+
+
+def in_file_units(problem: Problem, ticks: Value | None) -> float | None:
+    """Ticks as a JSON number in the file's unit."""
+    return None if ticks is None else problem.in_units(ticks)
+
+
+def memory_line(problem: Problem, metrics: Metrics) -> str:
+    """The peak memory of each device in a line, and what of it is static."""
+    line = f"peak memory of each device ({problem.memory.unit}): "
+    line += ", ".join(map(plain, peak_memory(problem, metrics)))
+    static = static_memory(problem).get("static_memory")
+    return line if static is None else f"{line}; of which static: {', '.join(map(plain, static))}"
+
+
+def memory_range(problem: Problem, metrics: Metrics) -> str:
+    """Peak memory over the devices, in short: one value, or least to most."""
+    amounts = peak_memory(problem, metrics)
+    least, most = min(amounts), max(amounts)
+    return plain(most) if least == most else f"{plain(least)} – {plain(most)}"

@@ -1,0 +1,58 @@
+"""The manifest of a folder that a command writes into, by which it removes what it wrote there before."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from commands.shared.output import note
+from pipesched.files.atomic_write import write_whole
+from pipesched.version import VERSION
+
+MANIFEST = "pipesched-manifest.json"
+
+
+def settle(folder: str | Path, command: str, written: Sequence[Path]) -> None:
+    """Enter what a command has written into a folder, and remove what it wrote there before and has not written now.
+
+    A file whose content is no longer what the command wrote is the user's: it is left, and that is said. So is, where
+    nothing was written now, that the files of an earlier run are still there. Files of other commands are not touched.
+    """
+    folder = Path(folder)
+    entries = _entries(folder)
+    earlier = {name for name, entry in entries.items() if entry["command"] == command and (folder / name).is_file()}
+    if not written:
+        if earlier:
+            note(f"note: nothing was written; {folder} still holds what an earlier `{command}` wrote there")
+        return
+    stale = {name: entries[name]["sha256"] for name in earlier - {path.name for path in written}}
+    kept = {name: entry for name, entry in entries.items() if entry["command"] != command}
+    now = {path.name: {"command": command, "sha256": _hash(path), "version": VERSION} for path in written}
+    for name, content in sorted(stale.items()):
+        if _hash(folder / name) == content:
+            (folder / name).unlink()
+            note(f"note: removed {folder / name}, which an earlier `{command}` wrote and this one does not")
+        else:
+            note(f"note: {folder / name} is not of this `{command}`; an earlier one wrote it, but it was changed since")
+    # Last: a program that is ended before leaves entries by which the next one removes what is out of date.
+    write_whole(folder / MANIFEST, json.dumps({"files": kept | now}, indent=1, sort_keys=True) + "\n")
+
+
+def _entries(folder: Path) -> dict[str, dict[str, Any]]:
+    """The files of the manifest; none if there is no manifest, or none of ours. No name leads out of the folder."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
+        return {
+            str(name): {"command": entry["command"], "sha256": entry["sha256"], "version": entry["version"]}
+            for name, entry in found.items()
+            if Path(name).name == name
+        }
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,94 @@
+"""`solve --for`: the search restricted to what a runtime can express, and its answer in that runtime's terms."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pipesched.errors import BadInput, Deadlock
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.exporters.restrictions import RESTRICTIONS, Restriction
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+
+
+def add_for(parser: ArgumentParser) -> None:
+    """The option."""
+    parser.add_argument(
+        "--for",
+        dest="target",
+        choices=sorted(RESTRICTIONS),
+        help="only schedules that this runtime can express; value and bound are those of the problem so restricted",
+    )
+
+
+def restricted(problem: Problem, target: str) -> Problem:
+    """The problem that the runtime can run every schedule of; `BadInput` with the exporter's reason if it runs none."""
+    one = RESTRICTIONS[target]
+    left = one.restricted(problem)
+    # Whatever the exporter refuses in one micro-batch after the other it refuses in every order.
+    _export(one, best_times(left, one.adapted(left, sequential(left))))
+    return left
+
+
+def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
+    """The solution with its schedule in the runtime's terms: the best of those known that its exporter takes.
+
+    It is the solution of the restricted problem, and `whole` the problem before the restriction.
+    """
+    one, problem = RESTRICTIONS[target], solution.problem
+    if solution.timeline is None:
+        return solution
+    found = [timeline for timeline in _known(solution, one) if not validate(timeline) and _takes(one, timeline)]
+    best = min(found, key=lambda timeline: measure(timeline).value(problem.objective), default=None)
+    if best is None:
+        raise BadInput(f"--for {target}: none of the schedules found can be expressed; allowed: a longer --time-limit")
+    metrics = measure(best)
+    value = metrics.value(problem.objective)
+    notes = [_note(target, one.words(whole))]
+    if solution.value_ticks is not None and value > solution.value_ticks:
+        notes.append(f"the best schedule found cannot be expressed by {target}; this is the best known that can")
+    status = Status.OPTIMAL if value == solution.lower_bound_ticks else Status.FEASIBLE
+    return replace(solution, timeline=best, metrics=metrics, status=status, notes=(*solution.notes, *notes))
+
+
+def _known(solution: Solution, one: Restriction) -> Iterator[Timeline]:
+    """The schedule found, then the published ones that fit and one micro-batch after the other, as they are written."""
+    problem = solution.problem
+    published = [c.timeline.schedule for c in solution.candidates if c.fits and c.timeline is not None]
+    assert solution.timeline is not None
+    for schedule in (solution.timeline.schedule, *published, sequential(problem)):
+        timeline = _timed(problem, one.adapted(problem, schedule))
+        if timeline is not None:
+            yield timeline
+
+
+def _timed(problem: Problem, schedule: Schedule) -> Timeline | None:
+    try:
+        return best_times(problem, schedule)
+    except (Deadlock, BadInput):
+        return None
+
+
+def _takes(one: Restriction, timeline: Timeline) -> bool:
+    try:
+        _export(one, timeline)
+    except BadInput:
+        return False
+    return True
+
+
+def _export(one: Restriction, timeline: Timeline) -> None:
+    EXPORTERS[one.exporter].export(timeline, one.options(timeline.problem))
+
+
+def _note(target: str, words: tuple[str, ...]) -> str:
+    what = f": {'; '.join(words)}" if words else ", which of this placement is all"
+    return f"restricted to what {target} can express{what}; value and bound are those of the problem so restricted"

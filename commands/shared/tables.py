@@ -1,0 +1,101 @@
+"""Tables on the terminal: columns are left out by importance until a table fits the width, and that is said."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from commands.shared.encoding import encodable
+
+_NO_TERMINAL = 160  # columns to which prose is wrapped where the output is no terminal; nothing is left out there
+_PROSE = 28  # columns: what a cell of text may be wrapped to
+_FRAME = 3  # columns that a table's lines and spaces take beside each column, and one more in all
+
+
+class _Console(Console):
+    """A console that leaves it to the command line to say what a reader that went away means."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
+class Column(NamedTuple):
+    """A column; of those with `leave_out` above 0 the highest is left out first where a table is too wide."""
+
+    header: str
+    numeric: bool = False
+    leave_out: int = 0
+
+
+def width() -> int | None:
+    """The columns there are: the terminal's or, where the output is none, those that COLUMNS tells; None without."""
+    if sys.stdout.isatty():
+        return Console().width
+    told = os.environ.get("COLUMNS", "")
+    return int(told) if told.isdecimal() and int(told) else None
+
+
+def table(
+    title: str,
+    columns: Sequence[Column | tuple[str, bool]],
+    rows: Sequence[Sequence[str]],
+    bold: Sequence[int] = (),
+) -> None:
+    """Print a table under its title; rows whose index is in `bold` stand out."""
+    room = width()
+    named = [Column(encodable(column[0]), *column[1:]) for column in columns]
+    cells = [[encodable(cell) for cell in row] for row in rows]
+    shown = list(range(len(named))) if room is None else fitting(named, cells, room)
+    made = Table(header_style="bold")
+    for n in shown:
+        made.add_column(_header(named[n], [row[n] for row in cells]), justify="right" if named[n].numeric else "left",
+                        no_wrap=named[n].numeric, min_width=_least(named[n], [row[n] for row in cells]))  # fmt: skip
+    for index, row in enumerate(cells):
+        made.add_row(*(Text(row[n]) for n in shown), style="bold" if index in bold else None)
+    # Where even the columns that must be there are wider, lines are longer than the terminal: a number cut short
+    # would mislead.
+    wide = max(room or _NO_TERMINAL, _wide(named, cells, shown))
+    console = _Console(file=sys.stdout, highlight=False, width=wide)
+    console.print(Text(encodable(title), style="bold"), soft_wrap=room is None)
+    console.print(made)
+    left = [" ".join(named[n].header.split()) for n in range(len(named)) if n not in shown]
+    if left:
+        print(f"left out in {room} columns: {', '.join(left)}")
+
+
+def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:
+    """The columns that are shown, as indices: the least important go until the rest fit, or none may go any more."""
+    shown = list(range(len(columns)))
+    while _wide(columns, cells, shown) > room:
+        last = max(shown, key=lambda n: columns[n].leave_out)
+        if columns[last].leave_out <= 0:
+            break
+        shown.remove(last)
+    return shown
+
+
+def _wide(columns: Sequence[Column], cells: Sequence[Sequence[str]], shown: Sequence[int]) -> int:
+    """The columns of the terminal that a table takes at the least that is well read."""
+    return 1 + sum(_FRAME + _least(columns[n], [row[n] for row in cells]) for n in shown)
+
+
+def _least(column: Column, cells: Sequence[str]) -> int:
+    """How narrow a column may become: numbers and short text stay on a line."""
+    longest = max((Text(line).cell_len for cell in cells for line in cell.splitlines()), default=0)
+    held = longest if column.numeric else min(longest, _PROSE)
+    return max(held, *(Text(line).cell_len for line in _header(column, cells).splitlines()), 1)
+
+
+def _header(column: Column, cells: Sequence[str]) -> str:
+    """The header, its lines wrapped between words to about the width of the cells below."""
+    longest = max([12, *(Text(line).cell_len for cell in cells for line in cell.splitlines())])
+    lines = [part for line in column.header.splitlines() for part in textwrap.wrap(line, longest,
+             break_long_words=False, break_on_hyphens=False)]  # fmt: skip
+    return "\n".join(lines)

@@ -1,0 +1,35 @@
+"""`--version`: that of pipesched and of what its results depend on, on one line."""
+
+from __future__ import annotations
+
+import platform
+from argparse import Action, ArgumentParser, Namespace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from commands.shared.catalogue import Exit
+from pipesched.version import VERSION
+
+_LIBRARIES = ("ortools", "torch")  # torch is an extra
+
+
+class ShowVersions(Action):
+    """Prints the versions and ends the program; they are looked up only then."""
+
+    def __init__(self, option_strings: list[str], dest: str, **keywords: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **keywords)
+
+    def __call__(self, parser: ArgumentParser, _namespace: Namespace, _values: Any, _option: str | None = None) -> None:
+        print(versions())
+        parser.exit(Exit.DONE)
+
+
+def versions() -> str:
+    """Such as `pipesched 0.1.0 (Python 3.11.7, ortools 9.15, torch 2.13.0)`; what is not installed is left out."""
+    parts = [f"Python {platform.python_version()}"]
+    for library in _LIBRARIES:
+        try:
+            parts.append(f"{library} {version(library)}")
+        except PackageNotFoundError:
+            continue
+    return f"pipesched {VERSION} ({', '.join(parts)})"

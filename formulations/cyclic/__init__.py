@@ -1,0 +1,1 @@
+"""Models of one period of a schedule that repeats itself."""

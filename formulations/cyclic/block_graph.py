@@ -1,0 +1,134 @@
+"""A block graph: the work of one micro-batch as blocks with durations, devices, precedences and memory.
+
+The periodic model speaks of blocks only. A problem becomes a graph by `graph_of`; shapes that no problem file can
+describe, such as a layer that all devices run at once, are graphs written by hand (`benchmarks/tessel.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.problem import Problem
+
+
+class MemoryChange(NamedTuple):
+    """What a block takes of a device's memory when it starts and when it ends (negative: gives back)."""
+
+    at_start: int = 0
+    at_end: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.at_start + self.at_end
+
+
+@dataclass(frozen=True)
+class Block:
+    """`ticks` on every device of `memory` at once; `memory[d]` is what it changes there."""
+
+    name: str
+    ticks: int
+    memory: Mapping[int, MemoryChange]
+
+    @property
+    def devices(self) -> tuple[int, ...]:
+        return tuple(self.memory)
+
+
+class Wait(NamedTuple):
+    """Block `after` starts `lag` ticks after the end of block `before` of the same micro-batch, or later."""
+
+    before: int
+    after: int
+    lag: int
+
+
+class Fusion(NamedTuple):
+    """Blocks `backward` and `weight` may run as one, of `ticks`, whose memory is given back when all of it ends."""
+
+    backward: int
+    weight: int
+    ticks: int
+
+
+@dataclass(frozen=True)
+class BlockGraph:
+    """Blocks are known by their number.
+
+    `microbatches` is how many micro-batches one copy of the graph stands for: one for each chain. `capacity[d]` is None
+    where device d's memory is unlimited. `of_pass` tells the block of a role and stage where the graph is a problem's.
+    """
+
+    blocks: tuple[Block, ...]
+    waits: tuple[Wait, ...]
+    capacity: tuple[int | None, ...]
+    microbatches: int = 1
+    fusions: tuple[Fusion, ...] = ()
+    of_pass: Mapping[tuple[PassKind, int], int] = field(default_factory=dict)
+
+    @cached_property
+    def on_device(self) -> tuple[tuple[int, ...], ...]:
+        """The blocks of each device."""
+        held: list[list[int]] = [[] for _ in self.capacity]
+        for number, block in enumerate(self.blocks):
+            for device in block.devices:
+                held[device].append(number)
+        return tuple(map(tuple, held))
+
+    @cached_property
+    def component(self) -> tuple[int, ...]:
+        """The chain each block belongs to, as the least number of a block that it is tied to by waits."""
+        root = list(range(len(self.blocks)))
+
+        def find(x: int) -> int:
+            while root[x] != x:
+                root[x] = root[root[x]]
+                x = root[x]
+            return x
+
+        for wait in self.waits:
+            one, other = sorted((find(wait.before), find(wait.after)))
+            root[other] = one
+        return tuple(map(find, range(len(self.blocks))))
+
+
+def graph_of(problem: Problem) -> BlockGraph:
+    """The blocks of a problem: F, the backward that sends the gradient, and W, for every stage that is walked.
+
+    A backward block has B's duration where it may split; `fusions` tell where it may, or must, run in one go.
+    Overlapped blocks are left out: a pattern without them is a pattern all the same.
+    """
+    splittable = problem.splittable
+    kinds: tuple[PassKind, ...] = (F, B, W) if splittable else (F, BW)
+    walked = [chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]]
+    blocks: list[Block] = []
+    of_pass: dict[tuple[PassKind, int], int] = {}
+    for chain in walked:
+        for kind, stage in ((kind, stage) for kind in kinds for stage in chain):
+            p = Pass(kind, stage, 0)
+            of_pass[B if kind is BW else kind, stage] = len(blocks)
+            memory = {problem.device(p): MemoryChange(*problem.memory_change(p))}
+            blocks.append(Block(f"{kind.value}{stage}", problem.duration(p), memory))
+    waits = []
+    for (kind, stage), block in of_pass.items():
+        p = Pass(BW if kind is B and not splittable else kind, stage, 0)
+        for before, lag in problem.needs(p, lambda *_: not splittable):
+            role = B if before.kind is BW else before.kind
+            waits.append(Wait(of_pass[role, before.stage], block, lag))
+    fusions = tuple(
+        Fusion(of_pass[B, s], of_pass[W, s], problem.duration(Pass(BW, s, 0)))
+        for s in (s for chain in walked for s in chain)
+        if splittable and not problem.fused_is_dominated(s)
+    )
+    return BlockGraph(
+        blocks=tuple(blocks),
+        waits=tuple(waits),
+        capacity=problem.memory.capacity,
+        microbatches=len(walked),
+        fusions=fusions,
+        of_pass=of_pass,
+    )

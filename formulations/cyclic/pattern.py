@@ -1,0 +1,188 @@
+"""A periodic pattern: the cyclic order of blocks on every device, with its exact minimum period."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+
+from formulations.cyclic.block_graph import BlockGraph
+
+
+class Copy(NamedTuple):
+    """A block of one of the micro-batches that a pattern repeats."""
+
+    block: int
+    copy: int
+
+
+class _Arc(NamedTuple):
+    """`after` starts at least `ticks` after the start of `before`, less `repetitions` periods."""
+
+    before: int
+    after: int
+    ticks: int
+    repetitions: int
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """`copies` consecutive micro-batches of a graph, repeated.
+
+    `cyclic_orders[d]` is the order of device d's blocks within one period. `repetitions[block, copy][d]` is a block's
+    repetition count: after the first block of device d, the block runs in period n for micro-batch
+    (n - count) * copies + copy. `fused` are the fused backwards.
+    """
+
+    graph: BlockGraph
+    copies: int
+    cyclic_orders: tuple[tuple[Copy, ...], ...]
+    repetitions: Mapping[Copy, Mapping[int, int]]
+    fused: frozenset[Copy] = frozenset()
+
+    @property
+    def period(self) -> Fraction:
+        """The minimum time per micro-batch of this order, in ticks."""
+        return self.length / (self.copies * self.graph.microbatches)
+
+    @property
+    def length(self) -> Fraction:
+        """The minimum length of one period, in ticks."""
+        return self._times[0]
+
+    @property
+    def starts(self) -> Mapping[Copy, Fraction]:
+        """The earliest start of each copy in the repetition of micro-batch 0, up to a common shift."""
+        return self._times[1]
+
+    @cached_property
+    def _fusion(self) -> dict[int, tuple[int, int]]:
+        """(weight, ticks of both in one) of each backward block that may be fused."""
+        return {f.backward: (f.weight, f.ticks) for f in self.graph.fusions}
+
+    @cached_property
+    def _removed(self) -> frozenset[Copy]:
+        """Weight blocks that run inside their fused backward."""
+        return frozenset(Copy(self._fusion[b][0], i) for b, i in self.fused)
+
+    def ticks(self, x: Copy) -> int:
+        """How long a block occupies its devices."""
+        if x in self._removed:
+            return 0
+        return self._fusion[x.block][1] if x in self.fused else self.graph.blocks[x.block].ticks
+
+    def runs(self, x: Copy) -> bool:
+        """Whether the block is run by itself: weight passes inside a fused backward are not."""
+        return x not in self._removed
+
+    def peak(self, device: int) -> int:
+        """The most memory the device ever holds."""
+        held = {x: self.graph.blocks[x.block].memory[device] for x in self.cyclic_orders[device]}
+        # Before the first block, `repetitions` copies of each block have yet to run and those before them have.
+        level = -sum(change.total * self.repetitions[x][device] for x, change in held.items())
+        peak = level
+        for x in self.cyclic_orders[device]:
+            # A backward in one go takes nothing when it starts; its weight block stands right behind it.
+            if held[x].at_start > 0 and x not in self.fused:
+                peak = max(peak, level + held[x].at_start)
+            level += held[x].total
+        return peak
+
+    def fits(self) -> bool:
+        """Whether every device's memory holds what the pattern takes."""
+        return all(c is None or self.peak(d) <= c for d, c in enumerate(self.graph.capacity))
+
+    def _arcs(self, index: Mapping[Copy, int]) -> Iterator[_Arc]:
+        for before, after, lag in self.graph.waits:
+            for i in range(self.copies):
+                one, other = Copy(before, i), Copy(after, i)
+                yield _Arc(index[one], index[other], self.ticks(one) + lag, 0)
+        for device, cyclic_order in enumerate(self.cyclic_orders):
+            for one, other in pairwise(cyclic_order):
+                repetitions = self.repetitions[one][device] - self.repetitions[other][device]
+                yield _Arc(index[one], index[other], self.ticks(one), repetitions)
+            if cyclic_order:
+                repetitions = self.repetitions[cyclic_order[-1]][device] - self.repetitions[cyclic_order[0]][device] + 1
+                yield _Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
+
+    @cached_property
+    def _times(self) -> tuple[Fraction, Mapping[Copy, Fraction]]:
+        """The maximum cycle ratio by Newton's method: the least length that no cycle of precedences exceeds.
+
+        ValueError for an order that waits for itself at any length.
+        """
+        copies = list(self.repetitions)
+        arcs = list(self._arcs({x: n for n, x in enumerate(copies)}))
+        length = Fraction(max((sum(map(self.ticks, cyclic_order)) for cyclic_order in self.cyclic_orders), default=0))
+        while True:
+            found = _longest_ways(len(copies), arcs, length)
+            if isinstance(found, list):
+                return length, {x: Fraction(way, length.denominator) for x, way in zip(copies, found, strict=True)}
+            if found[1] <= 0:
+                raise ValueError("the pattern waits for itself")
+            length = Fraction(*found)
+
+
+def sequential_pattern(graph: BlockGraph) -> Pattern:
+    """Everything of one micro-batch (of each chain) before anything of the next: the pattern that holds least."""
+    follows: list[list[int]] = [[] for _ in graph.blocks]
+    missing = [0] * len(graph.blocks)
+    for wait in graph.waits:
+        follows[wait.before].append(wait.after)
+        missing[wait.after] += 1
+    ready = [b for b, count in enumerate(missing) if count == 0][::-1]
+    sequence: list[int] = []
+    while ready:
+        sequence.append(ready.pop())
+        for after in follows[sequence[-1]]:
+            missing[after] -= 1
+            if missing[after] == 0:
+                ready.append(after)
+    cyclic_orders = tuple(
+        tuple(Copy(b, 0) for b in sequence if device in graph.blocks[b].devices)
+        for device in range(len(graph.capacity))
+    )
+    repetitions = {Copy(b, 0): dict.fromkeys(block.devices, 0) for b, block in enumerate(graph.blocks)}
+    return Pattern(graph, 1, cyclic_orders, repetitions)
+
+
+def _longest_ways(nodes: int, arcs: list[_Arc], length: Fraction) -> list[int] | tuple[int, int]:
+    """The earliest starts, in fractions of a tick, or (ticks, repetitions) of a cycle too long for the length."""
+    parts, whole = length.denominator, length.numerator
+    weighted = [(a.before, a.after, a.ticks * parts - a.repetitions * whole, n) for n, a in enumerate(arcs)]
+    way = [0] * nodes
+    came_by: list[int | None] = [None] * nodes
+    while True:
+        moved = False
+        for before, after, weight, number in weighted:
+            if way[before] + weight > way[after]:
+                way[after] = way[before] + weight
+                came_by[after] = number
+                moved = True
+        if not moved:
+            return way
+        cycle = _cycle(arcs, came_by)
+        if cycle:
+            return sum(a.ticks for a in cycle), sum(a.repetitions for a in cycle)
+
+
+def _cycle(arcs: list[_Arc], came_by: list[int | None]) -> list[_Arc]:
+    """A cycle among the arcs that nodes were reached by; empty where there is none."""
+    seen = [-1] * len(came_by)
+    for root in range(len(came_by)):
+        path: list[_Arc] = []
+        node = root
+        while seen[node] < 0:
+            seen[node] = root
+            number = came_by[node]
+            if number is None:
+                break
+            path.append(arcs[number])
+            node = arcs[number].before
+        else:
+            if seen[node] == root:
+                return path[next(n for n, arc in enumerate(path) if arc.after == node) :]
+    return []

@@ -1,0 +1,233 @@
+"""The cyclic scheduling model: one period of a block graph as a CP-SAT model, for a given length."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from ortools.sat.python import cp_model
+
+from formulations.cyclic.block_graph import BlockGraph
+from formulations.cyclic.pattern import Copy, Pattern
+from formulations.variables.order_literals import Literal, Truth, negation
+
+Linear = cp_model.LinearExpr | cp_model.IntVar | int
+
+
+class PeriodicModel:
+    """Whether `copies` micro-batches can repeat every `length` ticks.
+
+    Times are in steps, `scale` of them to a tick, and blocks of zero duration take one step: all of them together less
+    than a tick, so that each has its place in the order and no length in ticks is lost.
+
+    Each device counts time from the start of its first block of copy 0, its anchor, so that the anchor comes first in
+    its period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position in the
+    period, plus its repetition count times the length. With the length fixed all constraints are linear,
+    memory too: the level at a block is the sum over all blocks of their change of memory times (1 if it comes earlier
+    in the period, else 0) - (its repetition count).
+    """
+
+    def __init__(self, graph: BlockGraph, copies: int, length: int) -> None:
+        self.graph, self.copies = graph, copies
+        fused = {f.backward: f.ticks for f in graph.fusions}
+        zeros = sum(block.ticks == 0 for block in graph.blocks) + sum(ticks == 0 for ticks in fused.values())
+        self.scale = zeros * copies + 1
+        self.length = length * self.scale + self.scale - 1
+        self.cp = cp_model.CpModel()
+        self.blocks = [Copy(b, i) for b in range(len(graph.blocks)) for i in range(copies)]
+        self.fused: dict[Copy, Truth] = {}
+        self.removed: dict[Copy, Truth] = {}
+        for fusion in graph.fusions:
+            for i in range(copies):
+                literal = self.cp.new_bool_var(f"fused{fusion.backward}.{i}")
+                self.fused[Copy(fusion.backward, i)] = self.removed[Copy(fusion.weight, i)] = literal
+        self.steps = [max(1, block.ticks * self.scale) for block in graph.blocks]
+        self.extra = {b: max(1, ticks * self.scale) - self.steps[b] for b, ticks in fused.items()}
+        self._most_repetitions = self._latency() // self.length + 2
+        self.anchor = [Copy(min(held, key=self._depth), 0) if held else None for held in graph.on_device]
+        self.place: dict[tuple[Copy, int], Linear] = {}
+        self.repetitions: dict[tuple[Copy, int], Linear] = {}
+        self.before: dict[tuple[Copy, Copy, int], Truth] = {}
+        self.start: dict[Copy, Linear] = {}
+        self._variables()
+        for device in range(len(graph.capacity)):
+            self._order(device)
+            self._memory(device)
+        self._waits()
+
+    def _latency(self) -> int:
+        """The longest time a micro-batch need take: every precedence on its path may cost most of a period."""
+        total = sum(self.steps) + sum(wait.lag * self.scale for wait in self.graph.waits)
+        return total + len(self.graph.waits) * self.length
+
+    def _depth(self, block: int) -> tuple[int, int]:
+        return self._depths[block], block
+
+    @cached_property
+    def _depths(self) -> list[int]:
+        """How many waits lie before each block at most."""
+        depth = [0] * len(self.graph.blocks)
+        for _ in depth:
+            for wait in self.graph.waits:
+                depth[wait.after] = max(depth[wait.after], depth[wait.before] + 1)
+        return depth
+
+    def duration(self, x: Copy) -> Linear:
+        own = self.steps[x.block]
+        if x in self.fused:
+            return own + self.extra[x.block] * self.fused[x]
+        if x in self.removed:
+            return own - own * self.removed[x]
+        return own
+
+    def _variables(self) -> None:
+        """Offsets of the devices; position and repetition count of each block on each of its devices."""
+        component = self.graph.component
+        far = (self._most_repetitions + 1) * self.length
+        offset: list[Linear] = [self.cp.new_int_var(-far, far, f"O{d}") for d in range(len(self.graph.capacity))]
+        roots = {
+            c: min((b for b in range(len(component)) if component[b] == c), key=self._depth) for c in set(component)
+        }
+        first_device = next(d for d, held in enumerate(self.graph.on_device) if held)
+        main = component[self.graph.on_device[first_device][0]]
+        for x in self.blocks:
+            for device in self.graph.blocks[x.block].devices:
+                if x == self.anchor[device]:
+                    self.place[x, device], self.repetitions[x, device] = 0, 0
+                else:
+                    self.place[x, device] = self.cp.new_int_var(0, self.length, f"P{x}@{device}")
+                    anchor = self.anchor[device]
+                    assert anchor is not None
+                    least = 0 if component[anchor.block] == component[x.block] else -self._most_repetitions
+                    self.repetitions[x, device] = self.cp.new_int_var(least, self._most_repetitions, f"T{x}@{device}")
+                at = offset[device] + self.place[x, device] + self.length * self.repetitions[x, device]
+                if x in self.start:
+                    self.cp.add(self.start[x] == at)
+                else:
+                    self.start[x] = at
+        for chain, root in roots.items():
+            # Chains are tied by the rings alone: moving one by whole repetitions changes nothing.
+            device = self.graph.blocks[root].devices[0]
+            if chain == main:
+                self.cp.add(offset[device] == 0)
+            else:
+                self.cp.add(self.repetitions[Copy(root, 0), device] == 0)
+
+    def _order(self, device: int) -> None:
+        """One block at a time, and a literal for the order of every two."""
+        held = [Copy(b, i) for b in self.graph.on_device[device] for i in range(self.copies)]
+        intervals = []
+        for x in held:
+            place, ticks = self.place[x, device], self.duration(x)
+            if isinstance(ticks, int):
+                intervals.append(self.cp.new_fixed_size_interval_var(place, ticks, ""))
+            else:
+                end = self.cp.new_int_var(0, self.length, f"E{x}@{device}")
+                intervals.append(self.cp.new_interval_var(place, ticks, end, ""))
+            self.cp.add(place + ticks <= self.length)
+        self.cp.add_no_overlap(intervals)
+        for at, x in enumerate(held):
+            for y in held[:at]:
+                first = self._known(x, y, device)
+                truth: Truth = first if first is not None else self.cp.new_bool_var(f"{x}<{y}@{device}")
+                self.before[x, y, device], self.before[y, x, device] = truth, negation(truth)
+                for one, other in ((x, y), (y, x)):
+                    literal = self.before[one, other, device]
+                    if literal is not False:
+                        row = self.cp.add(self.place[other, device] >= self.place[one, device] + self.duration(one))
+                        if literal is not True:
+                            row.only_enforce_if(literal)
+        self._fuse(device, held)
+
+    def _known(self, x: Copy, y: Copy, device: int) -> bool | None:
+        if x == self.anchor[device]:
+            return True
+        if y == self.anchor[device]:
+            return False
+        return None
+
+    def _fuse(self, device: int, held: list[Copy]) -> None:
+        """A weight block inside its backward stands right behind it, on every ring."""
+        for fusion in self.graph.fusions:
+            for i in range(self.copies):
+                backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)
+                if backward not in held:
+                    continue
+                literal = self.fused[backward]
+                place = self.place[backward, device] + self.duration(backward)
+                self.cp.add(self.place[weight, device] == place).only_enforce_if(literal)
+                self.cp.add(self.repetitions[weight, device] == self.repetitions[backward, device]).only_enforce_if(
+                    literal
+                )
+                for x in held:
+                    if x not in (backward, weight):
+                        ahead = self.before[backward, x, device]
+                        same = self.before[weight, x, device]
+                        self.cp.add(same == ahead).only_enforce_if(literal)
+                self.cp.add(self.before[backward, weight, device] == 1).only_enforce_if(literal)
+
+    def _memory(self, device: int) -> None:
+        """No block that takes memory starts at a level that leaves too little."""
+        capacity = self.graph.capacity[device]
+        if capacity is None:
+            return
+        held = [Copy(b, i) for b in self.graph.on_device[device] for i in range(self.copies)]
+        change = {x: self.graph.blocks[x.block].memory[device] for x in held}
+        constant = sum(-change[x].total * self.repetitions[x, device] for x in held)
+        for x in held:
+            if change[x].at_start <= 0:
+                continue
+            level = constant + sum(change[y].total * self.before[y, x, device] for y in held if y != x)
+            taken: Linear = change[x].at_start
+            if x in self.fused:
+                taken = change[x].at_start - change[x].at_start * self.fused[x]
+            self.cp.add(level + taken <= capacity)
+
+    def _waits(self) -> None:
+        for before, after, lag in self.graph.waits:
+            for i in range(self.copies):
+                one, other = Copy(before, i), Copy(after, i)
+                self.cp.add(self.start[other] >= self.start[one] + self.duration(one) + lag * self.scale)
+        removable = {f.weight for f in self.graph.fusions}
+        for b in range(len(self.graph.blocks)):
+            if b in removable:
+                continue
+            # Micro-batches are alike, so those of a block run in turn.
+            for i in range(1, self.copies):
+                one, other = Copy(b, i - 1), Copy(b, i)
+                self.cp.add(self.start[other] >= self.start[one] + self.duration(one))
+            if self.copies > 1:
+                last, first = Copy(b, self.copies - 1), Copy(b, 0)
+                self.cp.add(self.start[first] + self.length >= self.start[last] + self.duration(last))
+
+    def hint(self, pattern: Pattern) -> None:
+        """The order of a known pattern."""
+        for device, cyclic_order in enumerate(pattern.cyclic_orders):
+            where = {x: n for n, x in enumerate(cyclic_order)}
+            for (x, y, d), literal in self.before.items():
+                if d == device and isinstance(literal, cp_model.IntVar):
+                    self.cp.add_hint(literal, where[x] < where[y])
+            for x in cyclic_order:
+                repetitions = self.repetitions[x, device]
+                if isinstance(repetitions, cp_model.IntVar):
+                    self.cp.add_hint(repetitions, pattern.repetitions[x][device])
+        for x, literal in self.fused.items():
+            if isinstance(literal, cp_model.IntVar):
+                self.cp.add_hint(literal, x in pattern.fused)
+
+    def decode(self, value_of: Callable[[Literal], int]) -> Pattern:
+        """The pattern of a solution."""
+
+        def value(x: Linear | Truth) -> int:
+            return int(x) if isinstance(x, int) else value_of(x)  # type: ignore[arg-type]
+
+        cyclic_orders = []
+        for device, blocks in enumerate(self.graph.on_device):
+            held = [Copy(b, i) for b in blocks for i in range(self.copies)]
+            ahead = {x: sum(value(self.before[y, x, device]) for y in held if y != x) for x in held}
+            cyclic_orders.append(tuple(sorted(held, key=lambda x: ahead[x])))
+        repetitions: dict[Copy, dict[int, int]] = {x: {} for x in self.blocks}
+        for (x, device), count in self.repetitions.items():
+            repetitions[x][device] = value(count)
+        fused = frozenset(x for x, literal in self.fused.items() if value(literal))
+        return Pattern(self.graph, self.copies, tuple(cyclic_orders), repetitions, fused)

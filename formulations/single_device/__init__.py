@@ -1,0 +1,1 @@
+"""Linear models of one device, time-indexed, for Lagrangian multipliers."""

@@ -1,0 +1,1 @@
+"""Decision variables: operations with start and end, order literals."""

@@ -1,0 +1,57 @@
+"""Order units: the passes or overlapped blocks that local search reorders, with their precedences and memory.
+
+A unit is a pass, or an overlapped block of two. Fused backwards and blocks are fixed as in the schedule; only the
+order of the units on each device changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesched.problem.passes import Slot
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import block_ticks
+
+# The numbers of a device's units in the order they run, for every device.
+Orders = list[list[int]]
+
+
+class Units:
+    """The units of a schedule, by number.
+
+    `ticks[n]` is a unit's duration, `device[n]` its device, `needs[n]` the (unit, lag in ticks) that must have ended
+    before it starts, `takes[n]` and `gives[n]` its memory at start and end. Units of one `line` run in the order of
+    their micro-batches: they are of one kind and stage, and exchanging them changes nothing.
+    """
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self.problem, self.name = problem, schedule.name
+        self.slots: list[Slot] = []
+        self.device: list[int] = []
+        self.ticks: list[int] = []
+        self.orders: Orders = [self._add(device, order) for device, order in enumerate(schedule.orders)]
+        unit_of = {p: number for number, slot in enumerate(self.slots) for p in slot}
+        self.needs = [
+            [(unit_of[before], lag) for p in slot for before, lag in problem.needs(p, schedule.is_fused)]
+            for slot in self.slots
+        ]
+        changes = [[problem.memory_change(p) for p in slot] for slot in self.slots]
+        self.takes = [sum(at_start for at_start, _ in change) for change in changes]
+        self.gives = [-sum(at_end for _, at_end in change) for change in changes]
+        lines: dict[tuple[object, ...], int] = {}
+        self.line = [lines.setdefault(tuple((p.kind, p.stage) for p in s), len(lines)) for s in self.slots]
+
+    def _add(self, device: int, order: Sequence[Slot]) -> list[int]:
+        first = len(self.slots)
+        for slot in order:
+            block = block_ticks(self.problem, slot)
+            parts: list[Slot] = [slot] if block is not None else [(p,) for p in slot]
+            self.slots += parts
+            self.device += [device] * len(parts)
+            self.ticks += [block] if block is not None else [self.problem.duration(p) for p in slot]
+        return list(range(first, len(self.slots)))
+
+    def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule:
+        """The schedule that runs the units in these orders."""
+        return Schedule(tuple(tuple(self.slots[n] for n in order) for order in orders), "pipesched")

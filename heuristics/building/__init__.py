@@ -1,0 +1,1 @@
+"""Building blocks of heuristics: requirements on a problem, serial schedule generation."""

@@ -1,0 +1,84 @@
+"""Applicability checks of published schedules; each raises `DoesNotApply` with a reason in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pipesched.errors import DoesNotApply
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.placement import bidirectional, v_shape
+from pipesched.problem.problem import Problem
+
+
+def one_stage_a_device(problem: Problem) -> tuple[int, ...]:
+    """The stages in the order in which micro-batches traverse them, each on its own device."""
+    placement = problem.placement
+    if len(placement.chains) != 1 or placement.stages != placement.devices:
+        raise DoesNotApply(f"needs one stage on each device; the placement is {placement.name}")
+    return placement.chains[0]
+
+
+def split_backward(problem: Problem) -> None:
+    """The backward can run as B and W."""
+    if not problem.splittable:
+        raise DoesNotApply("needs a backward that splits into B and W: give times.weight")
+
+
+def round_robin(problem: Problem) -> int:
+    """Stage s on device s mod p; returns the number of chunks a device."""
+    placement = problem.placement
+    if placement.name == "linear":
+        raise DoesNotApply("needs several stages a device (placement: interleaved); with one it is 1f1b")
+    expected = tuple(s % placement.devices for s in range(placement.stages))
+    if len(placement.chains) != 1 or placement.stage_device != expected or placement.stages % placement.devices:
+        raise DoesNotApply(f"needs stage s on device s mod p (placement: interleaved); it is {placement.name}")
+    return placement.stages // placement.devices
+
+
+def v_of_stages(problem: Problem) -> int:
+    """Stages d and 2p-1-d on device d; returns the number of devices."""
+    placement = problem.placement
+    if len(placement.chains) != 1 or placement.stage_device != v_shape(placement.devices).stage_device:
+        raise DoesNotApply(f"needs stages d and 2p-1-d on device d (placement: v-shape); it is {placement.name}")
+    return placement.devices
+
+
+def two_directions(problem: Problem) -> int:
+    """Every stage on two devices, one chain each way over an even number of devices; returns that number."""
+    placement, whole = problem.placement, bidirectional(problem.devices)
+    if (placement.chains, placement.stage_device) != (whole.chains, whole.stage_device):
+        raise DoesNotApply(f"needs every stage on two devices (placement: bidirectional); it is {placement.name}")
+    if placement.devices % 2:
+        raise DoesNotApply(f"needs an even number of devices; found {placement.devices}")
+    return placement.devices
+
+
+class EqualCosts(NamedTuple):
+    """The durations of every stage of a problem whose stages are all alike and whose transfers are free."""
+
+    F: int
+    B: int
+    W: int
+    BW: int
+
+
+def equal_costs(problem: Problem) -> EqualCosts | None:
+    """The setting of the papers' closed forms: equal stages, free transfers; None for any other problem."""
+    stages = range(problem.placement.stages)
+    kinds = (F, B, W, BW) if problem.splittable else (F, BW)
+    per_kind = {kind: {problem.duration(Pass(kind, s, 0)) for s in stages} for kind in kinds}
+    if any(len(durations) != 1 for durations in per_kind.values()):
+        return None
+    if problem.devices > 1 and any(problem.costs.transfer):
+        return None
+    f, bw = (min(per_kind[kind]) for kind in (F, BW))
+    b, w = (min(per_kind[kind]) for kind in (B, W)) if problem.splittable else (bw, 0)
+    return EqualCosts(f, b, w, bw)
+
+
+def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
+    """Peaks of devices that hold so many chunk activations; None where activations differ from stage to stage."""
+    each = set(problem.memory.activation)
+    most = problem.microbatches * problem.placement.stages // problem.devices
+    return tuple(min(most, held) * min(each) for held in chunks) if len(each) == 1 else None

@@ -1,0 +1,148 @@
+"""Serial schedule generation: passes are inserted one by one into the first gap that precedences and memory allow.
+
+This is serial schedule generation with insertion, as in project scheduling. The mirrored graph builds the same from
+the end: passes are then put as late as they can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.problem import Problem
+
+Edge = tuple[int, int]  # a pass, by number, and the ticks between the end of the one and the start of the other
+
+
+@dataclass(frozen=True)
+class PassGraph:
+    """Every pass of a problem whose backwards all split, by number: what it waits for, lasts, takes and gives back."""
+
+    devices: int
+    passes: tuple[Pass, ...]
+    device: tuple[int, ...]
+    ticks: tuple[int, ...]
+    taken: tuple[int, ...]  # memory at the start
+    kept: tuple[int, ...]  # memory from the end on: what was taken less what is given back
+    before: tuple[tuple[Edge, ...], ...]
+    after: tuple[tuple[Edge, ...], ...]
+
+    def mirrored(self) -> PassGraph:
+        """Time run backwards: what a pass gives back it takes, and what followed it comes before it."""
+        taken = tuple(most - net for most, net in zip(self.taken, self.kept, strict=True))
+        kept = tuple(-net for net in self.kept)
+        return PassGraph(
+            self.devices, self.passes, self.device, self.ticks, taken, kept, before=self.after, after=self.before
+        )
+
+
+def pass_graph(problem: Problem) -> PassGraph:
+    """The graph of a problem with F, B and W of every stage and micro-batch."""
+    stages = range(problem.placement.stages)
+    passes = tuple(Pass(kind, s, j) for s in stages for j in problem.microbatches_of[s] for kind in (F, B, W))
+    number = {p: n for n, p in enumerate(passes)}
+    before: list[tuple[Edge, ...]] = []
+    after: list[list[Edge]] = [[] for _ in passes]
+    for n, p in enumerate(passes):
+        before.append(tuple((number[need.before], need.lag) for need in problem.needs(p, lambda *_: False)))
+        for other, lag in before[-1]:
+            after[other].append((n, lag))
+    changes = [problem.memory_change(p) for p in passes]
+    return PassGraph(
+        devices=problem.devices,
+        passes=passes,
+        device=tuple(map(problem.device, passes)),
+        ticks=tuple(map(problem.duration, passes)),
+        taken=tuple(at_start for at_start, _ in changes),
+        kept=tuple(map(sum, changes)),
+        before=tuple(before),
+        after=tuple(map(tuple, after)),
+    )
+
+
+@dataclass
+class _Row:
+    """A device as built so far; lists run along its passes."""
+
+    ceiling: int
+    passes: list[int] = field(default_factory=list)
+    start: list[int] = field(default_factory=list)
+    end: list[int] = field(default_factory=list)
+    level: list[int] = field(default_factory=list)  # memory while the pass runs
+    left: list[int] = field(default_factory=list)  # memory after it
+    waiting: list[tuple[float, int]] = field(default_factory=list)  # passes for which memory had no room
+
+    def gap(self, ready: int, ticks: int, taken: int, kept: int) -> tuple[int, int] | None:
+        """Where the pass fits first (its place in the row and its start); None where memory has no room at the end."""
+        place = len(self.passes)
+        if (self.left[-1] if place else 0) + taken > self.ceiling:
+            return None
+        found = place, max(ready, self.end[-1]) if place else ready
+        while place and self.end[place - 1] > ready and (kept <= 0 or self.level[place - 1] + kept <= self.ceiling):
+            place -= 1
+            start = max(ready, self.end[place - 1]) if place else ready
+            held = self.left[place - 1] if place else 0
+            if start + ticks <= self.start[place] and held + taken <= self.ceiling:
+                found = place, start
+        return found
+
+    def put(self, number: int, place: int, start: int, ticks: int, taken: int, kept: int) -> None:
+        held = self.left[place - 1] if place else 0
+        self.passes.insert(place, number)
+        self.start.insert(place, start)
+        self.end.insert(place, start + ticks)
+        self.level.insert(place, held + taken)
+        self.left.insert(place, held + kept)
+        if kept:
+            for later in range(place + 1, len(self.passes)):
+                self.level[later] += kept
+                self.left[later] += kept
+
+
+class Built(NamedTuple):
+    """The start of every pass, and the passes of each device in order, all by number."""
+
+    starts: list[int]
+    orders: list[list[int]]
+
+
+def insert_all(
+    graph: PassGraph, priority: Sequence[float], ceiling: Sequence[int], opens: Sequence[int]
+) -> Built | None:
+    """Every pass into the first gap that holds it: of those whose needs have been put, the least priority goes next.
+
+    `ceiling[d]` is the memory of device d, `opens[d]` the tick before which nothing starts there. A pass that memory
+    has no room for waits until one that gives memory back has been put on its device; None where all wait. The order
+    cannot deadlock: a pass never goes before one that ended when it was ready.
+    """
+    rows = [_Row(most) for most in ceiling]
+    ready = [opens[d] for d in graph.device]
+    missing = [len(edges) for edges in graph.before]
+    starts = [0] * len(missing)
+    heap = [(priority[n], n) for n, count in enumerate(missing) if count == 0]
+    heapify(heap)
+    while heap:
+        entry = heappop(heap)
+        n = entry[1]
+        row, ticks, kept = rows[graph.device[n]], graph.ticks[n], graph.kept[n]
+        gap = row.gap(ready[n], ticks, graph.taken[n], kept)
+        if gap is None:
+            row.waiting.append(entry)
+            continue
+        row.put(n, *gap, ticks, graph.taken[n], kept)
+        starts[n] = gap[1]
+        if kept < 0:
+            for waiting in row.waiting:
+                heappush(heap, waiting)
+            row.waiting.clear()
+        for other, lag in graph.after[n]:
+            ready[other] = max(ready[other], gap[1] + ticks + lag)
+            missing[other] -= 1
+            if missing[other] == 0:
+                heappush(heap, (priority[other], other))
+    if any(row.waiting for row in rows):
+        return None
+    return Built(starts, [row.passes for row in rows])

@@ -1,0 +1,231 @@
+"""ZB-1p, ZB-2p and every memory cap between: the Zero Bubble paper's automatic schedule (its heuristic search).
+
+Section 3.1 of arXiv 2401.10241: fill memory with forwards before the first backward; then one forward and one
+backward a round, with weight passes put where a device would wait, or where memory runs out. Three yes/no choices
+make eight variants; the best by the problem's objective is taken.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import product
+from typing import NamedTuple
+
+from heuristics.building.requirements import equal_costs, one_stage_a_device, split_backward
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from pipesched.errors import DoesNotApply
+from pipesched.problem.passes import B, F, Pass, PassKind, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
+
+
+class Choices(NamedTuple):
+    """The three yes/no choices of the search."""
+
+    wait_for_first_b: bool  # fill the warm-up only while it ends before the first gradient arrives
+    hold_back_f: bool  # skip a device's forward where the device after it cannot use it soon
+    fill_small_waits: bool  # put a W into a wait too short for it even where the device is not the slowest
+
+
+def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Schedule:
+    """The best of the eight variants with room for `per_stage` x p activations a device (None: the file's capacity)."""
+    split_backward(problem)
+    chain = one_stage_a_device(problem)
+    caps = _caps(problem, chain, per_stage)
+    goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
+    searches = [_Search(problem, chain, caps, Choices(*flags)) for flags in product((True, False), repeat=3)]
+    orders = [search.run() for search in searches]
+    values = [search.value(goal) for search in searches]
+    return schedule_of(orders[values.index(min(values))], name)
+
+
+def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
+    """What each stage of the chain may hold, in the memory's integers."""
+    if per_stage is not None:
+        return [per_stage * len(chain) * problem.memory.activation[stage] for stage in chain]
+    return [problem.memory.capacity[problem.placement.stage_device[stage]] for stage in chain]
+
+
+class _Search:
+    """One variant, built round by round. Lists are indexed by the stage's position in the chain."""
+
+    def __init__(self, problem: Problem, chain: tuple[int, ...], caps: list[int | None], choices: Choices) -> None:
+        self.problem, self.chain, self.caps, self.choices = problem, chain, caps, choices
+        self.p, self.m = len(chain), problem.microbatches
+        self.orders: list[list[Pass]] = [[] for _ in chain]
+        self.done: list[dict[PassKind, int]] = [{F: 0, B: 0, W: 0} for _ in chain]
+        self.began_at = [0] * self.p  # when the device starts its first forward
+        self.free_at = [0] * self.p  # when the device has run everything put on it so far
+        self.held = [0] * self.p  # its memory then
+        self.waited = [0] * self.p  # its idle time after its first forward
+        self.ends: dict[Pass, int] = {}
+
+    def run(self) -> list[list[Pass]]:
+        """The order of every device, by device number."""
+        self._warm_up()
+        for _ in range(1, self.m):
+            self._forwards()
+            self._backwards()
+        orders: list[list[Pass]] = [[] for _ in range(self.p)]
+        for i, stage in enumerate(self.chain):
+            while self.done[i][W] < self.m:
+                self._put(i, W)
+            orders[self.problem.placement.stage_device[stage]] = self.orders[i]
+        return orders
+
+    def value(self, goal: Objective) -> int:
+        """The makespan or span of what was built: passes are put as soon as possible, as the simulator would."""
+        began = self.began_at if goal is Objective.SPAN else [0] * self.p
+        return max(end - start for start, end in zip(began, self.free_at, strict=True))
+
+    def _warm_up(self) -> None:
+        """Forwards until the first gradient arrives or memory is full, then the first backward on every stage."""
+        for i in range(self.p):
+            self._put(i, F)
+        extra = self._extra_forwards()
+        for i in range(1, self.p):  # a stage never runs ahead of the one before it
+            all_in = self.done[i][F] + extra[i] >= self.m
+            extra[i] = max(0, min(extra[i], extra[i - 1] if all_in else extra[i - 1] - 1))
+        for i, count in enumerate(extra):
+            for _ in range(count):
+                self._put(i, F)
+        for i in reversed(range(self.p)):
+            self._put(i, B)
+
+    def _extra_forwards(self) -> list[int]:
+        """How many forwards after its first each stage has time and memory for before its first backward."""
+        extra = [0] * self.p
+        gradient_at = self.free_at[-1] + self._ticks(self.p - 1, B)
+        for i in reversed(range(self.p - 1)):
+            gradient_at += self._lag(i)
+            forward, memory = self._ticks(i, F), self._change(i, F)
+            now, held = self.free_at[i], self.held[i]
+            while self.done[i][F] + extra[i] < self.m and self._fits(i, held + memory):
+                too_late = now + forward > gradient_at if self.choices.wait_for_first_b else now >= gradient_at
+                if too_late:
+                    break
+                now, held, extra[i] = now + forward, held + memory, extra[i] + 1
+            gradient_at = max(now, gradient_at) + self._ticks(i, B)
+        return extra
+
+    def _forwards(self) -> None:
+        """One forward on every stage that wants one and whose later stages all take theirs."""
+        wanted = [self._wants_forward(i) for i in range(self.p)]
+        for i in reversed(range(self.p - 1)):
+            wanted[i] = wanted[i] and wanted[i + 1]
+        for i in range(self.p):
+            if wanted[i]:
+                self._make_room(i, F)
+                if i > 0:
+                    self._fill_wait(i, self.ends[self._next(i - 1, F, self.done[i][F])] + self._lag(i - 1))
+                self._put(i, F)
+
+    def _wants_forward(self, i: int) -> bool:
+        if self.done[i][F] >= self.m:
+            return False
+        ahead_of_next = i + 1 < self.p and self.done[i][F] >= self.done[i + 1][F] + 2
+        if not (self.choices.hold_back_f and ahead_of_next):
+            return True
+        gradient_at = self.free_at[i + 1] + self._ticks(i + 1, F) + self._ticks(i + 1, B) + self._lag(i)
+        now = self.free_at[i]
+        if now >= gradient_at:
+            return False
+        if now + self._ticks(i, F) + self._ticks_to_make_room(i) <= gradient_at:
+            return True
+        return gradient_at - now > max(self.waited) - self.waited[i]
+
+    def _backwards(self) -> None:
+        """The next backward on every stage, last stage first."""
+        for i in reversed(range(self.p)):
+            self._make_room(i, B)
+            if i + 1 < self.p:
+                self._fill_wait(i, self.ends[self._next(i + 1, B, self.done[i][B])] + self._lag(i))
+            if i == 0 and self.done[i][F] == self.m:
+                while self.done[i][W] < self.done[i][B]:
+                    self._put(i, W)
+            self._put(i, B)
+
+    def _make_room(self, i: int, kind: PassKind) -> None:
+        while not self._fits(i, self.held[i] + self._change(i, kind)):
+            if self.done[i][W] >= self.done[i][B]:
+                raise DoesNotApply(f"its memory cap leaves no room for {kind} on stage {self.chain[i]}")
+            self._put(i, W)
+
+    def _ticks_to_make_room(self, i: int) -> int:
+        """The W a device must run before one more forward fits."""
+        held, ready = self.held[i] + self._change(i, F), self.done[i][B] - self.done[i][W]
+        count = 0
+        while not self._fits(i, held + count * self._change(i, W)) and count < ready:
+            count += 1
+        return count * self._ticks(i, W)
+
+    def _fill_wait(self, i: int, until: int) -> None:
+        """Weight passes while the device would wait; the last, too long one where the device can afford it."""
+        weight = self._ticks(i, W)
+        while self.done[i][W] < self.done[i][B] and self.free_at[i] + weight <= until:
+            self._put(i, W)
+        wait = until - self.free_at[i]
+        if self.done[i][W] < self.done[i][B] and wait > 0:
+            slowest = wait > max(self.waited) - self.waited[i]
+            if slowest or self.choices.fill_small_waits:
+                self._put(i, W)
+
+    def _put(self, i: int, kind: PassKind) -> None:
+        p = self._next(i, kind, self.done[i][kind])
+        start = self.free_at[i]
+        if kind is F and i > 0:
+            start = max(start, self.ends[self._next(i - 1, F, p.microbatch)] + self._lag(i - 1))
+        if kind is B and i + 1 < self.p:
+            start = max(start, self.ends[self._next(i + 1, B, p.microbatch)] + self._lag(i))
+        if self.done[i][F] > 0:
+            self.waited[i] += start - self.free_at[i]
+        else:
+            self.began_at[i] = start
+        self.free_at[i] = self.ends[p] = start + self.problem.duration(p)
+        self.held[i] += self._change(i, kind)
+        self.done[i][kind] += 1
+        self.orders[i].append(p)
+
+    def _next(self, i: int, kind: PassKind, microbatch: int) -> Pass:
+        return Pass(kind, self.chain[i], microbatch)
+
+    def _ticks(self, i: int, kind: PassKind) -> int:
+        return self.problem.duration(self._next(i, kind, 0))
+
+    def _change(self, i: int, kind: PassKind) -> int:
+        return sum(self.problem.memory_change(self._next(i, kind, 0)))
+
+    def _fits(self, i: int, held: int) -> bool:
+        cap = self.caps[i]
+        return cap is None or held <= cap
+
+    def _lag(self, i: int) -> int:
+        """From the i-th stage of the chain to the one after it."""
+        return self.problem.lag(self.chain[i], self.chain[i + 1])
+
+
+def _closed_form(problem: Problem, per_stage: int | None) -> ClosedForm | None:
+    """One activation a stage is ZB-H1's memory and gives its span; two give no bubble where W fills the gaps."""
+    cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
+    if cost is None or not cost.F == cost.B == cost.W or per_stage is None or any(problem.memory.freed) or m < 2 * p:
+        return None
+    work = m * 3 * cost.F
+    return ClosedForm(span=work + (p - 1) * cost.F if per_stage == 1 else work)
+
+
+for _name, _per_stage, _bubble, _peak in (
+    ("zb-1p", 1, "(p-1)(F+B-W) of span, if F = B = W and m >= 2p", "p activations"),
+    ("zb-2p", 2, "0 of span, if F = B = W and m >= 2p", "2p activations"),
+    ("zb", None, "none; found by search", "the file's capacity"),
+):
+    HEURISTICS.register(
+        Heuristic(
+            name=_name,
+            reference="Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 3.1",
+            needs="one stage a device; a backward that splits",
+            bubble=_bubble,
+            peak=_peak,
+            order=partial(zero_bubble_capped, name=_name, per_stage=_per_stage),
+            closed_form=partial(_closed_form, per_stage=_per_stage),
+        )
+    )

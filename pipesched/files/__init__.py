@@ -1,0 +1,1 @@
+"""Problem and schedule files: schema, checks, exact numbers, reading and writing."""

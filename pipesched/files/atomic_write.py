@@ -1,0 +1,45 @@
+"""Atomic file writes: into a temporary file in the same folder, then renamed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from pipesched.errors import BadInput
+
+
+def make_folder(path: str | Path) -> Path:
+    """A folder that files can be written into; `BadInput` if it cannot be one. Better known before a long search."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError as error:
+        raise BadInput(f"{folder}: cannot be written into: {error.strerror}") from None
+
+
+def write_whole(path: str | Path, content: str | bytes) -> Path:
+    """Write a file; a reader never sees half of it, and an old one stays if writing fails. `BadInput` if it cannot."""
+    target = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as error:
+        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(temporary).chmod(0o666 & ~umask)
+        Path(temporary).replace(target)
+    except OSError as error:
+        Path(temporary).unlink(missing_ok=True)
+        raise BadInput(f"{target}: cannot be written: {error.strerror}") from None
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return target

@@ -1,0 +1,137 @@
+"""Exact numbers: decimals as the user wrote them, and the largest step of which all are integer multiples."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from decimal import Decimal
+from fractions import Fraction
+from math import gcd, lcm
+
+import simplejson
+import yaml
+
+from pipesched.errors import BadInput
+
+
+def common_step(numbers: Iterable[Fraction]) -> Fraction:
+    """The largest fraction that divides all the numbers; 1 if they are all zero."""
+    values = [abs(x) for x in numbers if x]
+    if not values:
+        return Fraction(1)
+    denominator = lcm(*(x.denominator for x in values))
+    return Fraction(gcd(*(int(x * denominator) for x in values)), denominator)
+
+
+def as_decimal(number: Fraction) -> int | Decimal:
+    """A fraction as an exact decimal, an int where it is whole; ValueError where it has no finite decimal form."""
+    if number.denominator == 1:
+        return int(number)
+    exponent = 0
+    while (number * 10**exponent).denominator != 1:
+        exponent += 1
+        if exponent > 400:
+            raise ValueError(f"{number} has no finite decimal form")
+    return Decimal(int(number * 10**exponent)).scaleb(-exponent)
+
+
+# Numbers of thousands of digits, dates that do not exist, brackets thousands deep.
+_UNREADABLE = (ValueError, ArithmeticError, RecursionError)
+
+
+# Values a YAML file may hold, each counted as often as it is referred to: far more than any problem has.
+MOST_NODES = 100_000
+
+
+class _ExactLoader(yaml.SafeLoader):
+    """YAML whose decimals stay decimals: 0.1 means one tenth. A key given twice is an error."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._sizes: dict[int, int] = {}  # of the nodes that are complete
+        self._nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """Refuses what refers to itself, and what references make too large, before anything is made of it."""
+        mark, before = self.peek_event().start_mark, self._nodes  # type: ignore[no-untyped-call]
+        node = super().compose_node(parent, index)
+        if node is None:
+            return node
+        referred = mark is not node.start_mark
+        if referred and id(node) not in self._sizes:
+            raise yaml.constructor.ConstructorError(None, None, "a value refers to itself", mark)
+        self._nodes += self._sizes[id(node)] if referred else 1
+        self._sizes.setdefault(id(node), self._nodes - before)
+        if self._nodes > MOST_NODES:
+            text = f"found more than {MOST_NODES} values, references counted; allowed: up to so many"
+            raise yaml.constructor.ConstructorError(None, None, text, mark)
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        seen: set[object] = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key must be a word", key.start_mark)
+            if key.value in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key.value!r} appears twice", key.start_mark
+                )
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _construct_decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object:
+    try:
+        return Decimal(loader.construct_scalar(node).replace("_", ""))
+    except ArithmeticError:
+        return loader.construct_yaml_float(node)  # .inf and .nan, which no field allows
+
+
+# YAML 1.1 reads 010 as eight and 1:30 as ninety; here they are text, which no number field allows.
+_INTEGER = "tag:yaml.org,2002:int"
+_ExactLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _INTEGER]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_ExactLoader.add_implicit_resolver(_INTEGER, re.compile(r"^[-+]?(0|[1-9][0-9_]*)$"), list("-+0123456789"))
+_ExactLoader.add_constructor("tag:yaml.org,2002:float", _construct_decimal)
+# YAML 1.1 wants a dot and a signed exponent in a float; users write 1e3 and 1.5e3 all the same.
+_ExactLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"), list("-+.0123456789")
+)
+
+
+def read_yaml(text: str, source: str) -> object:
+    """A YAML document, decimals exact; `BadInput` names the line of a syntax error."""
+    try:
+        return yaml.load(text, Loader=_ExactLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise BadInput(f"{source}:{where} not YAML: {reason}") from None
+    except _UNREADABLE as error:
+        raise BadInput(f"{source}: cannot be read: {error}") from None
+
+
+def read_json(text: str, source: str) -> object:
+    """A JSON document, decimals exact; `BadInput` names the line of a syntax error."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        twice = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+        if twice:
+            raise BadInput(f"{source}: the key {twice[0]!r} appears twice")
+        return dict(pairs)
+
+    try:
+        return simplejson.loads(text, use_decimal=True, object_pairs_hook=once)
+    except simplejson.JSONDecodeError as error:
+        raise BadInput(f"{source}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
+    except _UNREADABLE as error:
+        raise BadInput(f"{source}: cannot be read: {error}") from None
+
+
+def write_json(document: object) -> str:
+    """JSON text, decimals as they are."""
+    return simplejson.dumps(document, use_decimal=True, indent=1) + "\n"

@@ -1,0 +1,193 @@
+"""The field types of a problem file, each with its error message and JSON Schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from pipesched.problem.formatting import visible
+
+# Beyond these a file holds a slip of the keyboard, and exact arithmetic would turn it into a very long wait.
+LARGEST = 10**12
+_LEAST_EXPONENT = -30
+_MOST_DIGITS = 100
+
+
+class WrongEntries(Exception):
+    """Entries of a list that are not allowed, each with its index, and what is allowed of an entry."""
+
+    def __init__(self, entries: list[tuple[int, object]], allowed: str) -> None:
+        super().__init__(allowed)
+        self.entries, self.allowed = entries, allowed
+
+
+def _number(value: object) -> Fraction | None:
+    """The exact value of a finite number within the limits above; None for anything else.
+
+    Floats, Python's and NumPy's, come from Python alone and are what they print as; files are read as decimals.
+    """
+    match value:
+        case bool():
+            return None
+        case Integral():
+            number = Fraction(int(value))
+        case Rational():
+            number = Fraction(int(value.numerator), int(value.denominator))
+        case Decimal() | Real():
+            decimal = Decimal(str(value))
+            if not decimal:
+                return Fraction(0)
+            if not decimal.is_finite() or not _LEAST_EXPONENT <= decimal.adjusted() <= len(str(LARGEST)):
+                return None
+            if len(decimal.as_tuple().digits) > _MOST_DIGITS:
+                return None
+            number = Fraction(decimal)
+        case _:
+            return None
+    return number if abs(number) <= LARGEST else None
+
+
+def as_list(value: object) -> list[object] | None:
+    """The entries of a list, tuple or NumPy array; None for anything else."""
+    if isinstance(value, np.ndarray):
+        return list(value) if value.ndim else None
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def _field(allowed: str, accept: Callable[[Any], object]) -> PlainValidator:
+    """A validator whose error message is what is allowed; `accept` returns None for what is not."""
+
+    def check(value: object) -> object:
+        try:
+            result = accept(value)
+        except WrongEntries as wrong:
+            context = {"allowed": wrong.allowed, "entries": wrong.entries}
+            raise PydanticCustomError("not_allowed", "{allowed}", context) from None
+        if result is None:
+            raise PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed})
+        return result
+
+    return PlainValidator(check)
+
+
+def _at_least(limit: int) -> Callable[[object], Fraction | None]:
+    def accept(value: object) -> Fraction | None:
+        number = _number(value)
+        return number if number is not None and number >= limit else None
+
+    return accept
+
+
+def _whole(limit: int) -> Callable[[object], int | None]:
+    def accept(value: object) -> int | None:
+        whole = isinstance(value, Integral) and not isinstance(value, bool) and limit <= int(value) <= LARGEST
+        return int(value) if whole else None  # type: ignore[call-overload]
+
+    return accept
+
+
+def _one_or_list(
+    one: Callable[[object], Fraction | None], allowed: str
+) -> Callable[[object], Fraction | list[Fraction] | None]:
+    def accept(value: object) -> Fraction | list[Fraction] | None:
+        entries = as_list(value)
+        if entries is None:
+            return one(value)
+        numbers = [one(item) for item in entries]
+        wrong = [(at, item) for at, (item, number) in enumerate(zip(entries, numbers, strict=True)) if number is None]
+        if wrong:
+            raise WrongEntries(wrong, allowed)
+        return [number for number in numbers if number is not None] or None
+
+    return accept
+
+
+def _text(value: object) -> str | None:
+    # Half of a character of two code units can be read from JSON, and written nowhere.
+    if not isinstance(value, str) or re.search("[\\ud800-\\udfff]", value):
+        return None
+    # Labels reach terminals, pictures and pages: escaped here, they are harmless in all of them.
+    return visible(value).replace("\n", "\\n")
+
+
+_NUMBER = {"type": "number", "minimum": 0, "maximum": LARGEST}
+_SIGNED = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+
+
+def _or_list(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
+
+
+FINITE = f"finite, 0 or 1e{_LEAST_EXPONENT} to {LARGEST:.0e}, at most {_MOST_DIGITS} digits"
+_POSITIVE = f"a number of at least 0 ({FINITE})"
+
+Text = Annotated[str, _field("text", _text), WithJsonSchema({"type": "string"})]
+Count = Annotated[
+    int, _field("a whole number of at least 1", _whole(1)), WithJsonSchema({"type": "integer", "minimum": 1})
+]
+Number = Annotated[Fraction, _field(_POSITIVE, _at_least(0)), WithJsonSchema(_NUMBER)]
+Numbers = Annotated[
+    Fraction | list[Fraction],
+    _field(
+        f"a number of at least 0, or a list of them, one per stage ({FINITE})", _one_or_list(_at_least(0), _POSITIVE)
+    ),
+    WithJsonSchema(_or_list(_NUMBER)),
+]
+NumbersPerDevice = Annotated[
+    Fraction | list[Fraction],
+    _field(
+        f"a number of at least 0, or a list of them, one per device ({FINITE})", _one_or_list(_at_least(0), _POSITIVE)
+    ),
+    WithJsonSchema(_or_list(_NUMBER)),
+]
+NumbersPerDeviceOrStage = Annotated[
+    Fraction | list[Fraction],
+    _field(
+        f"a number of at least 0, or a list of them, one per device or stage ({FINITE})",
+        _one_or_list(_at_least(0), _POSITIVE),
+    ),
+    WithJsonSchema(_or_list(_NUMBER)),
+]
+SignedNumbers = Annotated[
+    Fraction | list[Fraction],
+    _field(f"a number, or a list of them, one per stage ({FINITE})", _one_or_list(_number, f"a number ({FINITE})")),
+    WithJsonSchema(_or_list(_SIGNED)),
+]
+
+
+def one_of(*names: str) -> PlainValidator:
+    """A validator for a choice of words."""
+    return _field(", ".join(names), lambda value: value if isinstance(value, str) and value in names else None)
+
+
+PLACEMENTS = ("linear", "interleaved", "v-shape", "wave", "bidirectional")
+
+
+def _placement(value: object) -> object:
+    entries = as_list(value)
+    if entries is not None:
+        devices = [_whole(0)(item) for item in entries]
+        return devices if devices and None not in devices else None
+    return value if isinstance(value, str) and value in PLACEMENTS else None
+
+
+PlacementField = Annotated[
+    str | list[int],
+    _field(f"{', '.join(PLACEMENTS)}, or a list with the device of each stage", _placement),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": list(PLACEMENTS)},
+                {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+            ]
+        }
+    ),
+]

@@ -1,0 +1,164 @@
+"""Checks of a problem file that concern several keys at once; each runs on whatever keys are valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pipesched.files.problem_schema import ProblemFile
+from pipesched.files.schema_errors import shown
+from pipesched.problem import placement
+from pipesched.problem.placement import Placement
+
+# Far above any pipeline there is; a schedule of so many takes about a gigabyte and seconds to time and judge.
+MOST_CELLS = 500_000
+
+# How many stages a device holds under each named placement; None where `chunks` says it.
+_CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "wave": None}
+
+
+def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str]:
+    """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong."""
+    found: list[str] = []
+    if "placement" not in wrong:
+        found += [*_placement(form), *_chunks(form)]
+    stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
+    found += _size(form, stages)
+    found += _lengths(form, stages)
+    if "times.weight" not in wrong:
+        found += _backward(form)
+    if "memory.activation" not in wrong:
+        found += _freed(form)
+    return found
+
+
+def stage_count(form: ProblemFile) -> int | None:
+    """How many stages the file describes; None where it does not say."""
+    if isinstance(form.placement, list):
+        return len(form.placement)
+    if form.devices is None:
+        return None
+    return form.devices * (_CHUNKS[form.placement] or form.chunks or 1)
+
+
+def placement_of(form: ProblemFile) -> Placement:
+    """Where the stages live, as the file says."""
+    assert form.devices
+    if isinstance(form.placement, list):
+        return placement.explicit(form.devices, form.placement)
+    chunks = form.chunks or 1
+    return {
+        "linear": placement.linear,
+        "interleaved": lambda p: placement.interleaved(p, chunks),
+        "v-shape": placement.v_shape,
+        "wave": lambda p: placement.wave(p, chunks),
+        "bidirectional": placement.bidirectional,
+    }[form.placement](form.devices)
+
+
+def _size(form: ProblemFile, stages: int | None) -> Iterator[str]:
+    """A slip of the keyboard must not fill the machine's memory."""
+    if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
+        yield (
+            f"microbatches: found {form.microbatches} on {stages} stages; allowed: up to {MOST_CELLS} stages times "
+            f"micro-batches, so {MOST_CELLS // stages} on so many stages"
+        )
+
+
+def _placement(form: ProblemFile) -> Iterator[str]:
+    if not isinstance(form.placement, list) or form.devices is None:
+        return
+    for stage, device in enumerate(form.placement):
+        if device >= form.devices:
+            yield f"placement[{stage}]: found device {device}; allowed: 0 to {form.devices - 1}"
+    idle = sorted(set(range(form.devices)) - set(form.placement))
+    if idle:
+        yield (
+            f"placement: found no stage on device {', '.join(map(str, idle))}; allowed: at least one stage on each of "
+            f"the {form.devices} devices"
+        )
+
+
+def _chunks(form: ProblemFile) -> Iterator[str]:
+    if form.chunks is None:
+        return
+    if isinstance(form.placement, list):
+        yield f"chunks: found {form.chunks}; allowed: nothing, since the placement lists every stage"
+        return
+    fixed = _CHUNKS[form.placement]
+    if fixed is not None and form.chunks != fixed:
+        yield (
+            f"chunks: found {form.chunks}; allowed: {fixed} with placement {form.placement} "
+            "(interleaved and wave take any number)"
+        )
+
+
+def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
+    if stages is not None:
+        allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
+        for path, value in _per_stage(form):
+            if isinstance(value, list) and len(value) not in allowed:
+                ways = " or ".join(map(str, sorted(allowed)))
+                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {ways}, one per stage"
+    capacity = form.memory.capacity if form.memory else None
+    if isinstance(capacity, list) and form.devices is not None and len(capacity) != form.devices:
+        yield (
+            f"memory.capacity: found {len(capacity)} values; allowed: one number, or a list of {form.devices}, "
+            "one per device"
+        )
+    static = form.memory.static if form.memory else None
+    if isinstance(static, list) and None not in (stages, form.devices) and len(static) not in (form.devices, stages):
+        ways = " or ".join(map(str, sorted({form.devices or 0, stages or 0})))
+        yield (
+            f"memory.static: found {len(static)} values; allowed: one number, or a list of {ways}, one per device or "
+            "stage"
+        )
+
+
+def _per_stage(form: ProblemFile) -> Iterator[tuple[str, Fraction | list[Fraction] | None]]:
+    if form.times:
+        for key in type(form.times).model_fields:
+            yield f"times.{key}", getattr(form.times, key)
+    if form.memory:
+        yield "memory.activation", form.memory.activation
+        yield "memory.freed_by_backward", form.memory.freed_by_backward
+
+
+def _backward(form: ProblemFile) -> Iterator[str]:
+    if form.times and form.times.fused is not None and form.times.weight is None:
+        yield (
+            "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
+            "backward, or give times.weight"
+        )
+
+
+def _freed(form: ProblemFile) -> Iterator[str]:
+    """What B gives back is part of what F took."""
+    if form.memory is None or form.memory.freed_by_backward is None:
+        return
+    freed = form.memory.freed_by_backward
+    activation = form.memory.activation if form.memory.activation is not None else Fraction(1)
+    for place, (given, taken) in _pairs(freed, activation):
+        if given > taken:
+            yield (
+                f"memory.freed_by_backward{place}: found {shown(_plain(given))}; allowed: at most the activation, "
+                f"{shown(_plain(taken))}"
+            )
+
+
+def _pairs(
+    one: Fraction | list[Fraction], other: Fraction | list[Fraction]
+) -> Iterator[tuple[str, tuple[Fraction, Fraction]]]:
+    """Two values side by side, with the index to name in a message; of two lists the shorter one's length counts."""
+    if not isinstance(one, list) and not isinstance(other, list):
+        yield "", (one, other)
+        return
+    count = min(len(x) for x in (one, other) if isinstance(x, list))
+    for index in range(count):
+        a = one[index] if isinstance(one, list) else one
+        b = other[index] if isinstance(other, list) else other
+        yield f"[{index}]", (a, b)
+
+
+def _plain(number: Fraction) -> float | int:
+    return int(number) if number.denominator == 1 else float(number)

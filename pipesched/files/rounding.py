@@ -1,0 +1,44 @@
+"""The numbers of a file as integer multiples of one step: exact where their sums fit into 64 bits, else rounded.
+
+Rounded numbers keep 1e-9 of the largest, far below what measured times repeat to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import floor, log10
+
+from pipesched.files.exact_numbers import common_step
+
+# Sums of so many steps leave room in 64 bits for finer ticks, and for the sums that CP-SAT makes of them.
+_LONGEST = 2**53
+# No number is larger, in steps.
+LARGEST = 2**60
+# The largest rounded number has one digit more than this.
+_DIGITS = 9
+
+
+def step_of(numbers: Sequence[Fraction], total: Fraction, also: Sequence[Fraction] = ()) -> tuple[Fraction, bool]:
+    """The step for numbers whose sums reach `total`, and whether they must be rounded to it.
+
+    `also` are numbers in the same steps that precision is not measured by. The step divides all numbers if that makes
+    at most 2**53 steps of the total, or fewer than rounding would. Otherwise it is the power of ten of which the
+    largest number has ten digits, so that a reader of the rounded ones finds the same.
+    """
+    exact = common_step([*numbers, *also])
+    largest = max(map(abs, numbers), default=Fraction(0))
+    if not largest or total <= _LONGEST * exact:
+        return exact, False
+    exponent = floor(log10(largest))
+    # The logarithm is a float, which may lie on the wrong side of a power of ten.
+    exponent += (largest >= Fraction(10) ** (exponent + 1)) - (largest < Fraction(10) ** exponent)
+    step = Fraction(10) ** (exponent - _DIGITS)
+    if round(largest / step) >= 10 ** (_DIGITS + 1):
+        step *= 10
+    return (step, True) if step > exact else (exact, False)
+
+
+def short(step: Fraction) -> str:
+    """A power of ten as a note says it."""
+    return f"{float(step):g}"

@@ -1,0 +1,126 @@
+"""The schedule file: problem, order, start of every pass in exact ticks, value, bound and certificate, as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from pipesched.errors import BadInput
+from pipesched.files.atomic_write import write_whole
+from pipesched.files.exact_numbers import write_json
+from pipesched.files.problem_document import problem_document
+from pipesched.files.problem_file import problem_from, read_document
+from pipesched.files.schedule_reader import ScheduleReader
+from pipesched.files.schema_errors import shown
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Objective
+from pipesched.results.certificate import Certificate
+from pipesched.results.solution import Solution
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.schedule import slot_text
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from pipesched.version import VERSION
+
+FORMAT = "pipesched-schedule"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class ScheduleFile:
+    """What a schedule file holds."""
+
+    timeline: Timeline
+    lower_bound: int | None = None
+    certificate: Certificate | None = None
+    value: int | None = field(default=None, compare=False)  # as stated; the timeline has its own
+
+    @classmethod
+    def of(cls, solution: Solution, timeline: Timeline) -> ScheduleFile:
+        """The file of a solution, whose timeline this is."""
+        return cls(timeline, solution.lower_bound_ticks, solution.certificate, solution.value_ticks)
+
+    @property
+    def metrics(self) -> Metrics:
+        """The metrics of the timeline, and the period as stated, which a timeline does not have."""
+        found = measure(self.timeline)
+        return replace(found, period=self.value) if self.timeline.problem.objective is Objective.PERIOD else found
+
+    def false_claims(self) -> list[str]:
+        """Where the figures a file states are not those of its own timeline; for timelines that are valid."""
+        problem, found = self.timeline.problem, []
+        if validate(self.timeline) or problem.objective is Objective.PERIOD:
+            return []
+        value = measure(self.timeline).value(problem.objective)
+        if self.value is not None and self.value != value:
+            stated, true = amount(problem, self.value), amount(problem, value)
+            found.append(f"the file states a {problem.objective} of {stated}; its timeline has {true}")
+        certified = self.certificate.value if self.certificate else None
+        for name, bound in (("lower bound", self.lower_bound), ("certificate", certified)):
+            if bound is not None and bound > value:
+                stated, true = amount(problem, bound), amount(problem, value)
+                found.append(f"the file states a {name} of {stated}, above its own timeline's {true}")
+        return found
+
+
+def to_text(file: ScheduleFile) -> str:
+    """The file's text; ValueError for a problem that no problem file can describe."""
+    timeline, problem = file.timeline, file.timeline.problem
+    # No timeline tells its period: it is stated, or unknown.
+    value = file.value if problem.objective is Objective.PERIOD else measure(timeline).value(problem.objective)
+    return write_json(
+        {
+            "format": FORMAT,
+            "format_version": FORMAT_VERSION,
+            "tool": f"pipesched {VERSION}",
+            "schedule": timeline.schedule.name,
+            "problem": problem_document(problem),
+            "tick": str(problem.tick),
+            "objective": problem.objective.value,
+            "value": value,
+            "lower_bound": file.lower_bound,
+            "certificate": _certificate_document(file.certificate),
+            "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
+            "starts": {str(p): timeline.start(p) for p in timeline.schedule.passes()},
+        }
+    )
+
+
+def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
+    """Write a schedule file (JSON), which every command reads; `BadInput` without a schedule, or where it cannot be."""
+    if isinstance(what, Timeline):
+        what = ScheduleFile(what)
+    if isinstance(what, Solution):
+        if what.timeline is None:
+            raise BadInput(f"{path}: found a solution without a schedule; allowed: one with a schedule")
+        what = ScheduleFile.of(what, what.timeline)
+    return write_whole(path, to_text(what))
+
+
+def _certificate_document(certificate: Certificate | None) -> dict[str, object] | None:
+    if certificate is None:
+        return None
+    return {
+        "kind": certificate.kind,
+        "value": certificate.value,
+        "text": certificate.text,
+        "device": certificate.device,
+    }
+
+
+def read_schedule(path: str | Path) -> ScheduleFile:
+    """Read a schedule file; `BadInput` says what is wrong with it. Broken rules are `validate`'s to find."""
+    document = read_document(path)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")
+    version = document.get("format_version")
+    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+        raise BadInput(
+            f"{path}: format_version: found {shown(version)}; this version of the tool reads up to {FORMAT_VERSION}"
+        )
+    problem = problem_from(document.get("problem"), f"{path}: problem")
+    reader = ScheduleReader(str(path), document, problem)
+    problem = reader.problem
+    timeline = Timeline(problem, reader.schedule(), reader.starts())
+    reader.check_objective(problem)
+    return ScheduleFile(timeline, reader.ticks("lower_bound"), reader.certificate(), reader.ticks("value"))

@@ -1,0 +1,97 @@
+"""Reads the parts of a schedule file, each checked, into ticks of a problem that is fine enough for them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from fractions import Fraction
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.schema_errors import shown
+from pipesched.problem.formatting import visible
+from pipesched.problem.passes import Task, parse_pass
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import finer
+from pipesched.results.certificate import Certificate
+from pipesched.schedule.schedule import Schedule, parse_slot
+
+
+class ScheduleReader:
+    """Reads the parts of a schedule file beside its problem; every value in ticks is in the file's own tick."""
+
+    def __init__(self, path: str, document: Mapping[str, Any], problem: Problem) -> None:
+        self._path, self._document = path, document
+        tick = Fraction(0)
+        if re.fullmatch(r"\d{1,40}(\.\d{1,40})?(/\d{1,40})?", str(document.get("tick"))):
+            with suppress(ValueError, ZeroDivisionError):
+                tick = Fraction(str(document.get("tick")))
+        if tick <= 0:
+            text = shown(document.get("tick"))
+            raise BadInput(f"{path}: tick: found {text}; allowed: a fraction above 0, such as 1/1000")
+        factor = tick / problem.tick
+        # A period or span may be a fraction of the tick that the problem's times need: the file's own is then finer.
+        fraction = factor.numerator == 1 and self._in_fractions(problem.objective, factor.denominator)
+        self.problem = finer(problem, factor.denominator) if fraction else problem
+        self._factor = tick / self.problem.tick
+
+    def _in_fractions(self, objective: Objective, parts: int) -> bool:
+        """Whether a span's times need so many parts of a tick; a period's bound alone may."""
+        starts, certificate = (self._document.get(key) for key in ("starts", "certificate"))
+        numbers = [self._document.get(key) for key in ("value", "lower_bound")]
+        numbers += [*starts.values()] if isinstance(starts, dict) else []
+        numbers += [certificate.get("value")] if isinstance(certificate, dict) else []
+        uneven = any(isinstance(number, int) and number % parts for number in numbers)
+        return objective is Objective.PERIOD or (objective is Objective.SPAN and uneven)
+
+    def schedule(self) -> Schedule:
+        orders = self._document.get("orders")
+        if not isinstance(orders, list) or not all(isinstance(order, list) for order in orders):
+            raise BadInput(f"{self._path}: orders: found no list of lists; allowed: one list of slots a device")
+        try:
+            slots = tuple(tuple(parse_slot(str(text)) for text in order) for order in orders)
+        except BadInput as error:
+            raise BadInput(f"{self._path}: orders: {error}") from None
+        return Schedule(slots, visible(str(self._document.get("schedule", ""))))
+
+    def starts(self) -> dict[Task, int]:
+        starts = self._document.get("starts")
+        if not isinstance(starts, dict):
+            raise BadInput(f"{self._path}: starts: found none; allowed: the start of every pass, in ticks")
+        try:
+            return {Task(parse_pass(str(p))): self._whole(f"starts.{p}", tick) for p, tick in starts.items()}
+        except BadInput as error:
+            prefix = "" if str(error).startswith(self._path) else f"{self._path}: starts: "
+            raise BadInput(f"{prefix}{error}") from None
+
+    def ticks(self, key: str) -> int | None:
+        value = self._document.get(key)
+        return None if value is None else self._whole(key, value)
+
+    def check_objective(self, problem: Problem) -> None:
+        stated = self._document.get("objective", problem.objective.value)
+        if stated != problem.objective.value:
+            allowed = f"{problem.objective}, as its problem says"
+            raise BadInput(f"{self._path}: objective: found {shown(stated)}; allowed: {allowed}")
+
+    def certificate(self) -> Certificate | None:
+        held = self._document.get("certificate")
+        if held is None:
+            return None
+        if not isinstance(held, dict):
+            raise BadInput(f"{self._path}: certificate: found {shown(held)}; allowed: kind, value, text and device")
+        device = held.get("device")
+        return Certificate(
+            kind=visible(str(held.get("kind"))),
+            value=self._whole("certificate.value", held.get("value")),
+            text=visible(str(held.get("text"))),
+            device=device if isinstance(device, int) else None,
+        )
+
+    def _whole(self, key: str, value: object) -> int:
+        if isinstance(value, int) and not isinstance(value, bool):
+            ticks = value * self._factor
+            if ticks.denominator == 1 and abs(ticks) < 2**62:
+                return int(ticks)
+        raise BadInput(f"{self._path}: {key}: found {shown(value)}; allowed: a whole number of ticks")

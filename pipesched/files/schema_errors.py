@@ -1,0 +1,103 @@
+"""Validation errors of pydantic as one line each: key path, what was found, what is allowed."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from pipesched.errors import BadInput, did_you_mean
+
+Model = TypeVar("Model", bound=BaseModel)
+
+# Characters of a value that a message quotes, and so no more entries of one than that.
+_QUOTED = 60
+
+
+def parse_model(
+    model: type[Model], document: object, required: Sequence[str]
+) -> tuple[Model, list[str], frozenset[str]]:
+    """Read a document into a model whose fields are all optional.
+
+    Returns the model without the parts that are wrong, the mistakes, and the key paths of the wrong parts, so that
+    rules over several keys can still be checked on what is right. `required` holds the key paths that must be there.
+    """
+    if not isinstance(document, dict):
+        raise BadInput(f"found {shown(document)}; allowed: keys and values, beginning with {required[0]}: ...")
+    entries: dict[str, Any] = _with_text_keys(document)
+    found = [f"{path}: missing; it is required" for path in required if _is_missing(entries, path)]
+    try:
+        return model.model_validate(entries), found, frozenset()
+    except ValidationError as error:
+        problems = error.errors()
+    good = copy.deepcopy(entries)
+    for problem in problems:
+        path = tuple(str(key) for key in problem["loc"])
+        held: list[tuple[int, object]] | None = problem.get("ctx", {}).get("entries")
+        if held is None:
+            found.append(_line(model, path, problem["type"], problem["msg"], problem["input"]))
+        else:
+            found += [f"{'.'.join(path)}[{at}]: found {shown(one)}; allowed: {problem['msg']}" for at, one in held]
+        _remove(good, problem["loc"])
+    return model.model_validate(good), found, frozenset(".".join(map(str, p["loc"])) for p in problems)
+
+
+def shown(value: object) -> str:
+    """A value as an error message quotes it: as the user wrote it, cut where it is long."""
+    text = " ".join(str(value).split()) if not isinstance(value, str | list | dict | bool) else repr(value)
+    if isinstance(value, list):
+        text = "[" + ", ".join(map(shown, value[:_QUOTED])) + "]"
+    if isinstance(value, dict):
+        text = "keys " + ", ".join(map(str, islice(value, _QUOTED)))
+    if isinstance(value, bool):
+        text = str(value).lower()
+    if value is None:
+        text = "nothing"
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 3] + "..."
+
+
+def _line(model: type[BaseModel], path: tuple[str, ...], kind: str, message: str, value: object) -> str:
+    where = ".".join(path)
+    if kind == "extra_forbidden":
+        known = _keys_at(model, path[:-1])
+        return f"{where}: unknown key; allowed: {', '.join(known)}{did_you_mean(path[-1], known)}"
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return f"{where}: found {shown(value)}; allowed: the keys {', '.join(_keys_at(model, path))}"
+    suggestion = did_you_mean(value, message.split(", ")) if isinstance(value, str) else ""
+    return f"{where}: found {shown(value)}; allowed: {message}{suggestion}"
+
+
+def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
+    """The keys allowed in the section at a path."""
+    section: Any = model
+    for key in path:
+        options = section.model_fields[key].annotation
+        candidates = getattr(options, "__args__", (options,))
+        section = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
+    return list(section.model_fields)
+
+
+def _with_text_keys(document: Any) -> Any:
+    """The same, its keys as text: YAML reads `1:` as a number and `on:` as true, and neither is a key of any file."""
+    if not isinstance(document, dict):
+        return document
+    return {key if isinstance(key, str) else shown(key): _with_text_keys(value) for key, value in document.items()}
+
+
+def _is_missing(document: dict[str, Any], path: str) -> bool:
+    """Whether the last key of a path is absent or empty; where its section is, or is wrong, that is the mistake."""
+    *sections, key = path.split(".")
+    here: object = document
+    for section in sections:
+        here = here.get(section) if isinstance(here, dict) else None
+    return isinstance(here, dict) and here.get(key) is None
+
+
+def _remove(document: dict[str, Any], path: tuple[str | int, ...]) -> None:
+    here: Any = document
+    for key in path[:-1]:
+        here = here[key]
+    here.pop(path[-1], None)

@@ -1,0 +1,59 @@
+"""The older visualiser's configuration file (1F1B with full backwards), read as a problem file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pipesched.errors import BadInput
+from pipesched.files import field_types
+from pipesched.files.schema_errors import parse_model
+
+
+class VisualiserFile(BaseModel):
+    """The keys of `sample_config.json` / `sample_config.yaml` of that tool."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    num_stages: field_types.Count | None = Field(None, description="number of pipeline stages (devices)")
+    num_batches: field_types.Count | None = Field(None, description="number of micro-batches")
+    forward_times: field_types.Numbers | None = Field(None, description="per stage; default 1")
+    backward_times: field_types.Numbers | None = Field(None, description="per stage; default 2")
+    p2p_time: field_types.Number | None = Field(None, description="default 0")
+    output_file: field_types.Text | None = Field(None, description="where the picture goes")
+
+
+DEFAULT_FORWARD, DEFAULT_BACKWARD = 1, 2
+
+
+def looks_like_one(document: object) -> bool:
+    """Whether a document is in this older form."""
+    return isinstance(document, dict) and bool({"num_stages", "num_batches"} & document.keys())
+
+
+def to_problem_document(document: object, source: str) -> dict[str, Any]:
+    """The same as a problem file's document; `BadInput` lists every mistake under the older form's own keys."""
+    form, found, _ = parse_model(VisualiserFile, document, ("num_stages", "num_batches"))
+    for key in ("forward_times", "backward_times"):
+        value = getattr(form, key)
+        if isinstance(value, list) and form.num_stages is not None and len(value) != form.num_stages:
+            found.append(f"{key}: found {len(value)} values; allowed: {form.num_stages}, one per stage")
+    if found:
+        raise BadInput(*(f"{source}: {mistake}" for mistake in found))
+    assert isinstance(document, dict)
+    given = {key: value for key, value in document.items() if value is not None}
+    return {
+        "devices": given["num_stages"],
+        "microbatches": given["num_batches"],
+        "times": {
+            "forward": given.get("forward_times", DEFAULT_FORWARD),
+            "backward": given.get("backward_times", DEFAULT_BACKWARD),
+            "transfer": given.get("p2p_time", 0),
+        },
+    }
+
+
+def output_file(document: object) -> str | None:
+    """Where such a file wants its picture."""
+    return document.get("output_file") if isinstance(document, dict) and looks_like_one(document) else None

@@ -1,0 +1,52 @@
+"""The names that a package offers from other modules, each imported when it is first used.
+
+They are listed once, as the imports under `if TYPE_CHECKING` of the package itself, where editors and type checkers
+follow them; here those imports are read off its source.
+"""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+
+class LazyNames:
+    """The names of a package with the module that each comes from; `names` are all of them."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._homes = dict(_imports(_source(package)))
+        self.names = tuple(self._homes)
+
+    def without(self, library: str) -> list[str]:
+        """The names that come from no module named after a heavy library, such as "torch"."""
+        return [name for name, home in self._homes.items() if library not in f"{home}.{name}"]
+
+    def __call__(self, name: str) -> Any:
+        """The object of a name, as the `__getattr__` of the package gives it."""
+        if name not in self._homes:
+            raise AttributeError(f"module {self._package!r} has no attribute {name!r}")
+        home = self._homes[name]
+        return import_module(f"{home}.{name}") if home == self._package else getattr(import_module(home), name)
+
+
+def _source(package: str) -> str:
+    spec = find_spec(package)
+    loader = None if spec is None else spec.loader
+    source: str | None = loader.get_source(package) if loader is not None and hasattr(loader, "get_source") else None
+    if source is None:
+        raise ImportError(f"the source of {package!r} is needed to know what it offers; found none")
+    return source
+
+
+def _imports(source: str) -> list[tuple[str, str]]:
+    """Name and module of each `from module import name` in the blocks for type checkers."""
+    blocks = [one for one in ast.parse(source).body if isinstance(one, ast.If) and _is_for_type_checkers(one.test)]
+    imports = [one for block in blocks for one in block.body if isinstance(one, ast.ImportFrom)]
+    return [(alias.name, one.module) for one in imports for alias in one.names if one.module]
+
+
+def _is_for_type_checkers(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"

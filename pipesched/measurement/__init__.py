@@ -1,0 +1,1 @@
+"""Measured traces of a run: reading, calibration of costs, comparison with the prediction."""

@@ -1,0 +1,95 @@
+"""Comparison of prediction, replay and measurement of a schedule: how far a real step's time differs, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from pipesched.errors import BadInput
+from pipesched.measurement.calibration import seconds_per_unit
+from pipesched.measurement.trace import Measured, Step
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.simulation.sampled_durations import run_under
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate_schedule
+
+
+@dataclass(frozen=True)
+class DeviceTimes:
+    """One device in a step, in seconds: the end of its last pass and the time it computed, three times over."""
+
+    predicted_end: float
+    replayed_end: float
+    measured_end: float
+    predicted_work: float
+    measured_work: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One measured schedule and its prediction, in seconds.
+
+    `predicted` is the order under the problem's times, `replayed` under each pass's own measured time (median over
+    the steps): what is left between `replayed` and the measured makespan is the runtime's, what lies between
+    `predicted` and `replayed` is the durations'. Measured are the median of the steps and the best of them.
+    """
+
+    schedule: str
+    steps: int
+    predicted: float
+    replayed: float
+    measured: float
+    best: float
+    devices: tuple[DeviceTimes, ...]
+
+
+def executed(measured: Measured) -> Schedule:
+    """The order in which every device ran its passes, in the first step."""
+    return schedule_of([[one.of for one in row] for row in measured.steps[0]], measured.schedule)
+
+
+def compared(measured: Measured, problem: Problem) -> Comparison:
+    """A trace compared with the prediction of a problem of the same passes; `BadInput` where they do not match."""
+    schedule = _matching(measured, problem)
+    tick = float(seconds_per_unit(problem, measured) * problem.tick)
+    predicted = simulate(problem, schedule)
+    work = measure(predicted).work
+    replay = run_under(problem, schedule, lambda tasks, _: measured.seconds[tasks[0].of] / tick)
+    ends = [median(_end(step, device) for step in measured.steps) for device in range(problem.devices)]
+    devices = tuple(
+        DeviceTimes(
+            predicted_end=max((predicted.end(p) for p in schedule.passes_on(device)), default=0) * tick,
+            replayed_end=float(replay.last[device, 0]) * tick,
+            measured_end=ends[device],
+            predicted_work=work[device] * tick,
+            measured_work=sum(measured.seconds[p] for p in schedule.passes_on(device)),
+        )
+        for device in range(problem.devices)
+    )
+    return Comparison(
+        schedule=measured.schedule,
+        steps=len(measured.steps),
+        predicted=measure(predicted).makespan * tick,
+        replayed=float(replay.makespan[0]) * tick,
+        measured=median(measured.makespans),
+        best=min(measured.makespans),
+        devices=devices,
+    )
+
+
+def _matching(measured: Measured, problem: Problem) -> Schedule:
+    schedule = executed(measured)
+    wrong = validate_schedule(problem, schedule)
+    if wrong:
+        raise BadInput(
+            *(f"the trace of {measured.schedule} does not match {problem.name}: {v.text}" for v in wrong[:5])
+        )
+    return schedule
+
+
+def _end(step: Step, device: int) -> float:
+    """The end of a device's last pass, from the first start on any device."""
+    begin = min((one.start for row in step for one in row), default=0.0)
+    return max((one.end for one in step[device]), default=begin) - begin

@@ -1,0 +1,1 @@
+"""The problem: passes, placement, costs, memory, and what must precede what."""

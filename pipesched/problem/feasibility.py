@@ -1,0 +1,52 @@
+"""Feasibility: whether a problem has any schedule, and whether sums of its times fit into 64 bits."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.problem.formatting import memory_amount, memory_text
+from pipesched.problem.problem import Problem
+
+# Solvers add up 64-bit integers, and finer ticks need room as well.
+_MOST_TICKS = 2**60
+
+
+def refuse_overflow(problem: Problem) -> None:
+    """`BadInput` where all passes and transfers in turn take more ticks than solvers can add up.
+
+    No problem read from a file does; one made in Python may.
+    """
+    costs = problem.costs
+    splits = costs.weight or (0,) * len(costs.forward)
+    stages = zip(costs.forward, costs.backward, splits, costs.fused, costs.transfer, strict=True)
+    ticks = problem.microbatches * sum(f + max(b + w, whole) + 2 * lag for f, b, w, whole, lag in stages)
+    if ticks > _MOST_TICKS:
+        raise BadInput(
+            f"{problem.name}: times: found {ticks:.1e} ticks in all; allowed: up to {_MOST_TICKS:.1e}: a larger tick, "
+            "or smaller times"
+        )
+
+
+def why_infeasible(problem: Problem) -> str | None:
+    """The reason no schedule fits the memory, or None if one does.
+
+    Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, so
+    the device holds all their activations at once. Sufficient: one micro-batch after the other, each backward fused,
+    never holds more than that. So the answer is exact.
+    """
+    for device, capacity in enumerate(problem.memory.capacity):
+        for chain in problem.placement.chains:
+            stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
+            needed = sum(problem.memory.activation[s] for s in stages)
+            if capacity is not None and needed > capacity:
+                held = problem.memory.held(device)
+                need, whole = memory_text(problem, needed), memory_amount(problem, capacity + held)
+                static = f" in addition to {memory_amount(problem, held)} of static memory" if held else ""
+                return (
+                    f"memory: device {device} must hold the activations of {_listed(stages)} of one micro-batch at "
+                    f"once, {need}{static}; its capacity is {whole}"
+                )
+    return None
+
+
+def _listed(stages: list[int]) -> str:
+    return f"stage{'' if len(stages) == 1 else 's'} {', '.join(map(str, stages))}"

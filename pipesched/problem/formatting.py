@@ -1,0 +1,46 @@
+"""Formatting of times, memory and counts: in the file's units, without exponents or trailing zeros."""
+
+from __future__ import annotations
+
+import unicodedata
+from fractions import Fraction
+
+from pipesched.problem.problem import Problem
+
+
+def amount(problem: Problem, ticks: int | Fraction) -> str:
+    """A time in the file's unit."""
+    return f"{plain(problem.in_units(ticks))} {problem.time_unit}".rstrip()
+
+
+def memory_amount(problem: Problem, level: int) -> str:
+    """A level of memory in the file's unit, without its name."""
+    return plain(float(level * problem.memory.resolution))
+
+
+def memory_text(problem: Problem, level: int) -> str:
+    """A level of memory with its unit."""
+    number, unit = memory_amount(problem, level), problem.memory.unit
+    return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A count with its noun: `1 step`, `2 steps`."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number} {noun}{ending}"
+
+
+def size(problem: Problem) -> str:
+    """How large a problem is, for titles."""
+    return f"{counted(problem.devices, 'device')}, {counted(problem.microbatches, 'micro-batch')}"
+
+
+def plain(number: float) -> str:
+    """A number with up to six decimals."""
+    text = f"{number:.6f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def visible(text: str) -> str:
+    """Text that a terminal shows as it is: control characters and those that turn its direction become escapes."""
+    return "".join(c if unicodedata.category(c)[0] != "C" or c == "\n" else repr(c)[1:-1] for c in text)

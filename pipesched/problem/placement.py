@@ -1,0 +1,96 @@
+"""Placement: which device runs each stage, and the chains of stages that micro-batches traverse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Stages on devices.
+
+    `stage_device[s]` is the device of stage s. Each chain is the list of stages a micro-batch walks forwards, in
+    order; its backward walks them in reverse. All placements but the bidirectional one have a single chain.
+    """
+
+    name: str
+    devices: int
+    stage_device: tuple[int, ...]
+    chains: tuple[tuple[int, ...], ...]
+
+    @property
+    def stages(self) -> int:
+        """The number of (virtual) stages; a stage held by two devices counts twice."""
+        return len(self.stage_device)
+
+    @cached_property
+    def stages_of(self) -> tuple[tuple[int, ...], ...]:
+        """The stages of each device, in stage order; position in it is the stage's chunk number."""
+        held: list[list[int]] = [[] for _ in range(self.devices)]
+        for stage, device in enumerate(self.stage_device):
+            held[device].append(stage)
+        return tuple(map(tuple, held))
+
+    @cached_property
+    def chain_index(self) -> tuple[int, ...]:
+        """The number of the chain each stage lies on."""
+        chain_of = {stage: number for number, chain in enumerate(self.chains) for stage in chain}
+        return tuple(chain_of[stage] for stage in range(self.stages))
+
+    @cached_property
+    def previous(self) -> tuple[int | None, ...]:
+        """The stage before each stage on its chain; None for a chain's first."""
+        before: dict[int, int] = {b: a for chain in self.chains for a, b in pairwise(chain)}
+        return tuple(before.get(stage) for stage in range(self.stages))
+
+    @cached_property
+    def next(self) -> tuple[int | None, ...]:
+        """The stage after each stage on its chain; None for a chain's last."""
+        after: dict[int, int] = {a: b for chain in self.chains for a, b in pairwise(chain)}
+        return tuple(after.get(stage) for stage in range(self.stages))
+
+    def chunk(self, stage: int) -> int:
+        """Which of its device's stages this one is, counted from 0 in stage order."""
+        return self.stages_of[self.stage_device[stage]].index(stage)
+
+
+def linear(devices: int) -> Placement:
+    """Stage s on device s (GPipe, 1F1B, Zero Bubble)."""
+    return Placement("linear", devices, tuple(range(devices)), (tuple(range(devices)),))
+
+
+def interleaved(devices: int, chunks: int) -> Placement:
+    """Stage s on device s mod p: Megatron's virtual pipeline, arXiv 2104.04473, section 2.2."""
+    stages = devices * chunks
+    return Placement("interleaved", devices, tuple(s % devices for s in range(stages)), (tuple(range(stages)),))
+
+
+def wave(devices: int, chunks: int) -> Placement:
+    """Down the devices, up again, and so on, one pass over them a chunk (Hanayo, arXiv 2308.15762)."""
+    down, up = tuple(range(devices)), tuple(reversed(range(devices)))
+    stage_device = tuple(device for chunk in range(chunks) for device in (up if chunk % 2 else down))
+    return Placement("wave", devices, stage_device, (tuple(range(devices * chunks)),))
+
+
+def v_shape(devices: int) -> Placement:
+    """Down the devices and up again, two chunks a device (Controllable Memory, arXiv 2405.15362)."""
+    shape = wave(devices, 2)
+    return Placement("v-shape", devices, shape.stage_device, shape.chains)
+
+
+def bidirectional(devices: int) -> Placement:
+    """Every stage on two devices: stages 0..p-1 run down the devices, stages p..2p-1 up (DualPipe, Chimera).
+
+    Stage p+i holds the same layers as stage i, on device p-1-i. The first half of the micro-batches (the larger
+    one where their number is odd) walks down.
+    """
+    down, up = tuple(range(devices)), tuple(range(devices, 2 * devices))
+    return Placement("bidirectional", devices, (*down, *reversed(down)), (down, up))
+
+
+def explicit(devices: int, stage_device: Sequence[int]) -> Placement:
+    """Any map of stages to devices, traversed in stage order."""
+    return Placement("explicit", devices, tuple(stage_device), (tuple(range(len(stage_device))),))

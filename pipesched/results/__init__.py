@@ -1,0 +1,1 @@
+"""Results that commands, plots and stores read: solution, certificate."""

@@ -1,0 +1,24 @@
+"""A certificate is a lower bound together with the argument that proves it, as text that a person can check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesched.problem.attainable_spans import Value
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """No schedule of the problem is below `value` ticks, a fraction of a tick where a span can be one.
+
+    `kind` names the argument. `device` is the one it speaks of, None if it speaks of the whole.
+    """
+
+    kind: str
+    value: Value
+    text: str
+    device: int | None = None
+
+    def document(self) -> dict[str, object]:
+        """The object under `certificate` of a JSON answer."""
+        return {"kind": self.kind, "text": self.text}

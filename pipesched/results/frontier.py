@@ -1,0 +1,110 @@
+"""The frontier of time against memory: best value and bound from the least memory that fits to ample memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.memory_scale import MemoryScale
+from pipesched.results.solution import Candidate, gap
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Point:
+    """One capacity: `level` as `MemoryScale` counts it, values in ticks.
+
+    `timeline` has the value and fits the level; `certificate` proves the bound at this level or at a higher one, for
+    less memory can only be worse. Either may come from a solve at another level, or be a published schedule.
+    """
+
+    level: Fraction
+    value: Value | None
+    lower_bound: Value
+    timeline: Timeline | None
+    certificate: Certificate
+
+    @property
+    def gap(self) -> float | None:
+        """(value - lower bound) / value; None without a schedule."""
+        return None if self.value is None else gap(self.value, self.lower_bound)
+
+
+class Published(NamedTuple):
+    """A published schedule: the level of memory that it takes, and its value in ticks."""
+
+    name: str
+    level: Fraction
+    value: Value
+
+
+@dataclass(frozen=True)
+class Frontier:
+    """The points of a sweep by rising level, the published schedules with no memory limit, and the file's own level.
+
+    `bounds` are (level, ticks) at more levels: no schedule that fits the level is faster. `steps` are the same bounds,
+    each to the level up to which nothing changes: the first begins at the least level, the last holds with any memory.
+    `least` is the level that every schedule needs. `untried` is how many of the points asked for the time did not
+    last, `within` the range of levels that was asked about.
+    """
+
+    scale: MemoryScale
+    least: Fraction
+    points: tuple[Point, ...]
+    bounds: tuple[tuple[Fraction, Value], ...]
+    steps: tuple[tuple[Fraction, Value], ...]
+    candidates: tuple[Candidate, ...]
+    own: Fraction | None
+    within: tuple[Fraction, Fraction] | None = None
+    untried: int = 0
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> Problem:
+        return self.scale.problem
+
+    @property
+    def published(self) -> tuple[Published, ...]:
+        """The published schedules that apply, wherever they lie."""
+        return tuple(
+            Published(one.name, self.scale.of(one.metrics), value_of(self.problem, one.timeline))
+            for one in self.candidates
+            if one.metrics is not None and one.timeline is not None
+        )
+
+    def document(self) -> dict[str, object]:
+        """The object of `frontier --json`; values and memory in the file's units, or memory as shares of capacities."""
+        problem, scale = self.problem, self.scale
+        notes: dict[str, object] = {"notes": list(self.notes)} if self.notes else {}
+        return notes | {
+            "name": problem.name,
+            "objective": problem.objective.value,
+            "by_share": scale.by_share,
+            "least_memory": scale.number(self.least),
+            "memory_in_file": None if self.own is None else scale.number(self.own),
+            "points": [
+                {
+                    "memory": scale.number(point.level),
+                    "value": None if point.value is None else problem.in_units(point.value),
+                    "lower_bound": problem.in_units(point.lower_bound),
+                    "gap": point.gap,
+                    "certificate": point.certificate.document(),
+                }
+                for point in self.points
+            ],
+            "bounds": [
+                {"memory": scale.number(level), "lower_bound": problem.in_units(bound)} for level, bound in self.bounds
+            ],
+            "schedules": [
+                {"name": one.name, "memory": scale.number(one.level), "value": problem.in_units(one.value)}
+                for one in self.published
+            ],
+            "not_tried": self.untried,
+            "interrupted": self.interrupted,
+        }

@@ -1,0 +1,47 @@
+"""The least memory that still gives the best time, or one within a share of it, with the bound on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.results.memory_scale import MemoryScale
+
+
+@dataclass(frozen=True)
+class LeastMemory:
+    """The least memory at a value of at most `allowed` ticks; levels and ticks are those of the scale's problem.
+
+    `level` is the least found, `lower_bound` proved: no schedule within `allowed` has less. `why` is the argument.
+    `best` is the best value found, `before` the level of the schedule that the search began with.
+    """
+
+    scale: MemoryScale
+    within: Fraction
+    best: Value
+    allowed: Value
+    before: Fraction
+    level: Fraction
+    lower_bound: Fraction
+    why: str
+    interrupted: bool = False
+
+    @property
+    def proved(self) -> bool:
+        return self.level == self.lower_bound
+
+    def document(self) -> dict[str, object]:
+        """The object under `least_memory` of `solve --json`; memory in the file's unit, or as shares of capacities."""
+        scale, problem = self.scale, self.scale.problem
+        return {
+            "within": float(self.within),
+            "best_value": problem.in_units(self.best),
+            "allowed_value": problem.in_units(self.allowed),
+            "by_share": scale.by_share,
+            "before": scale.number(self.before),
+            "value": scale.number(self.level),
+            "lower_bound": scale.number(self.lower_bound),
+            "proved": self.proved,
+            "text": self.why,
+        }

@@ -1,0 +1,39 @@
+"""How much memory a schedule takes, as one number: the peak of the device that takes most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipesched.problem.formatting import memory_text, plain
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class MemoryScale:
+    """What a level of memory is, in words and in numbers.
+
+    Most counts in the file's unit where all devices have the same capacity or some have none; where capacities differ,
+    as a share of the device's own (`by_share`), since it is the fullest device that fails. A level is that number:
+    an amount in the memory's integers, or a share. `weights` is what each device's memory is divided by.
+    """
+
+    problem: Problem
+    weights: tuple[int, ...]
+    by_share: bool
+
+    def of(self, metrics: Metrics) -> Fraction:
+        """The level of a schedule."""
+        return max(Fraction(peak, weight) for peak, weight in zip(metrics.peak_memory, self.weights, strict=True))
+
+    def text(self, level: Fraction) -> str:
+        """A level as text; static memory is not part of it, and this is said where there is some."""
+        what = " for activations" if any(self.problem.memory.static) else ""
+        if self.by_share:
+            return f"{plain(round(100 * float(level), 4))} % of its capacity{what}"
+        return memory_text(self.problem, int(level)) + what
+
+    def number(self, level: Fraction) -> float:
+        """A level for programs: in the file's unit, or a share from 0 to 1."""
+        return float(level if self.by_share else level * self.problem.memory.resolution)

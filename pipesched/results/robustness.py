@@ -1,0 +1,60 @@
+"""A schedule under random durations: its mean value, beside those of the published schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipesched.problem.problem import Problem
+from pipesched.simulation.noise import Noise
+
+
+class Rival(NamedTuple):
+    """A published schedule under the same noise: its mean, and the standard error of the difference to ours, in ticks.
+
+    Both see the same durations, so that the difference is far better known than either mean.
+    """
+
+    name: str
+    mean: float
+    error: float = 0.0
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """The mean value of a schedule over random durations, in ticks, and that of published ones nearly as good.
+
+    `fresh_mean` is over as many other samples: a search that has seen the samples may have learnt them by heart.
+    """
+
+    noise: Noise
+    mean: float
+    fresh_mean: float
+    published: tuple[Rival, ...] = ()
+
+    @property
+    def best_published(self) -> Rival | None:
+        """The published schedule of least mean."""
+        return min(self.published, key=lambda one: one.mean, default=None)
+
+    @property
+    def reverses(self) -> bool:
+        """Whether a published schedule, none of which is better without noise, is better under it beyond doubt.
+
+        That is by more than twice the standard error of the difference.
+        """
+        best = self.best_published
+        return best is not None and best.mean + 2 * best.error < self.mean
+
+    def document(self, problem: Problem) -> dict[str, object]:
+        """The object under `under_noise` of `solve --json`; values in the file's unit."""
+        best, unit = self.best_published, float(problem.tick)
+        return {
+            "relative_standard_deviation": self.noise.deviation,
+            "samples": self.noise.samples,
+            "seed": self.noise.seed,
+            "mean": self.mean * unit,
+            "mean_on_fresh_samples": self.fresh_mean * unit,
+            "best_published": None if best is None else {"name": best.name, "mean": best.mean * unit},
+            "reverses": self.reverses,
+        }

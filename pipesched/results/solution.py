@@ -1,0 +1,168 @@
+"""What a solve brings back: the best schedule found, the bound proved, and how it got there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.solution_document import solution_document
+from pipesched.results.solution_html import solution_html
+from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.timeline import Timeline
+
+
+class Status(StrEnum):
+    """How far the answer is proved."""
+
+    OPTIMAL = "optimal"  # value = lower bound
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    UNKNOWN = "unknown"  # a limit passed with no schedule found
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A published schedule on this problem: what it gives, or the reason it does not apply.
+
+    `defect` tells that the reason is a defect of this tool.
+    """
+
+    name: str
+    timeline: Timeline | None
+    metrics: Metrics | None
+    fits: bool
+    reason: str = ""
+    defect: bool = False
+
+    @property
+    def value(self) -> float | None:
+        """The objective's value in the file's time unit; None where it does not apply."""
+        if self.metrics is None or self.timeline is None:
+            return None
+        return self._in_units(self.metrics.value(self.timeline.problem.objective))
+
+    @property
+    def makespan(self) -> float | None:
+        """In the file's time unit; None where it does not apply."""
+        return self._in_units(None if self.metrics is None else self.metrics.makespan)
+
+    @property
+    def span(self) -> float | None:
+        """In the file's time unit; None where it does not apply."""
+        return self._in_units(None if self.metrics is None else self.metrics.span)
+
+    def _in_units(self, ticks: int | None) -> float | None:
+        return None if ticks is None or self.timeline is None else self.timeline.problem.in_units(ticks)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A moment of the search: seconds since its start, best value and lower bound so far in ticks, and the phase.
+
+    `timeline` is the best schedule so far, in ticks of its own problem. None where there is none yet, under the
+    objective period, and in the history of a solution, which would keep every schedule of the search in memory.
+    """
+
+    seconds: float
+    value: Value | None
+    lower_bound: Value
+    phase: str
+    timeline: Timeline | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, repr=False)
+class Solution:
+    """The answer to a solve. Values are in the file's time unit; those named so are in ticks of its problem.
+
+    That is the problem solved in finer ticks where value or bound are a fraction of its own; `in_ticks_of` converts.
+    `metrics` and `certificate` count in ticks too (`problem.in_units` converts). `reason` says why an infeasible
+    problem is so. `candidates` are the published schedules, `history` the moments at which value or bound improved.
+    `interrupted` tells that the user stopped the search, `notes` what else the user should know.
+    """
+
+    problem: Problem
+    status: Status
+    lower_bound_ticks: int
+    certificate: Certificate | None
+    timeline: Timeline | None = None
+    metrics: Metrics | None = None
+    candidates: tuple[Candidate, ...] = ()
+    history: tuple[Progress, ...] = ()
+    reason: str = ""
+    wall_seconds: float = 0.0
+    interrupted: bool = False
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        value = (
+            "no schedule" if self.value is None else f"{self.problem.objective.value} {self._said(self.value_ticks)}"
+        )
+        bound = self._said(self.lower_bound_ticks)
+        return f"<Solution {self.problem.name!r}: {self.status.value}, {value}, lower bound {bound}>"
+
+    def _said(self, ticks: int | None) -> str:
+        return "none" if ticks is None else amount(self.problem, ticks)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the published schedules that apply and the one found, in the file's units."""
+        return solution_html(self)
+
+    def document(self) -> dict[str, object]:
+        """The object of `solve --json`, in the file's units."""
+        return solution_document(self)
+
+    @property
+    def value(self) -> float | None:
+        """The objective's value in the file's time unit; None without a schedule."""
+        return None if self.value_ticks is None else self.problem.in_units(self.value_ticks)
+
+    @property
+    def lower_bound(self) -> float:
+        """In the file's time unit: no schedule is below it."""
+        return self.problem.in_units(self.lower_bound_ticks)
+
+    @property
+    def makespan(self) -> float | None:
+        """In the file's time unit; None without a schedule."""
+        return None if self.metrics is None else self.problem.in_units(self.metrics.makespan)
+
+    @property
+    def span(self) -> float | None:
+        """In the file's time unit; None without a schedule."""
+        return None if self.metrics is None else self.problem.in_units(self.metrics.span)
+
+    @property
+    def value_ticks(self) -> int | None:
+        return None if self.metrics is None else self.metrics.value(self.problem.objective)
+
+    @property
+    def gap(self) -> float | None:
+        """(value - lower bound) / value; None without a schedule."""
+        if self.value_ticks is None:
+            return None
+        return gap(self.value_ticks, self.lower_bound_ticks)
+
+    @property
+    def best_candidate(self) -> Candidate | None:
+        """The best published schedule that fits."""
+        return best_fitting(self.candidates, self.problem)
+
+
+def gap(value: Value, lower_bound: Value) -> float:
+    """(value - lower bound) / value."""
+    return float((value - lower_bound) / value) if value else 0.0
+
+
+def best_fitting(candidates: tuple[Candidate, ...], problem: Problem) -> Candidate | None:
+    """The best of the candidates that apply and fit the memory."""
+    fitting = [c for c in candidates if c.metrics is not None and c.fits]
+    return min(fitting, key=lambda c: _value(c, problem), default=None)
+
+
+def _value(candidate: Candidate, problem: Problem) -> int:
+    assert candidate.metrics is not None
+    return candidate.metrics.value(problem.objective)

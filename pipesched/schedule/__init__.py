@@ -1,0 +1,1 @@
+"""Schedules (order), timelines (times) and their metrics."""

@@ -1,0 +1,114 @@
+"""Metrics of a timeline: makespan, span, bubble rates, idle ratio, peak memory. Defined in docs/concepts.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipesched.problem.passes import F, Pass, PassKind, Stream
+from pipesched.problem.problem import Objective
+from pipesched.schedule.pass_table import Whole
+from pipesched.schedule.timeline import Timeline, blocks
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Times in ticks, memory in the memory's integers; one entry a device in the tuples.
+
+    `period` is None unless the timeline is a pattern unrolled: finitely many micro-batches have no steady state to
+    read it from.
+    """
+
+    makespan: int
+    span: int
+    work: tuple[int, ...]
+    peak_memory: tuple[int, ...]
+    period: int | None = None
+    microbatches: int = 0
+
+    def value(self, objective: Objective) -> int:
+        """The value of the objective; ValueError for the period of a timeline that is no unrolled pattern."""
+        if objective is Objective.PERIOD:
+            if self.period is None:
+                raise ValueError("a finite timeline has no period")
+            return self.period
+        return self.makespan if objective is Objective.MAKESPAN else self.span
+
+    def bubble(self, objective: Objective) -> float | None:
+        """1 - busiest device's work / objective value (each period's, for a period); None without a period."""
+        if objective is Objective.PERIOD and self.period is None:
+            return None
+        value = self.value(objective) * (self.microbatches if objective is Objective.PERIOD else 1)
+        return 1 - max(self.work) / value if value else 0.0
+
+    @property
+    def bubbles(self) -> dict[str, float]:
+        """The bubble rates that the timeline has, by objective."""
+        rates = {objective.value: self.bubble(objective) for objective in Objective}
+        return {name: rate for name, rate in rates.items() if rate is not None}
+
+    @property
+    def idle_ratio(self) -> float:
+        """1 - total work / (devices x makespan)."""
+        return 1 - sum(self.work) / (len(self.work) * self.makespan) if self.makespan else 0.0
+
+
+def measure(timeline: Timeline) -> Metrics:
+    """Read everything off a timeline."""
+    devices = range(timeline.problem.devices)
+    reach = [_reach(timeline, device) for device in devices]
+    return Metrics(
+        makespan=max(end for _, end in reach),
+        span=max(end - start for start, end in reach),
+        work=_work(timeline),
+        peak_memory=tuple(int(_memory(timeline, device)[1].max()) for device in devices),
+        microbatches=timeline.problem.microbatches,
+    )
+
+
+def _reach(timeline: Timeline, device: int) -> tuple[int, int]:
+    """The start of a device's first pass and the end of its last; (0, 0) for a device with none."""
+    rows = timeline.schedule.columns.on(device)
+    begin, end = (column[rows] for column in timeline.times)
+    return (int(begin.min()), int(end.max())) if len(begin) else (0, 0)
+
+
+def _work(timeline: Timeline) -> tuple[int, ...]:
+    """How long each device computes; a block of two passes, a forward among them, counts once."""
+    problem, columns = timeline.problem, timeline.schedule.columns
+
+    def alone(kind: PassKind, stage: int) -> int:
+        return sum(part.ticks for part in problem.costs.of(kind, stage) if part.stream is Stream.COMPUTE)
+
+    rows = len(columns)
+    block = blocks(problem, timeline.schedule)
+    ticks = np.where(block < 0, columns.each(alone, rows), block * columns.each(lambda kind, _: kind is F, rows))
+    return tuple(int(ticks[columns.on(device)].sum()) for device in range(problem.devices))
+
+
+def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
+    """When each pass starts and ends, in the order of time, and what the device holds from then on; first 0 at 0.
+
+    Where changes fall on the same tick they count in the order in which the device runs the passes, as a runtime
+    would see them: what ends before a pass is given back before that pass takes its own.
+    """
+    columns = timeline.schedule.columns
+    rows = columns.on(device)
+
+    def change(end: int) -> Whole:
+        of = timeline.problem.memory_change
+        return columns.each(lambda kind, stage: of(Pass(kind, stage, 0))[end], 2 * len(columns), rows)
+
+    # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
+    ticks = np.stack([column[rows] for column in timeline.times], axis=1).ravel()
+    order = np.argsort(ticks, kind="stable")
+    levels = np.stack((change(0), change(1)), axis=1).ravel()[order].cumsum()
+    return np.insert(ticks[order], 0, 0), np.insert(levels, 0, 0)
+
+
+def memory_steps(timeline: Timeline, device: int) -> list[tuple[int, int]]:
+    """The memory a device holds as steps (tick, level from then on), first (0, 0)."""
+    ticks, levels = _memory(timeline, device)
+    changed = np.flatnonzero(np.diff(levels, prepend=1))
+    return list(zip(ticks[changed].tolist(), levels[changed].tolist(), strict=True))

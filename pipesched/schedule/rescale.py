@@ -1,0 +1,45 @@
+"""Timelines and metrics in finer ticks, and values converted between the ticks of two problems."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer, in_ticks_of
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.pass_table import whole
+from pipesched.schedule.start_table import StartTable
+from pipesched.schedule.timeline import Timeline
+
+
+def finer_timeline(timeline: Timeline, parts: int) -> Timeline:
+    """The same times in a problem of finer ticks."""
+    if parts == 1:
+        return timeline
+    starts = timeline.starts
+    if isinstance(starts, StartTable):
+        ticks = whole([tick * parts for tick in starts.ticks.tolist()])
+        return Timeline(
+            finer(timeline.problem, parts),
+            timeline.schedule,
+            StartTable(starts.columns, starts.first, starts.parts, ticks),
+        )
+    times = {task: start * parts for task, start in starts.items()}
+    return Timeline(finer(timeline.problem, parts), timeline.schedule, times)
+
+
+def finer_metrics(metrics: Metrics, parts: int) -> Metrics:
+    """The same metrics in finer ticks."""
+    return replace(
+        metrics,
+        makespan=metrics.makespan * parts,
+        span=metrics.span * parts,
+        work=tuple(work * parts for work in metrics.work),
+        period=None if metrics.period is None else metrics.period * parts,
+    )
+
+
+def value_of(problem: Problem, timeline: Timeline) -> Value:
+    """The objective's value of a timeline, which may be in finer ticks, in ticks of the problem."""
+    return in_ticks_of(problem, measure(timeline).value(problem.objective), timeline.problem)

@@ -1,0 +1,43 @@
+"""The start table: the start times of all tasks as arrays, usable as a mapping from task to tick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from pipesched.problem.passes import Task
+from pipesched.schedule.pass_table import Ints, PassTable, Whole
+
+
+class StartTable(Mapping[Task, int]):
+    """Task `part` of row r of `columns` starts at tick `ticks[first[r] + part]`; it has `parts[r]` tasks."""
+
+    def __init__(self, columns: PassTable, first: Ints, parts: Ints, ticks: Whole) -> None:
+        self.columns, self.first, self.parts, self.ticks = columns, first, parts, ticks
+
+    def of(self, rows: Ints, part: Ints) -> Whole:
+        """The start of that task of each of these rows."""
+        found: Whole = self.ticks[self.first[rows] + part]
+        return found
+
+    def right_for(self, columns: PassTable, parts: Ints) -> bool:
+        """Whether just these passes with so many tasks each have starts, none of them before time 0."""
+        return self.columns is columns and bool((self.parts == parts).all() and (self.ticks >= 0).all())
+
+    @cached_property
+    def _tasks(self) -> dict[Task, int]:
+        ticks = self.ticks.tolist()
+        rows = zip(self.columns.passes, self.first.tolist(), self.parts.tolist(), strict=True)
+        return {Task(p, part): ticks[first + part] for p, first, parts in rows for part in range(parts)}
+
+    def __getitem__(self, task: Task) -> int:
+        return self._tasks[task]
+
+    def __iter__(self) -> Iterator[Task]:
+        return iter(self._tasks)
+
+    def __len__(self) -> int:
+        return int(self.parts.sum())
+
+    def __repr__(self) -> str:
+        return f"Starts({self._tasks!r})"

@@ -1,0 +1,1 @@
+"""The simulator: start times for an order, exact and under random durations."""

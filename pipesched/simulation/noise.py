@@ -1,0 +1,104 @@
+"""Robustness under noise: makespan and span of a schedule when the duration of every pass is random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log1p, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.problem.passes import PassKind, Task
+from pipesched.problem.problem import Objective
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.sampled_durations import Floats, run_under
+from pipesched.simulation.simulator import simulate
+
+# Samples drawn at a time: bounds the memory, and is the same for every schedule, so that all see the same numbers.
+BATCH = 250
+
+DISTRIBUTION = "log-normal factors of mean 1, independent for every pass; transfers as given"
+
+
+class Noise(NamedTuple):
+    """Random durations as `under_noise` draws them: the relative standard deviation, samples, and the seed."""
+
+    deviation: float
+    samples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One figure of a schedule under noise: its value without noise, and its samples, all in ticks."""
+
+    nominal: int
+    samples: Floats
+
+    @property
+    def mean(self) -> float:
+        return float(self.samples.mean())
+
+    def percentile(self, percent: float) -> float:
+        """The value that `percent` per cent of the samples do not exceed, interpolated linearly."""
+        return float(np.percentile(self.samples, percent))
+
+
+@dataclass(frozen=True)
+class Noisy:
+    """What a schedule takes under noise."""
+
+    makespan: Distribution
+    span: Distribution
+
+    def of(self, objective: Objective) -> Distribution:
+        """The distribution of an objective; ValueError for a period, which no finite timeline has."""
+        if objective is Objective.PERIOD:
+            raise ValueError("a finite timeline has no period")
+        return self.makespan if objective is Objective.MAKESPAN else self.span
+
+
+def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> Noisy:
+    """The order of a timeline run `samples` times, each pass's duration times a random factor.
+
+    Factors are log-normal with mean 1 and relative standard deviation `noise`, so that none is negative and the mean
+    work is the problem's. A pass has the same factors in every schedule of its problem under one seed: differences
+    between schedules are the schedules'. A device that the timeline holds back before its first pass (as optimal
+    schedules for the span do) is held back until the same tick here.
+    """
+    problem, reaches = timeline.problem, []
+    held = held_back(timeline)
+    for batch, first in enumerate(range(0, samples, BATCH)):
+        count = min(BATCH, samples - first)
+
+        def ticks_of(tasks: tuple[Task, ...], ticks: int, batch: int = batch, count: int = count) -> Floats:
+            return ticks * factors(tasks[0], noise, count, seed, batch)
+
+        reaches.append(run_under(problem, timeline.schedule, ticks_of, count, held))
+    nominal = measure(timeline)
+    return Noisy(
+        Distribution(nominal.makespan, np.concatenate([reach.makespan for reach in reaches])),
+        Distribution(nominal.span, np.concatenate([reach.span for reach in reaches])),
+    )
+
+
+def factors(task: Task, noise: float, count: int, seed: int, batch: int = 0) -> Floats:
+    """The first factors of a task's duration: of mean 1 and standard deviation `noise`, `count` up to a batch."""
+    sigma = sqrt(log1p(noise**2))
+    return np.random.default_rng([seed, batch, *_number(task)]).lognormal(-(sigma**2) / 2, sigma, count)
+
+
+def _number(task: Task) -> tuple[int, int, int, int]:
+    """The identity of a task, as integers."""
+    return list(PassKind).index(task.of.kind), task.of.stage, task.of.microbatch, task.part
+
+
+def held_back(timeline: Timeline) -> list[float]:
+    """Until when each device idles by the timeline's own choice; 0 where it starts as soon as it can."""
+    soonest = simulate(timeline.problem, timeline.schedule)
+    held = []
+    for order in timeline.schedule.orders:
+        start = timeline.start(order[0][0]) if order else 0
+        held.append(float(start) if order and start > soonest.start(order[0][0]) else 0.0)
+    return held

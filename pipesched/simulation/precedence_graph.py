@@ -1,0 +1,129 @@
+"""The precedence graph of a schedule: which task waits for which, computed for all passes at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import F, Pass, Stream, Task
+from pipesched.problem.problem import Problem
+from pipesched.schedule.pass_table import Ints, whole
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.start_table import StartTable
+from pipesched.schedule.timeline import blocks
+from pipesched.simulation.longest_path import MANY, Numbers, compiled, fits
+
+_STREAMS = list(Stream)
+
+# Nodes that are waited for, those that wait, and for how many ticks past their end.
+Arcs = tuple[Ints, Ints, int]
+
+
+class Graph:
+    """What starts as one, a task or an overlapped block of two passes, is a node, known by its number.
+
+    `ticks[n]` is a node's duration. From `at[n]` to before `at[n + 1]` stand those that wait for it: node `after[k]`
+    until `lag[k]` ticks past its end. `missing[n]` is how many it waits for itself. `opening[d]` and `closing[d]` are
+    the nodes that come first and last on a stream of device d. A `long` graph's numbers are arrays, others' lists.
+    """
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self._columns = columns = schedule.columns
+        if columns.duplicate is not None:
+            raise BadInput(f"{columns.duplicate} appears twice in the schedule")
+        of = problem.costs.of
+        block = blocks(problem, schedule)
+        # The second pass of a block has no node of its own.
+        joined = (block >= 0) & columns.each(lambda kind, _: kind is not F).astype(bool)
+        parts = np.where(block < 0, columns.each(lambda *pass_type: len(of(*pass_type))), ~joined).astype(np.int64)
+        self._first = np.cumsum(parts) - parts - joined
+        self._last = self._first + np.maximum(parts, 1) - 1
+        row = np.repeat(np.arange(len(parts)), parts)
+        part = np.arange(len(row)) - self._first[row]
+        in_block = block[row] >= 0
+        # The tasks of every sort of pass, one sort behind the other, and where each node's stands among them.
+        tasks = [each for pass_type in columns.pass_types for each in of(*pass_type)]
+        begin = np.cumsum([0, *(len(of(*pass_type)) for pass_type in columns.pass_types)])
+        task = begin[columns.pass_type[row]] + part
+        ticks = np.where(in_block, block[row], whole([each.ticks for each in tasks])[task])
+        stream = np.array([_STREAMS.index(each.stream) for each in tasks], np.int64)[task]
+        on = columns.device[row] * len(Stream) + np.where(in_block, 0, stream)
+        arcs = [self._in_turn(problem.devices, on), self._within(part), *self._needs(problem)]
+        before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
+        lag = np.repeat(whole([arc[2] for arc in arcs]), [len(arc[0]) for arc in arcs])
+        order = np.argsort(before, kind="stable")
+        at = np.searchsorted(before[order], np.arange(len(ticks) + 1))
+        missing = np.bincount(after, minlength=len(ticks))
+        self.long = len(ticks) >= MANY and fits(ticks, lag)
+        numbers: list[Numbers] = [at, after[order], lag[order], ticks, missing]
+        if not self.long:
+            numbers = [column.tolist() for column in numbers]
+        self.at, self.after, self.lag, self.ticks, self.missing = numbers
+
+    def _in_turn(self, devices: int, on: Ints) -> Arcs:
+        """The nodes of each stream one after the other; `on` identifies the streams of all devices."""
+        order = np.argsort(on, kind="stable")
+        one, other = order[:-1], order[1:]
+        same = on[one] == on[other]
+        self.opening: list[list[int]] = [[] for _ in range(devices)]
+        self.closing: list[list[int]] = [[] for _ in range(devices)]
+        for nodes, place in ((self.opening, [*order[:1], *other[~same]]), (self.closing, [*one[~same], *order[-1:]])):
+            for node in place:
+                nodes[on[node] // len(Stream)].append(int(node))
+        return one[same], other[same], 0
+
+    def _within(self, part: Ints) -> Arcs:
+        """The tasks of each pass one after the other."""
+        later = np.flatnonzero(part)
+        return later - 1, later, 0
+
+    def _needs(self, problem: Problem) -> Iterator[Arcs]:
+        """What passes need of others: micro-batches are identical, so each has the same predecessors as the first."""
+        columns = self._columns
+        for kind, stage in columns.pass_types:
+            one, rows = Pass(kind, stage, 0), columns.rows(kind, stage)
+            mine = rows >= 0
+            needs = (problem.needs(one, lambda *_, way=fused: way) for fused in (False, True))
+            for (split, lag), (fused, _) in zip(*needs, strict=True):
+                instead = columns.rows(fused.kind, fused.stage)
+                before = np.where(instead >= 0, instead, columns.rows(split.kind, split.stage))[mine]
+                if (before < 0).any():
+                    number = columns.passes[rows[mine][np.argmin(before)]].microbatch
+                    p, needed = (x._replace(microbatch=number) for x in (one, split))
+                    raise BadInput(f"{p} needs {needed}, which the schedule does not hold")
+                yield self._last[before], self._first[rows[mine]], lag
+
+    @cached_property
+    def waits(self) -> list[list[tuple[int, int]]]:
+        """The (node, lag) that each node waits for."""
+        waits: list[list[tuple[int, int]]] = [[] for _ in self.ticks]
+        for node, (begin, end) in enumerate(pairwise(self.at)):
+            for k in range(begin, end):
+                waits[self.after[k]].append((node, self.lag[k]))
+        return waits
+
+    @cached_property
+    def tasks(self) -> list[tuple[Task, ...]]:
+        """The tasks of each node."""
+        tasks: list[list[Task]] = [[] for _ in self.ticks]
+        for p, first, last in zip(self._columns.passes, self._first.tolist(), self._last.tolist(), strict=True):
+            for node in range(first, last + 1):
+                tasks[node].append(Task(p, node - first))
+        return list(map(tuple, tasks))
+
+    def column(self, number: int) -> Numbers:
+        """This number for every node."""
+        return np.full(len(self.ticks), number, np.int64) if self.long else [number] * len(self.ticks)
+
+    def run(self, kernel: Callable[..., int], *columns: Numbers) -> int:
+        """A function of longest_path over this graph."""
+        function = compiled(kernel) if self.long else kernel
+        return function(self.at, self.after, self.lag, self.ticks, *columns)
+
+    def starts(self, ticks: Numbers) -> StartTable:
+        """The starts of all tasks, if each node starts so."""
+        return StartTable(self._columns, self._first, self._last - self._first + 1, whole(ticks))

@@ -1,0 +1,69 @@
+"""The simulator: the start of every task of a schedule, as soon as possible, exact in integer ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipesched.errors import Deadlock
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.longest_path import Numbers, earliest, latest
+from pipesched.simulation.precedence_graph import Graph
+
+
+def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | None = None) -> Timeline:
+    """As soon as possible under the given order.
+
+    `not_before[d]` keeps device d idle until that tick. Raises `Deadlock`, which names the cycle of waits, where the
+    order can never run to its end, and `BadInput` where a pass is missing or appears twice. Takes time linear in the
+    number of passes.
+    """
+    return _timeline(problem, schedule, Graph(problem, schedule), not_before or [0] * problem.devices)
+
+
+def simulate_late(problem: Problem, schedule: Schedule, graph: Graph | None = None) -> Timeline:
+    """As soon as possible, but every device begins as late as makes none end later; `graph` is the order's if known."""
+    graph = graph or Graph(problem, schedule)
+    return _timeline(problem, schedule, graph, latest_openings(graph))
+
+
+def _timeline(problem: Problem, schedule: Schedule, graph: Graph, not_before: Sequence[int]) -> Timeline:
+    start, _ = run_order(graph, not_before)
+    return Timeline(problem, schedule, graph.starts(start))
+
+
+def latest_openings(graph: Graph) -> list[int]:
+    """How late each device can start its first pass without any device ending later than as soon as possible."""
+    start, sequence = run_order(graph, [0] * len(graph.opening))
+    by = graph.column(int(np.max(start, initial=0)))
+    for nodes in graph.closing:
+        for node in nodes:
+            by[node] = start[node]
+    graph.run(latest, by, sequence)
+    return [int(min((by[node] for node in nodes), default=0)) for nodes in graph.opening]
+
+
+def run_order(graph: Graph, not_before: Sequence[int]) -> tuple[Numbers, Numbers]:
+    """The start of every node, and the nodes in an order in which each follows what it waits for."""
+    start, sequence, missing = graph.column(0), graph.column(0), graph.missing.copy()
+    for nodes, tick in zip(graph.opening, not_before, strict=True):
+        for node in nodes:
+            start[node] = tick
+    if graph.run(earliest, missing, start, sequence) < len(start):
+        raise Deadlock(_cycle(graph, missing))
+    return start, sequence
+
+
+def _cycle(graph: Graph, missing: Numbers) -> list[str]:
+    """Walk back along unmet waits until a node comes again."""
+    node = next(number for number, count in enumerate(missing) if count)
+    seen: dict[int, int] = {}
+    path: list[int] = []
+    while node not in seen:
+        seen[node] = len(path)
+        path.append(node)
+        node = next(other for other, _ in graph.waits[node] if missing[other])
+    return ["&".join(map(str, graph.tasks[n])) for n in path[seen[node] :]]

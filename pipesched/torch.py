@@ -1,0 +1,31 @@
+"""PyTorch's pipeline runtime with a schedule of ours, for a training loop of your own; needs `pipesched[torch]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor, nn
+    from torch.distributed.pipelining import PipelineStage
+    from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+
+
+def load(
+    schedule: str | Path,
+    stages: Mapping[int, nn.Module] | Sequence[PipelineStage],
+    loss_fn: Callable[[Any, Any], Tensor] | None = None,
+    *,
+    comms: bool = True,
+    scale_grads: bool = True,
+) -> _PipelineScheduleRuntime:
+    """The runtime of this rank, ready for `step(x, target=y, losses=[])`; it executes a schedule file's order.
+
+    `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
+    receives stand where our plan puts them, without it where torch does. `scale_grads` divides gradients by the number
+    of micro-batches. The process group must be there. `BadInput` for what does not fit the schedule.
+    """
+    from runtime.pytorch.runtime import load as load_runtime
+
+    return load_runtime(schedule, stages, loss_fn, comms=comms, scale_grads=scale_grads)

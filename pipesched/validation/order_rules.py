@@ -1,0 +1,74 @@
+"""Rules about the order: every pass exactly once, on its own device, in valid slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.pass_table import Ints
+from pipesched.schedule.schedule import Schedule
+from pipesched.validation.violation import Violation
+
+
+def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
+    """Every stage runs each of its micro-batches in one of the ways there are, and no others."""
+    columns, none = schedule.columns, np.zeros(0, np.int64)
+    held = {pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)}
+    ways: list[set[PassKind]] = [{F, BW}] + ([{F, B, W}] if problem.splittable else [])
+    for stage, walked in enumerate(problem.microbatches_of):
+        times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in PassKind}
+        right = np.any([np.all([times[k] == (k in way) for k in PassKind], axis=0) for way in ways], axis=0)
+        for place in np.flatnonzero(~right).tolist():
+            yield from _not_once(stage, walked[place], {k: int(times[k][place]) for k in PassKind}, ways)
+    unknown: dict[tuple[int, int], list[Pass]] = {}
+    for (kind, stage), numbers in sorted(held.items(), key=lambda one: one[0]):
+        walked = problem.microbatches_of[stage] if stage < problem.placement.stages else range(0)
+        for j in np.unique(numbers[(numbers < walked.start) | (numbers >= walked.stop)]).tolist():
+            unknown.setdefault((stage, j), []).append(Pass(kind, stage, j))
+    for (stage, j), passes in sorted(unknown.items()):
+        text = f"stage {stage} has no micro-batch {j}, yet the schedule runs {passes[0]}"
+        yield Violation("complete", tuple(passes), text)
+
+
+def _times_in(numbers: Ints, walked: range) -> Ints:
+    """How often each micro-batch of a range is among the numbers."""
+    inside = numbers[(numbers >= walked.start) & (numbers < walked.stop)]
+    return np.bincount(inside - walked.start, minlength=len(walked))
+
+
+def _not_once(stage: int, j: int, times: dict[PassKind, int], ways: list[set[PassKind]]) -> Iterator[Violation]:
+    """What is wrong with how often the passes of a micro-batch run."""
+    found = sorted(kind for kind in times if times[kind])
+    for kind in found:
+        if times[kind] > 1:
+            p = Pass(kind, stage, j)
+            yield Violation("complete", (p,), f"{p} runs {times[kind]} times")
+    if set(found) not in ways:
+        have = ", ".join(found) or "nothing"
+        allowed = " or ".join(" ".join(k for k in PassKind if k in way) for way in ways)
+        passes = tuple(Pass(kind, stage, j) for kind in found)
+        yield Violation("complete", passes, f"stage {stage}, micro-batch {j} runs {have}; it must run {allowed}")
+
+
+def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
+    """Every pass runs on the device of its stage."""
+    columns, where = schedule.columns, dict(enumerate(problem.placement.stage_device))
+    placed = columns.each(lambda _, stage: where.get(stage, -1))
+    for row in np.flatnonzero((placed >= 0) & (placed != columns.device)).tolist():
+        p = columns.passes[row]
+        text = f"{p} runs on device {columns.device[row]}; stage {p.stage} is placed on device {where[p.stage]}"
+        yield Violation("placement", (p,), text)
+
+
+def slots(schedule: Schedule) -> Iterator[Violation]:
+    """Only a forward and a backward share a slot."""
+    columns = schedule.columns
+    shared = (columns.device[1:] == columns.device[:-1]) & (columns.slot[1:] == columns.slot[:-1])
+    forward = columns.each(lambda kind, _: kind is F).astype(bool)
+    backward = columns.each(lambda kind, _: kind in (B, BW)).astype(bool)
+    for row in np.flatnonzero(shared & ~(forward[:-1] & backward[1:])).tolist():
+        slot = columns.passes[row], columns.passes[row + 1]
+        yield Violation("overlap", slot, f"{slot[0]} and {slot[1]} share a slot; only F with B or BW may")

@@ -1,0 +1,43 @@
+"""The validator: reports every rule that a timeline breaks, and by which passes; knows neither simulator nor solver."""
+
+from __future__ import annotations
+
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.cycle_rule import cycles
+from pipesched.validation.order_rules import complete, placement, slots
+from pipesched.validation.time_rules import memory, precedence, streams, times
+from pipesched.validation.violation import Violation
+
+
+def validate(timeline: Timeline) -> list[Violation]:
+    """Every broken rule of a timeline; empty if it is right.
+
+    Rules: complete, placement, times, precedence, overlap, order, memory. The times are judged only where every
+    pass stands exactly once on its own device, since they mean nothing otherwise.
+    """
+    violations = list(validate_schedule(timeline.problem, timeline.schedule))
+    if violations:
+        return violations
+    violations = list(times(timeline))
+    if violations:
+        return violations
+    violations = [*precedence(timeline), *streams(timeline)]
+    # What is too early or too many at once says more than the cycle it is part of.
+    return [*violations, *([] if violations or not _has_no_length(timeline) else cycles(timeline)), *memory(timeline)]
+
+
+def _has_no_length(timeline: Timeline) -> bool:
+    """Whether any task or block takes no time."""
+    costs = timeline.problem.costs
+    parts = (part for pass_type in timeline.schedule.columns.pass_types for part in costs.of(*pass_type))
+    return 0 in (costs.overlapped or ()) or any(part.ticks == 0 for part in parts)
+
+
+def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
+    """The rules that concern the order alone: every pass exactly once, on its own device, in proper slots."""
+    if schedule.columns.devices != problem.devices:
+        text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
+        return [Violation("placement", (), text)]
+    return [*complete(problem, schedule), *placement(problem, schedule), *slots(schedule)]

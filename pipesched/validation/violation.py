@@ -1,0 +1,16 @@
+"""A violation: a rule that a schedule or a timeline breaks, and the passes concerned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesched.problem.passes import Pass
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule, the passes that break it, and the sentence that says how."""
+
+    rule: str
+    passes: tuple[Pass, ...]
+    text: str

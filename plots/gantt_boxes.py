@@ -1,0 +1,73 @@
+"""The boxes of a Gantt chart: which rectangle each task of a timeline fills, in ticks and device rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipesched.problem.passes import Pass, Stream
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
+
+# Parts of a device's row, which is 1 high: white space below its lanes, and a side lane for each compute lane.
+GAP = 0.12
+SIDE_LANE = 0.34
+
+
+class Box(NamedTuple):
+    """One rectangle: from `start` to `end` in ticks, from `top` down to `bottom` in device rows."""
+
+    of: Pass
+    start: int
+    end: int
+    top: float
+    bottom: float
+    overlapped: bool = False
+
+
+def boxes_of(timeline: Timeline) -> Iterator[Box]:
+    """Every task as a box on the lane of its stream; an overlapped block as its forward above its backward."""
+    lane_of = lanes(timeline.problem)
+    for device, order in enumerate(timeline.schedule.orders):
+        for slot in order:
+            if timeline.in_block(slot[0]):
+                yield from _halves(timeline, slot, device, *lane_of[Stream.COMPUTE])
+                continue
+            for p in slot:
+                for task, part in timeline.problem.tasks(p):
+                    start, (top, bottom) = timeline.starts[task], lane_of[part.stream]
+                    yield Box(p, start, start + part.ticks, device + top, device + bottom)
+
+
+def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float, bottom: float) -> Iterator[Box]:
+    half = (bottom - top) / len(slot)
+    for number, p in enumerate(slot):
+        upper = device + top + number * half
+        yield Box(p, timeline.start(p), timeline.end(p), upper, upper + half, overlapped=True)
+
+
+def streams(problem: Problem) -> list[Stream]:
+    """The streams that some pass of the problem uses, compute first."""
+    used = {part.stream for parts in problem.costs.parts.values() for part in parts} | {Stream.COMPUTE}
+    return [stream for stream in Stream if stream in used]
+
+
+def lanes(problem: Problem) -> dict[Stream, tuple[float, float]]:
+    """The top and bottom of each stream's lane within its device's row."""
+    shares = {stream: 1.0 if stream is Stream.COMPUTE else SIDE_LANE for stream in streams(problem)}
+    unit = (1 - GAP) / sum(shares.values())
+    lane_of, top = {}, GAP / 2
+    for stream, share in shares.items():
+        lane_of[stream] = (top, top + share * unit)
+        top += share * unit
+    return lane_of
+
+
+def row_shares(problem: Problem) -> float:
+    """How much higher a device's row is than one with the compute lane alone."""
+    return 1 + SIDE_LANE * (len(streams(problem)) - 1)
+
+
+def makespan(timeline: Timeline) -> int:
+    """The end of the last pass, in ticks; 0 for a timeline of no passes."""
+    return max(map(timeline.end, timeline.schedule.passes()), default=0)

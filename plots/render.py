@@ -1,0 +1,87 @@
+"""Rendering: a plot drawn on a figure of a fitting size, returned as PNG or SVG bytes."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from statistics import quantiles
+from typing import Literal
+
+import matplotlib as mpl
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.legend import Legend
+from matplotlib.text import Text
+
+from pipesched.schedule.timeline import Timeline
+from plots.catalogue import Draw
+from plots.gantt_boxes import boxes_of, makespan, row_shares
+
+Format = Literal["png", "svg"]
+
+DPI = 120  # of the PNG; an SVG has no pixels
+BOX, NARROW_BOX = 0.24, 0.16  # inches: the typical box, and one of the narrowest tenth; both hold two digits
+WIDTH = (7.0, 32.0)  # inches, least and most
+ROW = (0.3, 0.5)
+ROWS = 5.0  # inches that the rows share before they get lower
+HIGHEST = 40.0  # inches for all rows: a thousand devices must still make a file that opens
+AXIS = 0.9  # inches: the time axis and its label
+MARGIN = 0.1  # inches
+TITLE = 11.0  # points
+
+
+def render(timeline: Timeline, draw: Draw, format: Format = "png", title: str | None = None) -> bytes:
+    """The image of one plot; the same timeline gives the same bytes."""
+    return saved(make_figure(timeline, draw, title), format)
+
+
+def saved(figure: Figure, format: Format = "png") -> bytes:
+    """A figure as an image file; the same figure gives the same bytes."""
+    buffer = io.BytesIO()
+    # Matplotlib reads these two only from its settings; the context puts them back. Text stays text in the SVG.
+    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format=format, dpi=DPI, metadata={"Date": None} if format == "svg" else None)
+    return buffer.getvalue()
+
+
+def make_figure(timeline: Timeline, draw: Draw, title: str | None = None) -> Figure:
+    """The figure that `render` saves, laid out so that nothing is clipped."""
+    figure = Figure(figsize=figure_size(timeline), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    axes = figure.add_subplot()
+    draw(timeline, axes)
+    outside: list[Artist] = [*axes.findobj(Legend)]
+    if title:
+        outside.append(_set_title(axes, title))
+    _make_room(figure, outside)
+    return figure
+
+
+def figure_size(timeline: Timeline) -> tuple[float, float]:
+    """Inches, without title and legend: wider with more boxes in a row, higher with more devices, within limits."""
+    problem = timeline.problem
+    ticks = [t for box in boxes_of(timeline) if (t := box.end - box.start) > 0] or [makespan(timeline) or 1]
+    tenths = quantiles(ticks, n=10, method="inclusive") if len(ticks) > 1 else ticks * 9
+    narrow, typical = tenths[0], tenths[4]
+    inches = 1.5 + makespan(timeline) * max(BOX / typical, NARROW_BOX / narrow)
+    width = min(max(inches, WIDTH[0]), WIDTH[1])
+    row = min(max(ROWS / problem.devices, ROW[0]), ROW[1]) * row_shares(problem)
+    return width, AXIS + min(row * problem.devices, HIGHEST)
+
+
+def _set_title(axes: Axes, title: str) -> Text:
+    """Lines longer than the axes are wrapped: the layout makes room for the title's height, not for its width."""
+    text = axes.set_title(title, loc="left", fontsize=TITLE, parse_math=False)
+    lines = title.splitlines()
+    widest, room = text.get_window_extent().width, axes.get_window_extent().width
+    if widest > room:
+        characters = max(1, int(max(map(len, lines)) * room / widest))
+        text.set_text("\n".join(part for line in lines for part in textwrap.wrap(line, characters) or [""]))
+    return text
+
+
+def _make_room(figure: Figure, outside: list[Artist]) -> None:
+    """Make the figure higher by what is above and below the axes, so that the rows keep their height."""
+    pixels = sum(artist.get_window_extent().height for artist in outside)
+    figure.set_figheight(figure.get_figheight() + pixels / figure.dpi)

@@ -1,0 +1,1 @@
+"""Exporters: schedules as files for the programs that run or show them, one format a file."""

@@ -1,0 +1,76 @@
+"""The registry of exporters: each writes a timeline as the text files of one other program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from pipesched.errors import BadInput, did_you_mean
+from pipesched.registry import Registry
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+
+# The text of each file by its suffix: the caller chooses the stem.
+Files = dict[str, str]
+
+
+# What was chosen for each option of a format, by name; `stem` is always there: the files' path without their suffixes.
+Settings = Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Option:
+    """Something a format leaves open. `allowed` lists the values; empty: any text, which the writer checks."""
+
+    name: str
+    description: str
+    default: str
+    allowed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Exporter:
+    """One format.
+
+    `suffix` is that of the main file, the one to show where only one can be shown; what else `export` returns are
+    side files. `warnings` says what the other program does otherwise than a reader of the schedule would think.
+    `proof` says under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the cycle
+    of waits if it is not; it is None for what nobody executes.
+    """
+
+    name: str
+    description: str
+    suffix: str
+    write: Callable[[Timeline, Settings], Files]
+    warnings: Callable[[Timeline], Sequence[str]] = lambda _: ()
+    proof: Callable[[Timeline], str] | None = None
+    options: tuple[Option, ...] = ()
+
+    def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
+        """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
+
+        Only a valid timeline is written: runtimes trust their input, and a pass that is missing or appears twice ends
+        there in a hang or in silently wrong gradients. Too little memory is no reason: the order itself is right.
+        """
+        settings = self._settings(options or {}) | {"stem": stem}
+        broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
+        if broken:
+            more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+            raise BadInput(f"{self.name}: only a valid schedule can be exported; in this one {broken[0].text}{more}")
+        return self.write(timeline, settings)
+
+    def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
+        """The value of every option; `BadInput` for one that this format does not have, or a value it does not take."""
+        known = {option.name: option for option in self.options}
+        for name, value in chosen.items():
+            if name not in known:
+                allowed = ", ".join(known) or "none"
+                hint = did_you_mean(name, known)
+                raise BadInput(f"{self.name}: found option {name!r}; options of this format: {allowed}{hint}")
+            if known[name].allowed and value not in known[name].allowed:
+                allowed = ", ".join(known[name].allowed)
+                raise BadInput(f"{self.name}: found {name}={value}; allowed: {allowed}")
+        return {option.name: chosen.get(option.name, option.default) for option in self.options}
+
+
+EXPORTERS: Registry[Exporter] = Registry("runtime.exporters", "export format")

@@ -1,0 +1,161 @@
+"""Writes a timeline as a trace that Perfetto and chrome://tracing show: one process a device, one thread a stream."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipesched.problem.passes import BW, B, F, Pass, Stream, Task, W
+from pipesched.problem.time_units import SECONDS, seconds_in
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
+
+_SUFFIX = ".trace.json"
+
+_MICROSECOND = 1000  # in nanoseconds
+_UNKNOWN_UNIT = SECONDS["ms"]  # as which a unit is shown that is only a label
+
+# Names of chrome://tracing's palette: blue, orange, green, mauve. Perfetto picks its own colours by name.
+_COLOURS = {
+    F: "thread_state_runnable",
+    B: "thread_state_iowait",
+    W: "thread_state_running",
+    BW: "thread_state_uninterruptible",
+}
+
+_Event = dict[str, object]
+_Threads = dict[tuple[Stream, int], int]  # the thread number of each stream and lane, the same on every device
+
+
+class _Box(NamedTuple):
+    """One rectangle of the picture; times in nanoseconds, the finest the viewers know."""
+
+    task: Task
+    start: int
+    end: int
+    device: int
+    stream: Stream
+    lane: int  # 0, or 1 for what overlaps another box of the same stream
+
+
+def _write(timeline: Timeline, _: Settings) -> Files:
+    devices = range(timeline.problem.devices)
+    boxes = [box for device in devices for box in _boxes(timeline, device)]
+    threads = _threads(boxes)
+    events = [event for device in devices for event in _names(device, threads)]
+    events += [_complete(box, threads) for box in boxes]
+    events += _flows(timeline, boxes, threads)
+    trace = {"displayTimeUnit": "ms", "otherData": _about(timeline), "traceEvents": events}
+    return {_SUFFIX: json.dumps(trace, indent=1, ensure_ascii=False) + "\n"}
+
+
+def _microseconds(nanoseconds: int) -> int | float:
+    """The number a trace writes. Perfetto multiplies it by 1000 and cuts off what is then below a nanosecond."""
+    whole, rest = divmod(nanoseconds, 1000)
+    if rest == 0:
+        return whole
+    nearest = nanoseconds / 1000
+    # 1.001 * 1000 is a little less than 1001 in floats. A nanosecond lost, this box would overlap the one before,
+    # and Perfetto leaves out boxes that overlap.
+    return nearest if int(nearest * 1000) == nanoseconds else math.nextafter(nearest, math.inf)
+
+
+def _about(timeline: Timeline) -> dict[str, str]:
+    problem = timeline.problem
+    unit = problem.time_unit
+    if seconds_in(unit) is not None:
+        scale = f"times are real: the problem's unit is {unit}"
+    else:
+        named = f"the problem's time unit is {unit!r}" if unit else "the problem names no time unit"
+        scale = f"1 unit is shown as 1 ms: {named}"
+    return {"tool": "pipesched", "problem": problem.name, "schedule": timeline.schedule.name, "time": scale}
+
+
+def _boxes(timeline: Timeline, device: int) -> list[_Box]:
+    """Every task of a device by start, in lanes: boxes of one thread may not overlap, and a block is two at once."""
+    problem = timeline.problem
+    nanoseconds = problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9
+    spans: list[tuple[int, int, Task, Stream]] = []
+    for p in timeline.schedule.passes_on(device):
+        if timeline.in_block(p):
+            spans.append((timeline.start(p), timeline.end(p), Task(p), Stream.COMPUTE))
+            continue
+        for task, part in problem.tasks(p):
+            spans.append((timeline.starts[task], timeline.starts[task] + part.ticks, task, part.stream))
+    boxes: list[_Box] = []
+    free: dict[Stream, list[int]] = {}  # when each lane's last box ends
+    for start, end, task, stream in sorted(spans, key=lambda span: span[0]):
+        lanes = free.setdefault(stream, [])
+        lane = next((number for number, busy_until in enumerate(lanes) if busy_until <= start), len(lanes))
+        lanes[lane : lane + 1] = [end]
+        boxes.append(_Box(task, round(start * nanoseconds), round(end * nanoseconds), device, stream, lane))
+    return boxes
+
+
+def _threads(boxes: list[_Box]) -> _Threads:
+    """Compute first, then the other streams."""
+    order = list(Stream)
+    used = sorted({(box.stream, box.lane) for box in boxes}, key=lambda key: (order.index(key[0]), key[1]))
+    return {key: number for number, key in enumerate(used, start=1)}
+
+
+def _names(device: int, threads: _Threads) -> Iterator[_Event]:
+    def metadata(kind: str, tid: int, **args: object) -> _Event:
+        return {"ph": "M", "name": kind, "pid": device, "tid": tid, "args": args}
+
+    yield metadata("process_name", 0, name=f"Device {device}")
+    yield metadata("process_sort_index", 0, sort_index=device)
+    for (stream, lane), tid in threads.items():
+        yield metadata("thread_name", tid, name=f"{stream} (overlapped)" if lane else f"{stream}")
+        yield metadata("thread_sort_index", tid, sort_index=tid)
+
+
+def _complete(box: _Box, threads: _Threads) -> _Event:
+    kind, stage, microbatch = box.task.of
+    return {
+        "ph": "X",
+        "name": f"{box.task}",
+        "cat": f"{kind}",
+        "pid": box.device,
+        "tid": threads[box.stream, box.lane],
+        "ts": _microseconds(box.start),
+        "dur": _microseconds(box.end - box.start),
+        "cname": _COLOURS[kind],
+        "args": {"kind": f"{kind}", "stage": stage, "microbatch": microbatch},
+    }
+
+
+def _flows(timeline: Timeline, boxes: list[_Box], threads: _Threads) -> Iterator[_Event]:
+    """An arrow for every tensor that goes from one device to another: `s` where it leaves, `f` where it is used."""
+    problem, schedule = timeline.problem, timeline.schedule
+    pieces: dict[Pass, list[_Box]] = {}
+    for box in boxes:
+        pieces.setdefault(box.task.of, []).append(box)
+    numbers = itertools.count(1)
+    for p in schedule.passes():
+        for before, _ in problem.needs(p, schedule.is_fused):
+            sender, receiver = pieces[before][-1], pieces[p][0]
+            if sender.device == receiver.device:
+                continue
+            arrow = {"cat": "transfer", "name": "activation" if p.kind is F else "gradient", "id": next(numbers)}
+            # An arrow is tied to the box around its point, and the very end of a box is already the next one's.
+            leaves = max(sender.start, sender.end - _MICROSECOND)
+            yield {"ph": "s", **arrow, **_point(sender, threads, leaves)}
+            yield {"ph": "f", **arrow, **_point(receiver, threads, receiver.start), "bp": "e"}
+
+
+def _point(box: _Box, threads: _Threads, nanoseconds: int) -> _Event:
+    return {"pid": box.device, "tid": threads[box.stream, box.lane], "ts": _microseconds(nanoseconds)}
+
+
+EXPORTERS.register(
+    Exporter(
+        name="chrome-trace",
+        description="a trace to look at in Perfetto (ui.perfetto.dev) or chrome://tracing",
+        suffix=_SUFFIX,
+        write=_write,
+    )
+)

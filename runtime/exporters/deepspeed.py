@@ -1,0 +1,133 @@
+"""Writes a schedule as a Python module for DeepSpeed: a subclass of its `PipeSchedule` that yields the instructions.
+
+DeepSpeed's `PipelineEngine` runs stage s on device s, full backwards only, and its sends and receives block. It keeps
+one loss, so the last stage must run each backward right after its forward, and one received gradient, so no other
+RecvGrad and no other BackwardPass may come between a RecvGrad and its BackwardPass: that would give wrong gradients
+without a word. Hence receives stand as late as they can. For two stages a device there is another engine: see
+`runtime.deepspeed_v`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.placement import v_shape
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
+from runtime.exporters.deepspeed_dualpipe_v import write_v
+from runtime.exporters.deepspeed_module import Word, module_text, spelt
+from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain, order_of
+from runtime.lowering.deadlock import proved
+from runtime.lowering.programs import Receives, lower
+
+_NAME, _SUFFIX = "deepspeed", ".deepspeed.py"
+_ELSE = f"torch-csv and {ANYTHING} can express it"
+
+
+def _write(timeline: Timeline, _: Settings) -> Files:
+    _refuse(timeline)
+    if _is_v(timeline):
+        return {_SUFFIX: write_v(timeline, _proof(timeline))}
+    loads = order_of(timeline.schedule, 0, F)
+    last = timeline.problem.placement.stages - 1
+    rows = [
+        list(_loading(row, loads if stage in (0, last) else ()))
+        for stage, row in enumerate(spelt(row) for row in lower(timeline, Receives.LATE).rows)
+    ]
+    buffers = [_buffers(row) for row in rows]
+    words = [
+        [f"{word.name}:{buffer}" for word, buffer in zip(row, used, strict=True)]
+        for row, used in zip(rows, buffers, strict=True)
+    ]
+    counts = tuple(max(used) + 1 for used in buffers)
+    return {_SUFFIX: module_text(timeline, words, counts, "PipelineEngine", _proof(timeline))}
+
+
+def _is_v(timeline: Timeline) -> bool:
+    placement = timeline.problem.placement
+    return placement.stage_device == v_shape(placement.devices).stage_device
+
+
+def _refuse(timeline: Timeline) -> None:
+    schedule, placement = timeline.schedule, timeline.problem.placement
+    one_chain(_NAME, "DeepSpeed", placement)
+    every_device_works(_NAME, "DeepSpeed", placement)
+    if placement.stage_device != tuple(range(placement.devices)) and not _is_v(timeline):
+        where = ", ".join(map(str, placement.stage_device))
+        raise BadInput(
+            f"{_NAME}: found stages on devices {where}, and DeepSpeed runs stage s on device s, or two stages a device"
+            f" in a V; {_ELSE}"
+        )
+    split = next((p for p in schedule.passes() if p.kind not in (F, BW)), None)
+    if split is not None:
+        raise BadInput(f"{_NAME}: found {split}; DeepSpeed runs full backwards only (BW); {_ELSE}")
+    if any(timeline.in_block(p) for p in schedule.passes()):
+        raise BadInput(f"{_NAME}: overlapped blocks are not supported by DeepSpeed; {_ELSE}")
+    if _is_v(timeline):
+        if timeline.problem.microbatches < 2 * placement.devices:
+            raise BadInput(
+                f"{_NAME}: found {timeline.problem.microbatches} micro-batches; DeepSpeed's engine for a V takes at"
+                f" least two a device, {2 * placement.devices}; {_ELSE}"
+            )
+        return
+    last = placement.stages - 1
+    passes = list(schedule.passes_on(last))
+    for p, following in zip(passes, [*passes[1:], None], strict=True):
+        if p.kind is F and following != Pass(BW, last, p.microbatch):
+            raise BadInput(
+                f"{_NAME}: on the last stage {p} is followed by {following}; DeepSpeed keeps one loss, so each "
+                f"backward must directly follow its forward there; {_ELSE}"
+            )
+
+
+def _loading(row: Sequence[Word], loads: Sequence[int]) -> Iterator[Word]:
+    """The instructions with those that load a slice of the batch: inputs on the first stage, labels on the last.
+
+    A load takes the next slice there is, so both stages must load in one order, that of the first stage's forwards:
+    where the last stage runs a micro-batch earlier, it loads those before it as well.
+    """
+    loaded = 0
+    for word in row:
+        if word.name == "ForwardPass" and word.microbatch in loads:
+            for ahead in loads[loaded : loads.index(word.microbatch) + 1]:
+                yield Word("LoadMicroBatch", word.stage, ahead)
+            loaded = max(loaded, loads.index(word.microbatch) + 1)
+        yield word
+
+
+def _buffers(row: Sequence[Word]) -> list[int]:
+    """The buffer of each instruction: a micro-batch holds one from its first instruction to its last."""
+    ends = {word.microbatch: place for place, word in enumerate(row)}
+    free: list[int] = []
+    held: dict[int, int] = {}
+    used: list[int] = []
+    count = 0
+    for place, word in enumerate(row):
+        microbatch = word.microbatch
+        if microbatch not in held:
+            if not free:
+                free.append(count)
+                count += 1
+            held[microbatch] = heapq.heappop(free)
+        used.append(held[microbatch])
+        if ends[microbatch] == place:
+            heapq.heappush(free, held[microbatch])
+    return used
+
+
+def _proof(timeline: Timeline) -> str:
+    return proved(_NAME, lower(timeline, Receives.LATE))
+
+
+EXPORTERS.register(
+    Exporter(
+        name=_NAME,
+        description="DeepSpeed: a Python module with a subclass of its PipeSchedule (full backwards; linear or V)",
+        suffix=_SUFFIX,
+        write=_write,
+        proof=_proof,
+    )
+)

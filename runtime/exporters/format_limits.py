@@ -1,0 +1,51 @@
+"""Limits that several formats share: what a runtime cannot run, reported with the formats that support it."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import F, PassKind
+from pipesched.problem.placement import Placement
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+
+# What can express every schedule.
+ANYTHING = "program"
+
+
+def one_chain(name: str, runtime: str, placement: Placement) -> None:
+    """Refuses placements with a stage on two devices, or whose chain is not in stage order."""
+    if len(placement.chains) > 1:
+        raise BadInput(
+            f"{name}: a {placement.name} placement holds every stage on two devices, and {runtime} takes a stage on "
+            f"one device only; {ANYTHING} can express it"
+        )
+    if placement.chains[0] != tuple(range(placement.stages)):
+        walk = ", ".join(map(str, placement.chains[0]))
+        raise BadInput(
+            f"{name}: micro-batches visit the stages in the order {walk}, and {runtime} sends from a stage to the one "
+            f"numbered next only; number the stages in that order, or use {ANYTHING}"
+        )
+
+
+def every_device_works(name: str, runtime: str, placement: Placement) -> None:
+    """Refuses placements with a device that holds no stage."""
+    idle = [str(device) for device, stages in enumerate(placement.stages_of) if not stages]
+    if idle:
+        raise BadInput(
+            f"{name}: device {', '.join(idle)} holds no stage, and {runtime} needs at least one on every device; "
+            f"leave the device out of the problem, or use {ANYTHING}"
+        )
+
+
+def order_of(schedule: Schedule, stage: int, *kinds: PassKind) -> tuple[int, ...]:
+    """The micro-batches of one stage's passes of some kinds, in the order they run."""
+    return tuple(p.microbatch for p in schedule.passes() if p.stage == stage and p.kind in kinds)
+
+
+def labels(timeline: Timeline, stage: int) -> tuple[int, ...]:
+    """The new number of each micro-batch, such that this stage's forwards run 0, 1, 2, …
+
+    Micro-batches cost the same, so their numbers are free to choose: only which slice of the batch is meant changes.
+    """
+    label_of = {microbatch: label for label, microbatch in enumerate(order_of(timeline.schedule, stage, F))}
+    return tuple(label_of[microbatch] for microbatch in range(timeline.problem.microbatches))

@@ -1,0 +1,131 @@
+"""Writes the program of every device as JSON: computes, sends and receives in order, for any placement at all.
+
+    {"format": "pipesched-program 1", "devices": 2, "stages": 4, "microbatches": 2,
+     "device_of_stage": [0, 1, 1, 0], "chains": [[0, 1], [2, 3]], "copy_of": [0, 1, 0, 1], "deadlock": "...",
+     "programs": [[{"do": "F", "stage": 0, "microbatch": 0, "chain": 0},
+                   {"do": "SEND", "tensor": "activation", "stage": 0, "microbatch": 0, "chain": 0,
+                    "peer": 1, "peer_stage": 1}, ...], ...]}
+
+`do` is a kind of pass (F, B, W, BW), `SEND` or `RECV` (`stage` is the near stage, `peer_stage` the one on device
+`peer`), or `BLOCK`, whose `passes` start and end as one. A micro-batch walks its chain forwards, and back. `copy_of[s]`
+is the position of stage s on its chain: stages of equal position hold the same layers, in a bidirectional placement on
+two devices, whose gradients an executor must add up. Tensors that stay on their device are no instructions. Sends may
+block or not: the plan is proved under sends that do.
+"""
+
+from __future__ import annotations
+
+import json
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json
+from pipesched.problem.passes import Pass, PassKind, Slot
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import overlapped
+from pipesched.schedule.timeline import Timeline
+from pipesched.version import VERSION
+from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
+from runtime.importers.catalogue import IMPORTERS, Importer, Orders
+from runtime.lowering.deadlock import Semantics, proved
+from runtime.lowering.programs import Compute, Instruction, Send, lower
+
+_NAME, _FORMAT, _SUFFIX = "program", "pipesched-program 1", ".program.json"
+_BLOCK, _SEND, _RECV = "BLOCK", "SEND", "RECV"
+
+
+def _write(timeline: Timeline, _: Settings) -> Files:
+    problem = timeline.problem
+    placement = problem.placement
+    document = {
+        "tool": f"pipesched {VERSION}",
+        "format": _FORMAT,
+        "problem": problem.name,
+        "schedule": timeline.schedule.name,
+        "devices": problem.devices,
+        "stages": placement.stages,
+        "microbatches": problem.microbatches,
+        "device_of_stage": list(placement.stage_device),
+        "chains": [list(chain) for chain in placement.chains],
+        "copy_of": [placement.chains[chain].index(stage) for stage, chain in enumerate(placement.chain_index)],
+        "deadlock": _proof(timeline),
+    }
+    head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
+    rows = ("[\n  " + ",\n  ".join(json.dumps(_step(problem, s)) for s in row) + "\n ]" for row in lower(timeline).rows)
+    return {_SUFFIX: head + ',\n "programs": [' + ", ".join(rows) + "]\n}\n"}
+
+
+def _proof(timeline: Timeline) -> str:
+    return proved(_NAME, lower(timeline), tuple(Semantics))
+
+
+def _step(problem: Problem, step: Instruction) -> dict[str, object]:
+    if isinstance(step, Compute):
+        passes = [_pass(problem, p) for p in step.passes]
+        return passes[0] if len(passes) == 1 else {"do": _BLOCK, "passes": passes}
+    transfer = step.transfer
+    sends = isinstance(step, Send)
+    near, far = (transfer.producer, transfer.consumer) if sends else (transfer.consumer, transfer.producer)
+    return {
+        "do": _SEND if sends else _RECV,
+        "tensor": transfer.tensor.value,
+        "stage": near.stage,
+        "microbatch": transfer.microbatch,
+        "chain": problem.placement.chain_index[near.stage],
+        "peer": transfer.target if sends else transfer.source,
+        "peer_stage": far.stage,
+    }
+
+
+def _pass(problem: Problem, p: Pass) -> dict[str, object]:
+    chain = problem.placement.chain_index[p.stage]
+    return {"do": p.kind.value, "stage": p.stage, "microbatch": p.microbatch, "chain": chain}
+
+
+def _recognises(text: str) -> bool:
+    return text.lstrip().startswith("{") and f'"{_FORMAT}"' in text
+
+
+def _read(text: str) -> Orders:
+    """The order of passes; sends and receives follow from it and are left out."""
+    document = read_json(text, "program")
+    rows = document.get("programs") if isinstance(document, dict) else None
+    if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
+        raise BadInput("programs: found no list of instructions for each device")
+    orders: Orders = []
+    for device, row in enumerate(rows):
+        try:
+            orders.append([_slot(step) for step in row if step["do"] not in (_SEND, _RECV)])
+        except (KeyError, TypeError, ValueError):
+            raise BadInput(f"programs, device {device}: allowed: instructions with do, stage and microbatch") from None
+    return orders
+
+
+def _slot(step: dict[str, object]) -> Slot:
+    if step["do"] == _BLOCK:
+        passes = step["passes"]
+        if not isinstance(passes, list):
+            raise TypeError
+        forward, backward = map(_read_pass, passes)
+        return overlapped(forward, backward)
+    return (_read_pass(step),)
+
+
+def _read_pass(step: dict[str, object]) -> Pass:
+    kind, stage, microbatch = step["do"], step["stage"], step["microbatch"]
+    if not isinstance(kind, str) or not isinstance(stage, int) or not isinstance(microbatch, int):
+        raise TypeError
+    return Pass(PassKind(kind), stage, microbatch)
+
+
+EXPORTERS.register(
+    Exporter(
+        name=_NAME,
+        description="computes, sends and receives of every device as JSON, for any placement (bidirectional ones too)",
+        suffix=_SUFFIX,
+        write=_write,
+        proof=_proof,
+    )
+)
+IMPORTERS.register(
+    Importer(name=_NAME, description="the program of every device, as exported", recognises=_recognises, read=_read)
+)

@@ -1,0 +1,109 @@
+"""Restriction of a problem to what a runtime supports, before it is solved: `solve --for`.
+
+Placements that a runtime has no way to run are its exporter's to refuse. A restriction here is one that the problem's
+numbers can state, or one that costs nothing: `adapted` then rewrites a schedule so that it keeps it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """A runtime, its exporter, and what is left out for it, as text; `options` are for the exporter."""
+
+    name: str
+    exporter: str
+    words: Callable[[Problem], tuple[str, ...]] = lambda _: ()
+    restricted: Callable[[Problem], Problem] = lambda problem: problem
+    adapted: Callable[[Problem, Schedule], Schedule] = lambda _, schedule: schedule
+    options: Callable[[Problem], Mapping[str, str]] = lambda _: {}
+
+
+def _fused_only(problem: Problem) -> Problem:
+    """Every backward in one pass, and no overlapped blocks."""
+    costs = problem.costs
+    return replace(problem, costs=replace(costs, backward=costs.fused, weight=None, overlapped=None))
+
+
+def _fused_words(problem: Problem) -> tuple[str, ...]:
+    costs = problem.costs
+    split = ("every backward is fused (BW)",) if costs.weight is not None else ()
+    blocks = ("no overlapped blocks",) if costs.overlapped is not None else ()
+    return (*split, *blocks, "on the last stage every backward directly follows its forward")
+
+
+def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
+    """Each forward of the last stage moved to right before its backward.
+
+    Where the last device holds no other stage and backwards come in the order of the forwards, none ends later for it:
+    what was ready before the first of them arrived is nothing, so all of them have to run after that either way.
+    """
+    last = problem.placement.chains[0][-1]
+
+    def moved(passes: list[Pass]) -> Iterator[Pass]:
+        forwards = iter([p for p in passes if (p.kind, p.stage) == (F, last)])
+        for p in passes:
+            if (p.kind, p.stage) == (BW, last):
+                forward = next(forwards)
+                yield from (forward, Pass(BW, last, forward.microbatch))
+            elif p.stage != last:
+                yield p
+
+    # Without blocks the passes of a pair run in turn.
+    devices = range(problem.devices)
+    return schedule_of([moved(list(schedule.passes_on(device))) for device in devices], schedule.name)
+
+
+def _first_stage_whole(problem: Problem) -> Problem:
+    """The first stage's backward in one pass: its B takes what BW takes, and its W no time."""
+    costs = problem.costs
+    if costs.weight is None:
+        return problem
+    backward, weight, first = list(costs.backward), list(costs.weight), problem.placement.chains[0][0]
+    backward[first], weight[first] = costs.fused[first], 0
+    return replace(problem, costs=replace(costs, backward=tuple(backward), weight=tuple(weight)))
+
+
+def _first_stage_fused(problem: Problem, schedule: Schedule) -> Schedule:
+    """B of the first stage written as BW, and its W, which takes no time, left out: it holds no more memory."""
+    first = problem.placement.chains[0][0]
+
+    def written(p: Pass) -> Pass:
+        return Pass(BW, first, p.microbatch) if (p.kind, p.stage) == (B, first) else p
+
+    def kept(slot: Slot) -> bool:
+        kind: PassKind = slot[0].kind
+        return (kind, slot[0].stage) != (W, first)
+
+    orders = [[tuple(map(written, slot)) for slot in order if kept(slot)] for order in schedule.orders]
+    return Schedule(tuple(map(tuple, orders)), schedule.name)  # type: ignore[arg-type]
+
+
+def _layers(problem: Problem) -> Mapping[str, str]:
+    """As many layers as give the stages one each; the user's own number is for the export."""
+    stages = problem.placement.stages
+    return {"layers": str(stages - 2)} if stages > 2 * problem.devices else {}
+
+
+RESTRICTIONS = {
+    one.name: one
+    for one in (
+        Restriction("deepspeed", "deepspeed", _fused_words, _fused_only, _backward_behind_forward),
+        Restriction(
+            "jaxpp",
+            "jaxpp",
+            lambda problem: ("the first stage's backward is whole (BW)",) if problem.splittable else (),
+            _first_stage_whole,
+            _first_stage_fused,
+        ),
+        Restriction("torchtitan", "torchtitan", options=_layers),
+        Restriction("torch", "torch-csv"),
+    )
+}

@@ -1,0 +1,27 @@
+"""The compute-only CSV of PyTorch's pipeline runtime and its side file, which torchtitan reads too."""
+
+from __future__ import annotations
+
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.catalogue import Files, Settings
+from runtime.exporters.torch_csv_cells import cell, last_stage_labels, notes, refuse, side_file
+from runtime.lowering.deadlock import Semantics, proved
+from runtime.lowering.programs import computes_of
+from runtime.lowering.torch_model import torch_lowered
+
+NAME = "torch-csv"
+CSV, _META = ".csv", ".meta.json"
+
+
+def write(timeline: Timeline, _: Settings) -> Files:
+    """The CSV and its side file; `BadInput` for what torch's runtime cannot run."""
+    refuse(NAME, timeline.problem.placement)
+    label = last_stage_labels(timeline)
+    rows = [[cell(one, label) for one in computes_of(timeline, d)] for d in range(timeline.problem.devices)]
+    csv = "".join(",".join(row) + "\n" for row in rows)
+    return {CSV: csv, _META: side_file(timeline, NAME, "compute_only", label, proof(timeline), notes(timeline))}
+
+
+def proof(timeline: Timeline) -> str:
+    """That the sends and receives torch adds run to their end."""
+    return proved(NAME, torch_lowered(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))

@@ -1,0 +1,107 @@
+"""What PyTorch's two CSV formats share: the syntax of passes, the limits of torch's runtime, and the side file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.placement import Placement
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.version import VERSION
+from runtime.exporters.format_limits import every_device_works, labels, one_chain
+from runtime.lowering.programs import Compute
+
+_RUNTIME = "torch's runtime"
+
+# torch's letter for each kind. B then W stays I,W even side by side: the schedule's BW is what was priced as one.
+_OPS = {F: "F", B: "I", W: "W", BW: "B"}
+
+
+def refuse(name: str, placement: Placement) -> None:
+    """`BadInput` for a placement that torch's runtime has no way to run."""
+    one_chain(name, _RUNTIME, placement)
+    every_device_works(name, _RUNTIME, placement)
+
+
+def last_stage_labels(timeline: Timeline) -> tuple[int, ...]:
+    """The new number of each micro-batch, such that the last stage's forwards run 0, 1, 2, ...
+
+    torch appends each loss as it is computed and looks it up by micro-batch number: any other order on the last stage
+    crashes or gives wrong gradients without a word.
+    """
+    return labels(timeline, timeline.problem.placement.stages - 1)
+
+
+def cell(compute: Compute, label: tuple[int, ...]) -> str:
+    """A compute in torch's words.
+
+    torch starts an `OVERLAP_F_B` when both passes can run and sends what they yield after both: so does a block of
+    `times.overlapped`. A pair with no such block runs in turn, and the first one's tensor leaves at once; as an
+    `OVERLAP_F_B` it would leave late, which can even close a cycle of waits. Hence such a pair is two computes.
+    """
+    actions = [f"{p.stage}{_OPS[p.kind]}{label[p.microbatch]}" for p in compute.passes]
+    return actions[0] if len(actions) == 1 else f"({';'.join(actions)})OVERLAP_F_B"
+
+
+def side_file(
+    timeline: Timeline, name: str, torch_format: str, label: tuple[int, ...], proof: str, notes: list[str]
+) -> str:
+    """What a CSV cannot say: which rank builds which stages, how micro-batches were renumbered, what to mind."""
+    problem = timeline.problem
+    document = {
+        "tool": f"pipesched {VERSION}",
+        "format": name,
+        "torch_format": torch_format,
+        "problem": problem.name,
+        "schedule": timeline.schedule.name,
+        "devices": problem.devices,
+        "stages": problem.placement.stages,
+        "microbatches": problem.microbatches,
+        "placement": problem.placement.name,
+        "device_of_stage": list(problem.placement.stage_device),
+        "backward": _backward(timeline.schedule),
+        "csv_microbatch": list(label),
+        "deadlock": proof,
+        "notes": notes,
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _backward(schedule: Schedule) -> str:
+    kinds = {p.kind for p in schedule.passes()} & {B, BW}
+    return "mixed" if len(kinds) > 1 else "fused" if BW in kinds else "split"
+
+
+def notes(timeline: Timeline) -> list[str]:
+    """What runs otherwise in torch than a reader of the schedule would think."""
+    return list(_differences(timeline))
+
+
+def _differences(timeline: Timeline) -> Iterator[str]:
+    passes = list(timeline.schedule.passes())
+    if any(p.kind is B and p.stage == 0 for p in passes):
+        yield (
+            "PyTorch's I (input backward, our B) does nothing on stage 0; its W runs the whole backward. So its times "
+            "differ from the schedule's, unless its PipelineStage has a dw_builder."
+        )
+    if any(timeline.in_block(p) for p in passes):
+        yield (
+            "torch runs the two passes of an OVERLAP_F_B cell one after the other unless "
+            "register_custom_function(OVERLAP_F_B, ...) gives it a way to run them together."
+        )
+    last_backward = {p.stage: p.kind for p in passes if p.kind in (W, BW)}
+    ends_split = [stage for stage, kind in sorted(last_backward.items()) if kind is W]
+    if ends_split:
+        yield (
+            f"{_on_stages(ends_split, timeline.problem.placement.stages)} the last backward is a W: "
+            "DistributedDataParallel does not all-reduce after it, so its replicas would drift apart silently."
+        )
+
+
+def _on_stages(stages: list[int], count: int) -> str:
+    """The stages that a note is about, as the beginning of its sentence."""
+    if len(stages) == count > 1:
+        return f"On all {count} stages"
+    return f"On stage{'s' if len(stages) > 1 else ''} {', '.join(map(str, stages))}"

@@ -1,0 +1,98 @@
+"""Writes a schedule as PyTorch's CSV with communication: sends and receives where our own lowering places them.
+
+The file is for `_PipelineScheduleRuntime._load_csv(path, format="compute_comms")` of torch 2.13, which takes it as it
+stands: a send in another order than its receive, or a missing REDUCE_GRAD (it also divides the gradients by the number
+of micro-batches), gives wrong gradients without a word. Hence the checks here. Rows are of different lengths: torch
+refuses empty cells at their ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesched.problem.passes import BW, W
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Option, Settings
+from runtime.exporters.torch_csv_cells import cell, last_stage_labels, notes, refuse, side_file
+from runtime.lowering.deadlock import Semantics, proved
+from runtime.lowering.programs import Compute, Instruction, Program, Send, Tensor, lower
+
+_NAME = "torch-csv-comms"
+_CSV, _META = ".comms.csv", ".comms.meta.json"
+_LETTER = {Tensor.ACTIVATION: "F", Tensor.GRADIENT: "B"}
+
+
+def _write(timeline: Timeline, settings: Settings) -> Files:
+    refuse(_NAME, timeline.problem.placement)
+    label = last_stage_labels(timeline)
+    program = lower(timeline)
+    rows = [list(_row(program, device, label, settings["fsdp"] == "on")) for device in range(timeline.problem.devices)]
+    csv = "".join(",".join(row) + "\n" for row in rows)
+    said = [*notes(timeline), _fsdp_note(settings)]
+    return {_CSV: csv, _META: side_file(timeline, _NAME, "compute_comms", label, _proof(timeline), said)}
+
+
+def _proof(timeline: Timeline) -> str:
+    return proved(_NAME, lower(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))
+
+
+def _row(program: Program, device: int, label: tuple[int, ...], fsdp: bool) -> Iterator[str]:
+    """The cells of one rank.
+
+    Each stage's gradients are reduced after its last backward and the sends that follow it. Under FSDP the rank
+    gathers the parameters of all its stages before anything else, in the order in which it will use them (a gather is
+    posted, the first pass of a stage waits for it), and lets go of a stage's after its reduction.
+    """
+    row = program.rows[device]
+    passes = [p for step in row if isinstance(step, Compute) for p in step.passes]
+    last = {p.stage: p for p in passes if p.kind in (W, BW)}
+    if fsdp:
+        yield from (f"{stage}UNSHARD" for stage in dict.fromkeys(p.stage for p in passes))
+    due: list[str] = []  # what follows a stage's last backward, behind the sends of what it yields
+    for step in row:
+        if not isinstance(step, Send):
+            yield from due
+            due = []
+        yield _cell(step, label)
+        if isinstance(step, Compute):
+            ended = [p.stage for p in step.passes if last[p.stage] == p]
+            due = [f"{stage}{word}" for stage in ended for word in (("REDUCE_GRAD", "RESHARD")[: 1 + fsdp])]
+    yield from due
+
+
+def _cell(step: Instruction, label: tuple[int, ...]) -> str:
+    """torch names the stage of the rank that executes the cell: `1SEND_F0` goes from stage 1, `2RECV_F0` to stage 2."""
+    if isinstance(step, Compute):
+        return cell(step, label)
+    transfer = step.transfer
+    word, near = ("SEND", transfer.producer) if isinstance(step, Send) else ("RECV", transfer.consumer)
+    return f"{near.stage}{word}_{_LETTER[transfer.tensor]}{label[transfer.microbatch]}"
+
+
+def _fsdp_note(settings: Settings) -> str:
+    if settings["fsdp"] == "on":
+        return (
+            "UNSHARD and RESHARD are for stages wrapped by fully_shard; nested modules need "
+            "reshard_after_forward=False, or split backwards give wrong gradients."
+        )
+    return "There is no UNSHARD: for stages wrapped by fully_shard export with --option fsdp=on."
+
+
+EXPORTERS.register(
+    Exporter(
+        name=_NAME,
+        description="PyTorch's _PipelineScheduleRuntime: passes, sends, receives and reductions (compute_comms)",
+        suffix=_CSV,
+        write=_write,
+        warnings=notes,
+        proof=_proof,
+        options=(
+            Option(
+                name="fsdp",
+                description="on: gather each stage's parameters before its first pass, release them after its last",
+                default="off",
+                allowed=("off", "on"),
+            ),
+        ),
+    )
+)

@@ -1,0 +1,183 @@
+"""Writes a schedule for torchtitan: a Python module with its settings, as flags and as a function, and their CSV.
+
+torchtitan loads the CSV as PyTorch's compute-only format, but builds the stages from the name of a schedule that torch
+registers: two stages a device in a V for `ZBVZeroBubble`, in a loop for every other name. A name that builds other
+stages than the CSV uses does not fail, it hangs: hence the checks here. Release 0.3.0 and the main branch since
+2026-08-20 name the number of micro-batches differently; neither reads TOML. The modules of each stage are a list of
+lists, which the command line has no way to write: hence the function.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from pipesched.errors import BadInput
+from pipesched.problem.placement import interleaved, v_shape
+from pipesched.schedule.timeline import Timeline
+from pipesched.version import VERSION
+from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Option, Settings
+from runtime.exporters.torch_compute_only import CSV, proof, write
+from runtime.exporters.torch_csv_cells import notes, refuse
+
+_NAME, _SUFFIX = "torchtitan", ".torchtitan.py"
+
+_MODULE = '''# schedule {schedule!a} of problem {problem!a}, by pipesched {version}
+"""Settings of torchtitan for a pipeline schedule.
+
+Call `apply` on the trainer's configuration, in the function that `--config` names:
+
+    def my_config():
+        return apply(llama3_8b())
+
+or give the flags. The path of the CSV is seen from where the trainer is started. {modules_note}
+"""
+
+FLAGS = {{
+    "0.3.0": (
+{flags_release}
+    ),
+    # Since 2026-08-20. The size of a micro-batch is training.num_tokens_per_microbatch_per_dp_rank there.
+    "main": (
+{flags_main}
+    ),
+}}
+MICROBATCHES, MICROBATCH_SIZE = {microbatches}, {size}
+MODULES_OF_STAGE = {modules}
+
+
+def apply(config):
+    """The configuration with this schedule, of whichever version."""
+    parallelism = config.parallelism
+    parallelism.pipeline_parallel_degree = {degree}
+    parallelism.pipeline_parallel_schedule = {name!r}
+    parallelism.pipeline_parallel_schedule_csv = {csv!a}
+    if MODULES_OF_STAGE is not None:
+        parallelism.module_fqns_per_model_part = MODULES_OF_STAGE
+    if hasattr(parallelism, "num_pp_microbatches"):
+        parallelism.num_pp_microbatches = MICROBATCHES
+    elif hasattr(parallelism, "pipeline_parallel_microbatch_size"):
+        parallelism.pipeline_parallel_microbatch_size = MICROBATCH_SIZE
+        config.training.local_batch_size = MICROBATCHES * MICROBATCH_SIZE
+    else:
+        raise ValueError("this torchtitan names the number of micro-batches in a way that pipesched does not know")
+    return config
+'''
+
+
+def _write(timeline: Timeline, settings: Settings) -> Files:
+    problem = timeline.problem
+    refuse(_NAME, problem.placement)
+    name, stages = _schedule_name(timeline), problem.placement.stages
+    size, csv = _whole("microbatch-size", settings["microbatch-size"]), settings["stem"] + CSV
+    modules = _modules(settings["layers"], stages, needed=stages // problem.devices > 2)
+    shared: dict[str, object] = {
+        "parallelism.pipeline_parallel_degree": problem.devices,
+        "parallelism.pipeline_parallel_schedule": name,
+        "parallelism.pipeline_parallel_schedule_csv": csv,
+    }
+    release = shared | {
+        "parallelism.pipeline_parallel_microbatch_size": size,
+        "training.local_batch_size": problem.microbatches * size,
+    }
+    text = _MODULE.format(
+        schedule=timeline.schedule.name,
+        problem=problem.name,
+        version=VERSION,
+        modules_note=f"Flags alone leave it to torchtitan which layers each of the {stages} stages has.",
+        flags_release=_flags(release),
+        flags_main=_flags(shared | {"parallelism.num_pp_microbatches": problem.microbatches}),
+        microbatches=problem.microbatches,
+        size=size,
+        modules="None" if modules is None else "[\n" + "".join(f"    {part!r},\n" for part in modules) + "]",
+        degree=problem.devices,
+        name=name,
+        csv=csv,
+    )
+    return {_SUFFIX: text} | write(timeline, settings)
+
+
+def _flags(values: dict[str, object]) -> str:
+    """A flag and its value a line, as parts of one string literal."""
+    return "\n".join(f"        {f'--{key} {shlex.quote(str(value))} '!a}" for key, value in values.items())
+
+
+def _schedule_name(timeline: Timeline) -> str:
+    """A name torch registers whose stages are placed as here."""
+    placement = timeline.problem.placement
+    chunks, rest = divmod(placement.stages, placement.devices)
+    if not rest and placement.stage_device == interleaved(placement.devices, chunks).stage_device:
+        return "1F1B" if chunks == 1 else "Interleaved1F1B"
+    if placement.stage_device == v_shape(placement.devices).stage_device:
+        return "ZBVZeroBubble"
+    where = ", ".join(map(str, placement.stage_device))
+    raise BadInput(
+        f"{_NAME}: found stages on devices {where}; torchtitan builds a loop (stage s on device s mod "
+        f"{placement.devices}) or a V of two stages a device; torch-csv can express it in a trainer of your own"
+    )
+
+
+def _modules(layers: str, stages: int, needed: bool) -> list[list[str]] | None:
+    """The modules of each stage, by the names of torchtitan's decoders; None where torchtitan may share them out."""
+    if not layers:
+        if not needed:
+            return None
+        raise BadInput(
+            f"{_NAME}: torchtitan builds two stages a device at most unless it is told the modules of each; give the"
+            " number of transformer layers, or that of each stage: --option layers=N or layers=N,N,..."
+        )
+    counts = [_whole("layers", word, least=0) for word in layers.split(",")]
+    if len(counts) == 1:
+        counts = _shared_out(counts[0], stages)
+    if len(counts) != stages:
+        raise BadInput(f"{_NAME}: found layers={layers}; allowed: one number, or one for each of {stages} stages")
+    made, at = [], 0
+    for count in counts:
+        made.append([f"layers.{number}" for number in range(at, at + count)])
+        at += count
+    made[0].insert(0, "tok_embeddings")
+    made[-1] += ["norm", "lm_head"]
+    empty = next((stage for stage, part in enumerate(made) if not part), None)
+    if empty is not None:
+        raise BadInput(f"{_NAME}: found layers={layers}; allowed: a layer at least for stage {empty}")
+    return made
+
+
+def _shared_out(layers: int, stages: int) -> list[int]:
+    """Layers of each stage, as torchtitan shares them out: embedding and head count as a layer each."""
+    share, more = divmod(layers + 2, stages)
+    if share < 1 or layers < 1:
+        raise BadInput(f"{_NAME}: found layers={layers}; allowed for {stages} stages: at least {max(1, stages - 2)}")
+    counts = [share + (stage < more) for stage in range(stages)]
+    counts[0] -= 1
+    counts[-1] -= 1
+    return counts
+
+
+def _whole(name: str, text: str, least: int = 1) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) >= least):
+        raise BadInput(f"{_NAME}: found {name}={text}; allowed: a whole number from {least}")
+    return int(text)
+
+
+def _notes(timeline: Timeline) -> list[str]:
+    return [
+        "torchtitan divides the loss by the micro-batches and sums their gradients: leave its scale_grads=False.",
+        "torchtitan loads the CSV without sends and receives, so they stand where torch puts them.",
+        *notes(timeline),
+    ]
+
+
+EXPORTERS.register(
+    Exporter(
+        name=_NAME,
+        description="torchtitan 0.3.0 and main: a Python module with its settings, and the CSV they name",
+        suffix=_SUFFIX,
+        write=_write,
+        warnings=_notes,
+        proof=proof,
+        options=(
+            Option("microbatch-size", "sequences in a micro-batch", "1"),
+            Option("layers", "transformer layers of the model, or of each stage (4,4,4,3)", ""),
+        ),
+    )
+)

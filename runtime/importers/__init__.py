@@ -1,0 +1,1 @@
+"""Importers: schedules of other programs read back, one format a file."""

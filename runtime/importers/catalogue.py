@@ -1,0 +1,53 @@
+"""The registry of importers: each reads schedules that another program wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import Slot
+from pipesched.problem.problem import Problem
+from pipesched.registry import Registry
+from pipesched.schedule.schedule import Schedule
+from pipesched.validation.validator import validate_schedule
+
+Orders = list[list[Slot]]
+
+
+@dataclass(frozen=True)
+class Importer:
+    """One format: whether a text is in it, and the order on every device it holds (`BadInput` if it is broken)."""
+
+    name: str
+    description: str
+    recognises: Callable[[str], bool]
+    read: Callable[[str], Orders]
+
+
+IMPORTERS: Registry[Importer] = Registry("runtime.importers", "import format")
+
+
+def import_schedule(path: str | Path, problem: Problem) -> Schedule:
+    """The schedule of another program's file, for a problem with the same stages, devices and micro-batches.
+
+    `BadInput` lists what is wrong with the file, or where it does not match the problem.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: cannot be read: {error}") from None
+    importer = next((one for one in IMPORTERS if one.recognises(text)), None)
+    if importer is None:
+        known = "; ".join(f"{one.name} ({one.description})" for one in IMPORTERS)
+        raise BadInput(f"{path}: found no schedule of a known format; allowed: {known}")
+    try:
+        orders = importer.read(text)
+    except BadInput as error:
+        raise BadInput(*(f"{path}: {mistake}" for mistake in error.mistakes)) from None
+    schedule = Schedule(tuple(map(tuple, orders)), Path(path).stem)
+    wrong = validate_schedule(problem, schedule)
+    if wrong:
+        raise BadInput(*(f"{path}: does not match {problem.name}: {violation.text}" for violation in wrong[:5]))
+    return schedule

@@ -1,0 +1,80 @@
+"""Reads the CSV of PyTorch's pipeline runtime, compute-only or with communication: one row a device."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from runtime.importers.catalogue import IMPORTERS, Importer, Orders
+
+_KINDS = {"F": F, "I": B, "W": W, "B": BW}
+_COMPUTE = re.compile(r"(\d+)([FIWB])(\d+)")
+_PAIR = re.compile(r"\((\d+F\d+);(\d+[IB]\d+)\)OVERLAP_F_B")
+# A full backward as older torch spelt it, whose B was the input's gradient alone.
+_OLD = re.compile(r"\d+BW\d+")
+# What a lowered schedule says besides: it moves tensors and parameters, and the order of passes does not need it.
+_OTHER = re.compile(r"\d+(SEND_F|RECV_F|SEND_B|RECV_B)\d+|\d+(UNSHARD|RESHARD|REDUCE_GRAD)")
+
+_OLD_LETTERS = (
+    "found old letters: up to torch 2.5 B was the input's gradient and BW a full backward, today they are I and B;"
+    " replace every B that is no BW by I, then every BW by B"
+)
+
+
+def _recognises(text: str) -> bool:
+    cells = [cell.strip() for cell in text.splitlines()[0].split(",")] if text.strip() else []
+    first = next((cell for cell in cells if cell), "")
+    return any(pattern.fullmatch(first) for pattern in (_COMPUTE, _PAIR, _OLD, _OTHER))
+
+
+def _read(text: str) -> Orders:
+    mistakes: list[str] = []
+    orders: Orders = []
+    for number, row in enumerate(csv.reader(text.splitlines()), start=1):
+        order: list[Slot] = []
+        for column, cell in enumerate(row, start=1):
+            word = cell.strip()
+            slot = _slot(word)
+            if slot is not None:
+                order.append(slot)
+            elif word and not _OTHER.fullmatch(word):
+                mistakes.append(
+                    f"row {number}, cell {column}: found {word!r}; allowed: an action such as 0F1 or 0SEND_F1"
+                )
+        orders.append(order)
+    if _has_old_letters(text, orders):
+        raise BadInput(_OLD_LETTERS)
+    if mistakes:
+        raise BadInput(*mistakes)
+    return [order for order in orders if order]
+
+
+def _has_old_letters(text: str, orders: Orders) -> bool:
+    """BW is no action of today's torch; and a B is the whole backward today, with no separate W."""
+    passes = {p for order in orders for slot in order for p in slot}
+    return bool(_OLD.search(text)) or any(p.kind is W and Pass(BW, p.stage, p.microbatch) in passes for p in passes)
+
+
+def _slot(word: str) -> Slot | None:
+    pair = _PAIR.fullmatch(word)
+    if pair:
+        return _pass(pair[1]), _pass(pair[2])
+    return (_pass(word),) if _COMPUTE.fullmatch(word) else None
+
+
+def _pass(word: str) -> Pass:
+    match = _COMPUTE.fullmatch(word)
+    assert match
+    return Pass(_KINDS[match[2]], int(match[1]), int(match[3]))
+
+
+IMPORTERS.register(
+    Importer(
+        name="torch-csv",
+        description="PyTorch's pipeline schedule CSV, compute_only or compute_comms",
+        recognises=_recognises,
+        read=_read,
+    )
+)

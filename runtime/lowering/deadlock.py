@@ -1,0 +1,129 @@
+"""Proof of freedom from deadlock: a program ends whatever the durations, or the cycle of waits on which it hangs.
+
+A runtime's rules say what each instruction waits for. None of these waits ever goes away for another, so a program
+either has an order in which everything happens after what it waits for, and then every run of it ends, however fast
+its devices are; or some things wait for each other in a cycle, and no run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pipesched.errors import BadInput, Deadlock
+from pipesched.problem.formatting import counted
+from pipesched.problem.passes import BW, Pass
+from runtime.lowering.matching import pair_mistakes, unmatched
+from runtime.lowering.programs import Compute, Instruction, Program, Receive, Send, Transfer
+from runtime.lowering.topological_order import in_order
+
+
+class Semantics(StrEnum):
+    """What a runtime's sends and receives wait for.
+
+    A program that runs to its end under rendezvous does so under the other two: they wait for less.
+    """
+
+    # Both ends block until the other end is there: DeepSpeed's point-to-point calls, gloo's blocking ones.
+    RENDEZVOUS = "rendezvous sends"
+    # Both ends are posted and wait for nothing; what is posted between two devices happens one after the other, each
+    # end in its order; a pass waits for the tensors it uses: PyTorch's pipeline runtime over NCCL.
+    POSTED = "posted sends and receives, one at a time a pair of devices"
+    # A send leaves its tensor behind and goes on; a receive blocks until it is there.
+    BUFFERED = "buffered sends"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """An order in which everything happens. `steps` counts those that must follow each other in the longest chain."""
+
+    semantics: Semantics
+    order: tuple[str, ...]
+    steps: int
+
+    def __str__(self) -> str:
+        return f"{counted(len(self.order), 'event')} in {counted(self.steps, 'step')} under {self.semantics}"
+
+
+class _Waits:
+    """What waits for what: events by number, each with its name and the events it comes after."""
+
+    def __init__(self, program: Program, semantics: Semantics) -> None:
+        self.names: list[str] = []
+        self.before: list[list[int]] = []
+        self._semantics = semantics
+        self._arrived: dict[Transfer, int] = {}  # when the tensor was sent and received
+        self._sent: dict[Transfer, int] = {}
+        self._computed: dict[Pass, int] = {}
+        self._last: dict[tuple[int, int], int] = {}  # the latest transfer between a device and a peer
+        for transfer in program.transfers():
+            ends = f"device {transfer.source} to {transfer.target}"
+            self._arrived[transfer] = self._add(f"transfer {transfer} ({ends})", [])
+        for device, row in enumerate(program.rows):
+            goes_on_after: list[int] = []
+            for step in row:
+                goes_on_after = [self._step(step, device, goes_on_after)]
+        self._tensors(program)
+
+    def _add(self, name: str, before: list[int]) -> int:
+        self.names.append(name)
+        self.before.append(before)
+        return len(self.names) - 1
+
+    def _step(self, step: Instruction, device: int, before: list[int]) -> int:
+        """Adds an instruction behind what its device waits for; the event after which the device goes on."""
+        number = self._add(f"{step} (device {device})", list(before))
+        if isinstance(step, Compute):
+            self._computed |= dict.fromkeys(step.passes, number)
+            return number
+        arrival = self._arrived[step.transfer]
+        self.before[arrival].append(number)
+        if isinstance(step, Send):
+            self._sent[step.transfer] = number
+        if self._semantics is Semantics.POSTED:
+            peer = step.transfer.target if isinstance(step, Send) else step.transfer.source
+            self.before[arrival] += [self._last[device, peer]] if (device, peer) in self._last else []
+            self._last[device, peer] = arrival
+        blocks = self._semantics is Semantics.RENDEZVOUS or (
+            self._semantics is Semantics.BUFFERED and isinstance(step, Receive)
+        )
+        return arrival if blocks else number
+
+    def _tensors(self, program: Program) -> None:
+        """A pass waits for the tensors it uses, a send for the pass that yields its tensor."""
+        for transfer, arrival in self._arrived.items():
+            self.before[self._computed[transfer.consumer]].append(arrival)
+            self.before[self._sent[transfer]].append(self._computed[transfer.producer])
+        fused = {(p.stage, p.microbatch) for p in self._computed if p.kind is BW}
+        problem = program.problem
+        for p, number in self._computed.items():
+            needs = (need.before for need in problem.needs(p, lambda stage, j: (stage, j) in fused))
+            self.before[number] += [self._computed[q] for q in needs if problem.device(q) == problem.device(p)]
+
+
+def prove(program: Program, semantics: Semantics) -> Proof:
+    """The proof that a program ends; `Deadlock`, which names the cycle of waits, where it does not.
+
+    `BadInput` where an end of a transfer stands alone or on the wrong device.
+    """
+    alone = list(unmatched(program))
+    if alone:
+        raise BadInput(*alone)
+    waits = _Waits(program, semantics)
+    order = in_order(waits.before, lambda number: (number,), lambda number: waits.names[number])
+    step: dict[int, int] = {}
+    for number in order:
+        step[number] = 1 + max((step[other] for other in waits.before[number]), default=0)
+    return Proof(semantics, tuple(waits.names[number] for number in order), max(step.values(), default=0))
+
+
+def proved(name: str, program: Program, semantics: Sequence[Semantics] = (Semantics.RENDEZVOUS,)) -> str:
+    """One sentence that says under which rules a program was proved to end; `BadInput` with what is wrong if not."""
+    mistakes = pair_mistakes(program)
+    if mistakes:
+        raise BadInput(*(f"{name}: {mistake}" for mistake in mistakes))
+    try:
+        return "free of deadlock: " + "; ".join(str(prove(program, one)) for one in semantics)
+    except Deadlock as error:
+        raise BadInput(f"{name}: cannot be run to its end: {error}") from None

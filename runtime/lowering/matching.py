@@ -1,0 +1,81 @@
+"""Matching of transfers: both ends exist, on the right devices, and in the same order.
+
+An order that differs between the ends is no error a runtime reports: gloo then hands over the wrong tensor in silence,
+and NCCL, which runs the transfers between two devices one after the other, waits for ever.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from pipesched.problem.passes import BW, Pass
+from runtime.lowering.programs import Compute, Program, Receive, Send, Transfer
+
+_Pair = tuple[int, int]
+
+
+def pair_mistakes(program: Program) -> list[str]:
+    """Every mistake of a program's sends and receives, one sentence each; none if they are right."""
+    ends = list(unmatched(program))
+    return ends or [*_complete(program), *_orders(program)]
+
+
+def unmatched(program: Program) -> Iterator[str]:
+    """Ends of transfers that are unmatched, duplicated, on the wrong device, or both on one device."""
+    sent, received = _ends(program, Send), _ends(program, Receive)
+    for transfer in sorted(set(sent) | set(received), key=str):
+        if transfer.source == transfer.target:
+            yield f"{transfer} is a transfer from device {transfer.source} to itself; a hand-over there needs none"
+        for word, held, device in (("SEND", sent, transfer.source), ("RECV", received, transfer.target)):
+            if held[transfer] != [device]:
+                found = ", ".join(f"device {other}" for other in held[transfer]) or "no device"
+                yield f"{word} {transfer} is on {found}; allowed: once on device {device}"
+
+
+def _ends(program: Program, end: type[Send] | type[Receive]) -> dict[Transfer, list[int]]:
+    """The devices of this end of each transfer; every transfer of the program has an entry."""
+    both = (step.transfer for row in program.rows for step in row if not isinstance(step, Compute))
+    held: dict[Transfer, list[int]] = {transfer: [] for transfer in both}
+    for device, row in enumerate(program.rows):
+        for step in row:
+            if isinstance(step, end):
+                held[step.transfer].append(device)
+    return held
+
+
+def _complete(program: Program) -> Iterator[str]:
+    """Exactly those tensors travel that a pass of another device needs."""
+    problem = program.problem
+    passes = [p for row in program.rows for step in row if isinstance(step, Compute) for p in step.passes]
+    fused = {(p.stage, p.microbatch) for p in passes if p.kind is BW}
+    needed: Counter[tuple[Pass, Pass]] = Counter()
+    for p in passes:
+        for need in problem.needs(p, lambda stage, j: (stage, j) in fused):
+            if problem.device(need.before) != problem.device(p):
+                needed[need.before, p] += 1
+    found = Counter((transfer.producer, transfer.consumer) for transfer in program.transfers())
+    for producer, consumer in needed - found:
+        yield f"{consumer} needs what {producer} yields on another device, and no transfer brings it"
+    for producer, consumer in found - needed:
+        yield f"{producer}->{consumer} is sent, and no pass of the program needs it"
+
+
+def _orders(program: Program) -> Iterator[str]:
+    """Per pair of devices, the transfers between the two, of both directions, in one order at both ends."""
+    seen: dict[_Pair, list[Transfer]] = {}
+    for device, row in enumerate(program.rows):
+        for step in row:
+            if not isinstance(step, Compute):
+                peer = step.transfer.target if isinstance(step, Send) else step.transfer.source
+                seen.setdefault((device, peer), []).append(step.transfer)
+    for device, peer in sorted(pair for pair in seen if pair[0] < pair[1]):
+        here, there = seen[device, peer], seen.get((peer, device), [])
+        for place, (one, other) in enumerate(zip_longest(here, there)):
+            if one != other:
+                yield (
+                    f"transfer {place} between devices {device} and {peer} is {one} on device {device} and {other} on "
+                    f"device {peer}; both ends must see the same order"
+                )
+                break

@@ -1,0 +1,187 @@
+"""Lowers a timeline to one program a device: what it computes, and each tensor it sends and receives, in one order.
+
+Why a lowered program cannot deadlock. Put everything that happens, every compute and every transfer between two
+devices, into one sequence in which a transfer stands after the pass that yields its tensor and before the pass that
+uses it, and the computes of a device stand in its order. A device's program is that sequence without what happens
+elsewhere; a transfer is left in two programs, as SEND in one and RECV in the other. Let every device run its program,
+both ends of a transfer blocking until the other end is there, and suppose all comes to a halt. Take the first thing of
+the sequence that has not happened: all before it has, so it is next in the program of every device that takes part in
+it, and what it needs is there; it happens, against the supposition. So the programs run to their end under rendezvous
+sends, hence under any runtime that waits for less. And since both ends read one sequence, two devices see the
+transfers between them, of both directions, in the same order.
+
+Such a sequence exists for every schedule that can run at all. Of the many, `Receives` chooses by the timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+from typing import TypeAlias
+
+from pipesched.problem.passes import F, Pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
+from runtime.lowering.topological_order import in_order
+
+
+class Tensor(StrEnum):
+    """What travels: forwards the output of a stage, backwards the gradient of its input."""
+
+    ACTIVATION = "activation"
+    GRADIENT = "gradient"
+
+
+class Receives(StrEnum):
+    """The position of a receive among its device's computes."""
+
+    # Before the compute that runs while the tensor leaves: for runtimes whose receive is posted and waits for nothing,
+    # so that the transfer overlaps that compute.
+    EARLY = "early"
+    # After every compute that does not use it: for runtimes whose receive blocks, or keeps one tensor at a time.
+    LATE = "late"
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """One tensor on its way from device `source` to another one, `target`, which are numbers of devices."""
+
+    producer: Pass
+    consumer: Pass
+    source: int
+    target: int
+
+    @property
+    def tensor(self) -> Tensor:
+        return Tensor.ACTIVATION if self.producer.kind is F else Tensor.GRADIENT
+
+    @property
+    def microbatch(self) -> int:
+        return self.producer.microbatch
+
+    def __str__(self) -> str:
+        return f"{self.producer}->{self.consumer}"
+
+
+@dataclass(frozen=True)
+class Compute:
+    """One pass, or the two passes of an overlapped block, which start and end as one."""
+
+    passes: tuple[Pass, ...]
+
+    def __str__(self) -> str:
+        return "&".join(map(str, self.passes))
+
+
+@dataclass(frozen=True)
+class Send:
+    """The near end of a transfer: `transfer.target` is the peer."""
+
+    transfer: Transfer
+
+    def __str__(self) -> str:
+        return f"SEND {self.transfer} to device {self.transfer.target}"
+
+
+@dataclass(frozen=True)
+class Receive:
+    """The far end of a transfer: `transfer.source` is the peer."""
+
+    transfer: Transfer
+
+    def __str__(self) -> str:
+        return f"RECV {self.transfer} from device {self.transfer.source}"
+
+
+Instruction: TypeAlias = Compute | Send | Receive
+
+
+@dataclass(frozen=True)
+class Program:
+    """`rows[d]` is what device d executes, in order. A tensor that stays on its device is no instruction."""
+
+    problem: Problem
+    rows: tuple[tuple[Instruction, ...], ...]
+
+    def transfers(self) -> Iterator[Transfer]:
+        """Every transfer once, device by device, in the order in which each is sent."""
+        for row in self.rows:
+            yield from (step.transfer for step in row if isinstance(step, Send))
+
+
+_Event: TypeAlias = Compute | Transfer
+
+
+def lower(timeline: Timeline, receives: Receives = Receives.EARLY) -> Program:
+    """The program of every device; the same timeline always gives the same one.
+
+    A pair of passes that share a slot without being one block is two computes, one after the other. `Deadlock` where
+    passes of several tasks run in each other's gaps in a way that no order of whole passes can follow.
+    """
+    problem = timeline.problem
+    rows: list[list[Instruction]] = [[] for _ in range(problem.devices)]
+    for event in _sequence(timeline, receives):
+        if isinstance(event, Transfer):
+            rows[event.source].append(Send(event))
+            rows[event.target].append(Receive(event))
+        else:
+            rows[problem.device(event.passes[0])].append(event)
+    return Program(problem, tuple(map(tuple, rows)))
+
+
+def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
+    """Every tensor that leaves its device, in the order of the passes that use them, device by device."""
+    problem, schedule = timeline.problem, timeline.schedule
+    for p in schedule.passes():
+        for need in problem.needs(p, schedule.is_fused):
+            source, target = problem.device(need.before), problem.device(p)
+            if source != target:
+                yield Transfer(need.before, p, source, target)
+
+
+def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
+    """What a device computes, in order; a block is one compute, any other pair of passes two."""
+    for slot in timeline.schedule.orders[device]:
+        if timeline.in_block(slot[0]):
+            yield Compute(slot)
+        else:
+            yield from (Compute((p,)) for p in slot)
+
+
+def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
+    """Everything that happens, in one order that respects every need; among what is possible, by the timeline.
+
+    A transfer ranks by when its tensor leaves. A compute ranks by its end where receives are to be early, so that one
+    that still runs when a tensor leaves comes after that tensor's transfer; and by its start where they are late.
+    """
+    problem, schedule = timeline.problem, timeline.schedule
+    rows = [list(computes_of(timeline, device)) for device in range(problem.devices)]
+    computes = [compute for row in rows for compute in row]
+    events: list[_Event] = [*computes, *transfers_of(timeline)]
+    at = {p: number for number, compute in enumerate(computes) for p in compute.passes}
+    waits: list[list[int]] = [[] for _ in events]
+    before: dict[int, int] = {at[one.passes[0]]: at[other.passes[0]] for row in rows for other, one in pairwise(row)}
+    for number, earlier in before.items():
+        waits[number].append(earlier)
+    for number, compute in enumerate(computes):
+        for p in compute.passes:
+            needs = (need.before for need in problem.needs(p, schedule.is_fused))
+            waits[number] += [at[q] for q in needs if problem.device(q) == problem.device(p)]
+    for number, event in enumerate(events):
+        if isinstance(event, Transfer):
+            user = at[event.consumer]
+            waits[user].append(number)
+            waits[number].append(at[event.producer])
+            if receives is Receives.LATE and user in before:
+                waits[number].append(before[user])
+    when = timeline.end if receives is Receives.EARLY else timeline.start
+
+    def rank(number: int) -> tuple[int, ...]:
+        event = events[number]
+        if isinstance(event, Transfer):
+            return timeline.end(event.producer), 0
+        return when(event.passes[0]), 1
+
+    return [events[number] for number in in_order(waits, rank, lambda number: str(events[number]))]

@@ -1,0 +1,55 @@
+"""The sends and receives that PyTorch's runtime adds to a compute-only CSV: a model of its lowering, to prove it ends.
+
+torch 2.13's `_add_send_recv` lets the ranks take turns: whoever has what its next cell needs executes that cell and
+writes, at that moment, the sends of its tensors into its own row and the receives into the rows of the ranks that use
+them. Both ends of a transfer thus stand at one moment of one sequence, which is why its rows run to their end (see
+`runtime.communication`). Here every row holds passes only: the cells that gather and reduce parameters, which torch
+inserts before, take turns of their own and shift the moments, and the argument does not depend on them.
+"""
+
+from __future__ import annotations
+
+from pipesched.problem.passes import Pass
+from pipesched.schedule.timeline import Timeline
+from runtime.lowering.programs import (
+    Compute,
+    Instruction,
+    Program,
+    Receive,
+    Send,
+    Transfer,
+    computes_of,
+    lower,
+    transfers_of,
+)
+
+
+def torch_lowered(timeline: Timeline) -> Program:
+    """The program that torch makes of the order of passes; `Deadlock`, with the cycle, where it cannot run."""
+    lower(timeline)  # raises Deadlock, and there is no other reason for the turns to come to a halt
+    problem = timeline.problem
+    waiting = [list(computes_of(timeline, device)) for device in range(problem.devices)]
+    rows: list[list[Instruction]] = [[] for _ in waiting]
+    leaving: dict[Pass, list[Transfer]] = {}
+    for transfer in transfers_of(timeline):
+        leaving.setdefault(transfer.producer, []).append(transfer)
+    there: set[tuple[Pass, int]] = set()  # which device holds what a pass yielded
+    while any(waiting):
+        for device, queue in enumerate(waiting):
+            if not queue or not _ready(timeline, queue[0], device, there):
+                continue
+            compute = queue.pop(0)
+            rows[device].append(compute)
+            there |= {(p, device) for p in compute.passes}
+            for transfer in (transfer for p in compute.passes for transfer in leaving.get(p, ())):
+                rows[transfer.source].append(Send(transfer))
+                rows[transfer.target].append(Receive(transfer))
+                there.add((transfer.producer, transfer.target))
+    return Program(problem, tuple(map(tuple, rows)))
+
+
+def _ready(timeline: Timeline, compute: Compute, device: int, there: set[tuple[Pass, int]]) -> bool:
+    """Whether the device holds what every pass of a cell needs."""
+    needs = timeline.problem.needs
+    is_fused = timeline.schedule.is_fused
+    return all((need.before, device) in there for p in compute.passes for need in needs(p, is_fused))

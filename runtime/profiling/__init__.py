@@ -1,0 +1,1 @@
+"""From measured passes to a problem file."""

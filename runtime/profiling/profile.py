@@ -1,0 +1,86 @@
+"""The result of profiling a model, stage by stage, and the request for it; does not need PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median, quantiles
+
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.placement import Placement
+
+# In the order they are measured and shown.
+KINDS = (F, B, W, BW)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to profile and how.
+
+    `model` is `gpt` or `package.module:function`, `options` what it is made with. `split` is `autograd` or `store`,
+    `device` cpu or cuda, `dtype` a name of PyTorch's. `threads` None shares the processors out among the devices.
+    `transfer` is a given time in seconds, None to measure it.
+    """
+
+    placement: Placement
+    model: str = "gpt"
+    options: Mapping[str, object] = field(default_factory=dict)
+    split: str = "autograd"
+    dtype: str = "float32"
+    device: str = "cpu"
+    seed: int = 0
+    repetitions: int = 20
+    warm_up: int = 3
+    threads: int | None = None
+    checkpoints: bool = False
+    transfer: float | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many stages the model is cut into; a bidirectional placement holds each of them twice."""
+        return len(self.placement.chains[0])
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One time, measured again and again, in seconds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        return median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """The distance between the quartiles, as a share of the median."""
+        if len(self.seconds) < 2 or not self.median:
+            return 0.0
+        low, _, high = quantiles(self.seconds, n=4, method="inclusive")
+        return (high - low) / self.median
+
+
+@dataclass(frozen=True)
+class StageProfile:
+    """One stage: the time of each kind of pass, and in bytes what it takes (negative: gives back) and needs meanwhile.
+
+    `workspace` is the most a pass holds beyond what is held before or after it, whichever is more. `parameters` are
+    the bytes of parameters and their gradients, `output` those of the tensor that goes to the next stage.
+    """
+
+    times: Mapping[PassKind, Samples]
+    memory: Mapping[PassKind, int]
+    workspace: Mapping[PassKind, int]
+    parameters: int
+    output: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """All stages, the transfer from each to the next (a given one has a single sample), and where it was measured."""
+
+    request: Request
+    stages: tuple[StageProfile, ...]
+    transfers: tuple[Samples, ...]
+    machine: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)

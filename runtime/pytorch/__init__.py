@@ -1,0 +1,1 @@
+"""Runs and profiles schedules with PyTorch, which is an extra: no other package imports torch."""

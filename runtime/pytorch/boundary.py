@@ -1,0 +1,72 @@
+"""The values passed between stages (a tensor, tuple or dict), and the flat form in which PyTorch sends them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from pipesched.errors import BadInput
+
+
+class Boundary(NamedTuple):
+    """What a stage takes or gives: how its tensors are arranged, and an empty tensor like each of them.
+
+    Those that ask for a gradient do so where the model's own tensors do.
+    """
+
+    spec: TreeSpec
+    like: tuple[Tensor, ...]
+
+
+def boundary_of(value: Any, what: str) -> Boundary:
+    """The boundary of a value; `BadInput` where it holds something that is no tensor."""
+    leaves, spec = tensors_of(value, what)
+    return Boundary(spec, tuple(torch.empty_like(one).requires_grad_(one.requires_grad) for one in leaves))
+
+
+def tensors_of(value: Any, what: str) -> tuple[list[Tensor], TreeSpec]:
+    """The tensors of a value in order, and their arrangement."""
+    leaves, spec = tree_flatten(value)
+    wrong = next((one for one in leaves if not isinstance(one, Tensor)), None)
+    if wrong is not None or not leaves:
+        raise BadInput(
+            f"--model: {what} holds a {type(wrong).__name__}; allowed: a tensor, or a tuple or dict of tensors"
+        )
+    return leaves, spec
+
+
+def call(stage: nn.Module, value: Any) -> Any:
+    """A stage on what the one before gave: a dict by keyword, a tuple or list by position."""
+    if isinstance(value, dict):
+        return stage(**value)
+    return stage(*value) if isinstance(value, tuple | list) else stage(value)
+
+
+class FlatStage(nn.Module):
+    """A stage as PyTorch's runtime wants it: tensors in by position, a tuple of tensors out.
+
+    An output that is a view or one of the inputs is copied: autograd's split detaches outputs in place.
+    """
+
+    def __init__(self, stage: nn.Module, takes: TreeSpec) -> None:
+        super().__init__()
+        self.stage, self._takes = stage, takes
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        leaves, _ = tree_flatten(call(self.stage, tree_unflatten(tensors, self._takes)))
+        return tuple(one.clone() if one._is_view() or one.is_leaf else one for one in leaves)
+
+
+def loss_of_tensors(loss: Callable[[Any, Any], Tensor], gives: TreeSpec) -> Callable[[Sequence[Tensor], Any], Tensor]:
+    """The loss as a function of the last stage's flat output."""
+    return lambda output, target: loss(tree_unflatten(output, gives), target)
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    """The same value with its tensors on a device."""
+    leaves, spec = tree_flatten(value)
+    return tree_unflatten([one.to(device) if isinstance(one, Tensor) else one for one in leaves], spec)

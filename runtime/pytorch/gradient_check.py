@@ -1,0 +1,100 @@
+"""Comparison of a step's gradients and losses with the reference, within the tolerance that rounding explains.
+
+Rounding is judged by each parameter's own gradient, in its own type. The pipeline adds up the same contributions of the
+micro-batches as the reference, in another order: each of the M additions rounds by up to half an epsilon of what is
+added, in either direction, which over many entries comes to about sqrt(M) / 2 epsilons of the contributions' mean
+norm. The kernels that compute a contribution may differ by a little more. A parameter to which no micro-batch
+contributes must get nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from runtime.pytorch.reference import Gradient, StepReference
+from runtime.running.job import Difference
+
+# How far the kernels that compute one and the same contribution can be apart, as a share of its norm.
+_KERNELS: Mapping[torch.dtype, float] = {torch.float64: 1e-12, torch.float32: 2e-6}
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The report of one process on a compared step: losses by micro-batch, its worst gradient, what is missing."""
+
+    losses: Mapping[int, float]
+    right_losses: Mapping[int, float]
+    loss_limit: float
+    worst_gradient: Difference | None
+    missing: tuple[str, ...]
+    compared: int
+
+
+def tolerance(dtype: torch.dtype, microbatches: int) -> float:
+    """The difference that rounding explains, as a share of the contributions' mean norm."""
+    epsilon = torch.finfo(dtype).eps
+    return _KERNELS.get(dtype, epsilon) + math.sqrt(microbatches) * epsilon / 2
+
+
+def take_gradients(modules: Mapping[int, nn.Module]) -> dict[tuple[int, str], Tensor | None]:
+    """Every gradient of every stage, taken from its parameter; parameters that ask for none are left out."""
+    taken = {}
+    for number, module in modules.items():
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad:
+                taken[number, name], parameter.grad = parameter.grad, None
+    return taken
+
+
+def compare_step(
+    step: int, microbatches: int, names: Mapping[int, int], losses: Mapping[int, float],
+    ran: Mapping[tuple[int, str], Tensor | None], right: StepReference,
+) -> StepResult:  # fmt: skip
+    """One process's part of a step; `names[s]` is the number that stage s has in messages, its place in the model."""
+    differences, missing = [], []
+    for (stage, name), reference in right.gradients.items():
+        what = f"stage {names[stage]} {name}"
+        gradient = ran[stage, name]
+        if gradient is None and reference.value is not None:
+            missing.append(what)
+        elif gradient is not None:
+            differences.append(_difference(f"the gradient of {what}", step, gradient, reference, microbatches))
+    largest = max((abs(loss.item()) for loss in right.losses.values()), default=0.0)
+    limit = max((tolerance(loss.dtype, 1) for loss in right.losses.values()), default=0.0) * largest
+    right_losses = {j: loss.item() for j, loss in right.losses.items()}
+    return StepResult(losses, right_losses, limit, worst(differences), tuple(missing), len(differences))
+
+
+def _difference(what: str, step: int, gradient: Tensor, reference: Gradient, microbatches: int) -> Difference:
+    right = torch.zeros_like(gradient) if reference.value is None else reference.value
+    off = float(torch.linalg.vector_norm(gradient - right, dtype=torch.float64))
+    norm = float(torch.linalg.vector_norm(right, dtype=torch.float64))
+    return Difference(what, step, off, tolerance(gradient.dtype, microbatches) * reference.scale, norm)
+
+
+def compare_losses(step: int, parts: Sequence[StepResult]) -> list[Difference]:
+    """Every loss of the reference against the one some process had; NaN where nobody had one."""
+    found = {j: value for part in parts for j, value in part.losses.items()}
+    return [
+        Difference(
+            f"the loss of micro-batch {j}", step, abs(found.get(j, math.nan) - value), part.loss_limit, abs(value)
+        )
+        for part in parts
+        for j, value in part.right_losses.items()
+    ]
+
+
+def worst(differences: Iterable[Difference | None]) -> Difference | None:
+    """The one that is furthest beyond its limit; NaN is worse than everything."""
+    return max((one for one in differences if one is not None), key=_excess, default=None)
+
+
+def _excess(one: Difference) -> tuple[bool, float]:
+    if math.isnan(one.value) or one.limit == 0:
+        return math.isnan(one.value), math.inf if one.value else 0.0
+    return False, one.value / one.limit

@@ -1,0 +1,76 @@
+"""Combines what all processes report about a job, and compares the executed order with the schedule."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from pipesched.measurement.trace import MeasuredPass, Step
+from pipesched.problem.passes import Pass
+from pipesched.version import VERSION
+from runtime.pytorch.gradient_check import StepResult, compare_losses, worst
+from runtime.running.job import Job, Outcome
+
+
+@dataclass
+class Ran:
+    """The report of one process on a job; `random` are its stages that draw random numbers."""
+
+    host: str
+    random: tuple[int, ...] = ()
+    refused: str | None = None
+    results: list[StepResult] = field(default_factory=list)
+    times: list[tuple[float, list[tuple[Pass, float, float]]]] = field(default_factory=list)
+
+
+def outcome_of(job: Job, everyone: Sequence[Ran], device: torch.device) -> Outcome:
+    """The reports of all processes, combined."""
+    refused = next((ran.refused for ran in everyone if ran.refused is not None), None)
+    if refused is not None:
+        return Outcome(job.name, refused)
+    steps = [[ran.results[step] for ran in everyone] for step in range(job.compared)]
+    parts = [part for step in steps for part in step]
+    executed = tuple(tuple(p for p, _, _ in ran.times[0][1]) for ran in everyone)
+    planned = [tuple(job.schedule.passes_on(d)) for d in range(job.problem.devices)]
+    ordered = all(
+        tuple(p for p, _, _ in times) == planned[d] for d, ran in enumerate(everyone) for _, times in ran.times
+    )
+    return Outcome(
+        name=job.name,
+        compared=sum(part.compared for part in parts),
+        worst_loss=worst(one for number, step in enumerate(steps) for one in compare_losses(number, step)),
+        worst_gradient=worst(part.worst_gradient for part in parts),
+        missing=tuple(dict.fromkeys(name for part in parts for name in part.missing)),
+        executed=executed,
+        ordered=ordered,
+        random=tuple(sorted(stage for ran in everyone for stage in ran.random)),
+        steps=tuple(_step(everyone, number) for number in range(job.steps)),
+        machine=_machine(device),
+        versions={"pipesched": VERSION, "torch": torch.__version__, "python": platform.python_version()},
+    )
+
+
+def _step(everyone: Sequence[Ran], number: int) -> Step:
+    """Seconds from the first start: one clock on one host; on several, each counts from the barrier before the step."""
+    one_host = len({ran.host for ran in everyone}) == 1
+    rows = []
+    for ran in everyone:
+        began, times = ran.times[number]
+        zero = 0.0 if one_host else began
+        rows.append([MeasuredPass(p, start - zero, end - zero) for p, start, end in times])
+    first = min((one.start for row in rows for one in row), default=0.0)
+    return tuple(tuple(MeasuredPass(p, start - first, end - first) for p, start, end in row) for row in rows)
+
+
+def _machine(device: torch.device) -> dict[str, str]:
+    cuda = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processors": str(os.cpu_count()),
+        "device": cuda or "cpu",
+        "threads": str(torch.get_num_threads()),
+    }

@@ -1,0 +1,110 @@
+"""Measures the memory that passes take and free: exact bytes of live storages on CPU, the allocator's count on GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Meter(Protocol):
+    """Counts the bytes that are held; used as a context around the work to be measured."""
+
+    def held(self) -> int:
+        """Bytes held now by what came into being inside the context."""
+        ...
+
+    def reset_peak(self) -> None:
+        """Forget the most that was held so far."""
+        ...
+
+    def peak(self) -> int:
+        """The most bytes held at once since `reset_peak`."""
+        ...
+
+    def __enter__(self) -> Meter: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> object: ...
+
+
+class LiveStorages(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Exact bytes of the CPU storages made inside the context and still referenced, forward and backward alike.
+
+    Every operator's results pass through here; their storages are followed by weak references, so that nothing is
+    kept alive by being counted. Memory that an operator uses only inside itself is not seen.
+    """
+
+    def __init__(self, others: Iterable[Tensor] = ()) -> None:
+        """`others` are tensors made before, which are not counted."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._sizes: dict[StorageWeakRef, int] = {}
+        self._others = {_reference(tensor.untyped_storage()) for tensor in others}
+        self._peak = 0
+
+    def __torch_dispatch__(
+        self, operator: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = operator(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                storage = leaf.untyped_storage()
+                reference = _reference(storage)
+                if reference not in self._others:
+                    self._sizes[reference] = storage.nbytes()
+        self._peak = max(self._peak, self.held())
+        return result
+
+    def held(self) -> int:
+        for dead in [one for one in self._sizes if one.expired()]:  # type: ignore[no-untyped-call]
+            del self._sizes[dead]
+        return sum(self._sizes.values())
+
+    def reset_peak(self) -> None:
+        self._peak = self.held()
+
+    def peak(self) -> int:
+        return self._peak
+
+
+def _reference(storage: torch.UntypedStorage) -> StorageWeakRef:
+    return StorageWeakRef(storage)  # type: ignore[no-untyped-call]
+
+
+class Allocator:
+    """Bytes that PyTorch's CUDA allocator has handed out on one GPU; each tensor is rounded up to 512 bytes there."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+
+    def held(self) -> int:
+        torch.cuda.synchronize(self._device)
+        return int(torch.cuda.memory_allocated(self._device))
+
+    def reset_peak(self) -> None:
+        torch.cuda.synchronize(self._device)
+        torch.cuda.reset_peak_memory_stats(self._device)
+
+    def peak(self) -> int:
+        torch.cuda.synchronize(self._device)
+        return int(torch.cuda.max_memory_allocated(self._device))
+
+    def __enter__(self) -> Allocator:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+
+def meter(device: torch.device, others: Iterable[Tensor]) -> Meter:
+    """The way to count bytes on a device; `others` are tensors made before, which are not counted."""
+    return Allocator(device) if device.type == "cuda" else LiveStorages(others)

@@ -1,0 +1,113 @@
+"""Measures one stage of a model: repeats its passes and takes their time and memory."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from runtime.profiling.profile import KINDS, Samples, StageProfile
+from runtime.pytorch.profiling.memory_meter import Meter, meter
+from runtime.pytorch.profiling.stage_passes import StagePasses
+
+SPLIT, FUSED = (F, B, W), (F, BW)
+
+
+class StageBench:
+    """A stage ready to run one micro-batch at a time.
+
+    `x` is what it gets from the stage before, `gradient` what the next one would send back: None on the last stage,
+    whose forward ends in `loss`.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        x: Tensor,
+        gradient: Tensor | None,
+        first: bool,
+        loss: Callable[[Tensor], Tensor] | None,
+        store: Any,
+    ) -> None:
+        self._module, self._x, self._gradient, self._first = module, x, gradient, first
+        self._device = x.device
+        self._passes = StagePasses(module, first, loss, store)
+        self._runs: dict[PassKind, Callable[[int], None]] = {
+            F: lambda j: self._passes.forward(j, self._input()),
+            B: lambda j: self._passes.backward(j, self._gradient),
+            W: self._passes.weight,
+            BW: lambda j: self._passes.fused(j, self._gradient),
+        }
+
+    def run(self, kind: PassKind, microbatch: int) -> None:
+        """One pass of a micro-batch."""
+        self._runs[kind](microbatch)
+
+    def _input(self) -> Tensor:
+        """A separate tensor for every micro-batch on the bytes of the one given: a receive buffer."""
+        x = self._x.detach()
+        return x if self._first else x.requires_grad_()
+
+    def timed(self) -> list[tuple[PassKind, float]]:
+        """Seconds of every pass of one split and one fused micro-batch; F stands in both."""
+        points = []
+        for kinds in (SPLIT, FUSED):
+            for kind in kinds:
+                start = self._point()
+                self.run(kind, 0)
+                points.append((kind, start, self._point()))
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+            return [(kind, start.elapsed_time(end) / 1000) for kind, start, end in points]
+        return [(kind, end - start) for kind, start, end in points]
+
+    def _point(self) -> Any:
+        """Now: a time on CPU, an event between the kernels on GPU."""
+        if self._device.type != "cuda":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+    def meter(self) -> Meter:
+        """Counts what passes hold from now on: all but parameters, their gradients, and what other stages sent."""
+        parameters = list(self._module.parameters())
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        received = [self._x] if self._gradient is None else [self._x, self._gradient]
+        return meter(self._device, [*parameters, *gradients, *self._module.buffers(), *received])
+
+    def memory(self) -> tuple[dict[PassKind, int], dict[PassKind, int]]:
+        """Bytes each kind of pass takes (negative: gives back), and its workspace meanwhile."""
+        taken: dict[PassKind, int] = {}
+        workspace: dict[PassKind, int] = {}
+        with self.meter() as held:
+            for kind in (*SPLIT, *FUSED, *SPLIT, *FUSED):  # the second time counts: the first may fill caches
+                held.reset_peak()
+                before = held.held()
+                self.run(kind, 0)
+                after = held.held()
+                taken[kind], workspace[kind] = after - before, held.peak() - max(before, after)
+        return taken, workspace
+
+    def bytes_of_parameters(self) -> int:
+        """Parameters and their gradients."""
+        return sum(2 * p.numel() * p.element_size() for p in self._module.parameters() if p.requires_grad)
+
+
+def profiled(bench: StageBench, warm_up: int, repetitions: int, output: int) -> Iterator[StageProfile | None]:
+    """Measure a stage bit by bit: yields None after each repetition, and the profile at the end."""
+    for _ in range(warm_up):
+        bench.timed()
+        yield None
+    seconds: dict[PassKind, list[float]] = {kind: [] for kind in KINDS}
+    for _ in range(repetitions):
+        for kind, value in bench.timed():
+            seconds[kind].append(value)
+        yield None
+    taken, workspace = bench.memory()
+    times = {kind: Samples(tuple(values)) for kind, values in seconds.items()}
+    yield StageProfile(times, taken, workspace, bench.bytes_of_parameters(), output)

@@ -1,0 +1,97 @@
+"""Runs the passes of one stage in isolation, exactly as PyTorch's pipeline runtime would, to measure them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.pipelining._backward import stage_backward, stage_backward_input, stage_backward_weight
+from torch.utils.checkpoint import checkpoint
+
+from runtime.pytorch.weight_split import Todo, WeightStore, store_weight_gradients
+
+
+class StagePasses:
+    """One stage and what it keeps between the passes of its micro-batches.
+
+    What is kept, and until when, is what `torch.distributed.pipelining.PipelineStage` keeps: inputs and output from F
+    to the backward; with autograd's split, inputs, output, its gradient and the graph from B to W. The tensors that
+    come from other stages (`x`, `gradient`) are the caller's, as they are the runtime's receive buffers there.
+    `loss` maps the last stage's output to a scalar; it belongs to F. With a `store`, B leaves the weights' gradients
+    to it; without one, autograd splits, and B of the first stage does nothing: its W is the whole backward.
+    """
+
+    def __init__(
+        self, module: nn.Module, first: bool, loss: Callable[[Tensor], Tensor] | None, store: WeightStore | None
+    ) -> None:
+        self._module, self._first, self._loss, self._store = module, first, loss, store
+        self._forwarded: dict[int, tuple[Tensor, Tensor, list[Tensor]]] = {}  # output, what backward starts from, input
+        self._graphs: dict[int, tuple[Any, ...]] = {}
+        self._todo: dict[int, Todo] = {}
+
+    def forward(self, microbatch: int, x: Tensor) -> None:
+        """F; `x` asks for a gradient unless the stage is the first."""
+        output = self._module(x)
+        result = output if self._loss is None else self._loss(output)
+        self._forwarded[microbatch] = output, result, [x]
+
+    def fused(self, microbatch: int, gradient: Tensor | None) -> None:
+        """BW: gradients of the input and of the weights."""
+        _, result, inputs = self._forwarded.pop(microbatch)
+        stage_backward(result, gradient, inputs)
+        if self._store is not None:
+            self._store()()
+
+    def backward(self, microbatch: int, gradient: Tensor | None) -> None:
+        """B: the gradient of the input, as far as the split can separate it."""
+        _, result, inputs = self._forwarded.pop(microbatch)
+        if self._store is not None:
+            stage_backward(result, gradient, inputs)
+            self._todo[microbatch] = self._store()
+            return
+        groups = None
+        if not self._first:
+            grads = None if gradient is None else [gradient]
+            _, groups = stage_backward_input([result], grads, inputs, self._module.parameters())
+        self._graphs[microbatch] = inputs, groups, result, gradient
+
+    def weight(self, microbatch: int) -> None:
+        """W: the gradients of the weights."""
+        if self._store is not None:
+            self._todo.pop(microbatch)()
+            return
+        inputs, groups, result, gradient = self._graphs.pop(microbatch)
+        if groups is None:
+            stage_backward(result, gradient, inputs)
+        else:
+            stage_backward_weight(self._module.parameters(), groups)
+
+
+class Checkpointed(nn.Module):
+    """A part of a stage that keeps only its input and runs its forward again in the backward."""
+
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.part = part
+
+    def forward(self, x: Tensor) -> Tensor:
+        result: Tensor = checkpoint(self.part, x, use_reentrant=False)
+        return result
+
+
+def with_checkpoints(stage: nn.Module) -> nn.Module:
+    """The stage with activation checkpointing: each part of a `nn.Sequential`, or any other stage as a whole."""
+    if isinstance(stage, nn.Sequential):
+        return nn.Sequential(*map(Checkpointed, stage))
+    return Checkpointed(stage)
+
+
+def prepared(
+    stage: nn.Module, device: torch.device, split: str, checkpoints: bool
+) -> tuple[nn.Module, WeightStore | None]:
+    """A stage on its device as it will be run, and its store where the split is by one."""
+    module = with_checkpoints(stage) if checkpoints else stage
+    module = module.to(device)
+    return module, store_weight_gradients(module) if split == "store" else None

@@ -1,0 +1,116 @@
+"""The reference of a pipelined run: the same stages and data, without pipelining, one micro-batch after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from runtime.pytorch.boundary import call, tensors_of, to_device
+from runtime.pytorch.stage_chain import ChainWalk
+from runtime.pytorch.stages import Held
+from runtime.running.job import Job
+
+
+class Gradient(NamedTuple):
+    """A parameter's gradient, None where it got none, and the mean norm of what each micro-batch adds to it."""
+
+    value: Tensor | None
+    scale: float
+
+
+class StepReference(NamedTuple):
+    """Losses by micro-batch where a last stage is here; gradients by stage and parameter for every stage here."""
+
+    losses: Mapping[int, Tensor]
+    gradients: Mapping[tuple[int, str], Gradient]
+
+
+def reference(
+    job: Job, held: Held, rank: int, device: torch.device, step: int, tell: Callable[[], None]
+) -> StepReference:
+    """Losses and gradients of the mean loss over a step's micro-batches; called by every process.
+
+    Every chain computes all micro-batches of the step, each stage by plain autograd in the process that holds it, so
+    that no process holds more than its stages. `tell` is called before each stage. Parameters stay as they are, and
+    their `grad` ends as None.
+    """
+    sums = _Sums(held, job.problem.microbatches)
+    where = job.problem.placement
+    for chain in where.chains:
+        walk = ChainWalk(where, chain, rank, device)
+        for j in range(job.problem.microbatches):
+            one = _OneMicrobatch(held, chain, device, step * job.problem.microbatches + j, tell)
+            walk.forward(to_device(held.model.inputs(one.number), device) if walk.first_is_here else None, one.forward)
+            walk.backward(partial(sums.add, one))
+            if one.loss is not None:
+                sums.losses[j] = one.loss.detach()
+    return StepReference(sums.losses, sums.gradients())
+
+
+class _OneMicrobatch:
+    """One micro-batch on its way through the stages of a chain that are here."""
+
+    def __init__(
+        self, held: Held, chain: Sequence[int], device: torch.device, number: int, tell: Callable[[], None]
+    ) -> None:
+        self.number = number
+        self.loss: Tensor | None = None
+        self._held, self._chain, self._device, self._tell = held, chain, device, tell
+        self._passed: dict[int, tuple[list[Tensor], list[Tensor]]] = {}
+
+    def forward(self, stage: int, value: Any) -> Any:
+        self._tell()
+        self._held.draws.seed(self._chain.index(stage), stage, self.number)
+        result = call(self._held.twins[stage], value)
+        if stage == self._chain[-1]:
+            target = to_device(self._held.model.targets(self.number), self._device)
+            self.loss = result = self._held.model.loss(result, target)
+        self._passed[stage] = tensors_of(value, "an input")[0], tensors_of(result, "an output")[0]
+        return result
+
+    def backward(self, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
+        """The gradients of a stage's inputs, from those of its outputs (of the loss: None)."""
+        self._tell()
+        inputs, outputs = self._passed.pop(stage)
+        pairs = list(zip(outputs, [None] * len(outputs) if given is None else given, strict=True))
+        wanted = [(y, dy) for y, dy in pairs if y.requires_grad and (given is None or dy is not None)]
+        if wanted:
+            torch.autograd.backward([y for y, _ in wanted], [dy for _, dy in wanted])
+        return [one.grad for one in inputs]
+
+
+class _Sums:
+    """Adds up what each micro-batch gives to each parameter, as autograd adds, and how much that is."""
+
+    def __init__(self, held: Held, microbatches: int) -> None:
+        self.losses: dict[int, Tensor] = {}
+        self._held, self._microbatches = held, microbatches
+        self._sum: dict[tuple[int, str], Tensor] = {}
+        self._norms: dict[tuple[int, str], float] = {}
+
+    def add(self, one: _OneMicrobatch, stage: int, given: Sequence[Tensor | None] | None) -> list[Tensor | None]:
+        """Run a stage's backward and take the gradients that it left at the parameters."""
+        result = one.backward(stage, given)
+        for name, parameter in self._held.twins[stage].named_parameters():
+            gradient, parameter.grad = parameter.grad, None
+            if gradient is not None:
+                key = stage, name
+                self._sum[key] = self._sum[key].add_(gradient) if key in self._sum else gradient
+                norm = float(torch.linalg.vector_norm(gradient, dtype=torch.float64))
+                self._norms[key] = self._norms.get(key, 0.0) + norm
+        return result
+
+    def gradients(self) -> dict[tuple[int, str], Gradient]:
+        """The sums over the micro-batches, divided as PyTorch's runtime divides them: at the end."""
+        found = {}
+        for stage, module in self._held.twins.items():
+            for name, parameter in module.named_parameters():
+                if parameter.requires_grad:
+                    total = self._sum.pop((stage, name), None)
+                    value = None if total is None else total.div_(self._microbatches)
+                    found[stage, name] = Gradient(value, self._norms.get((stage, name), 0.0) / self._microbatches)
+        return found

@@ -1,0 +1,55 @@
+"""Runs one schedule with PyTorch, however this process was started, and returns the outcome as a trace."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+
+from pipesched.errors import BadInput
+from pipesched.measurement.trace import Measured
+from pipesched.problem.time_units import seconds_in
+from runtime.pytorch.launch import launch
+from runtime.running.job import Job, Outcome
+
+
+def need_torch() -> None:
+    """`BadInput` with what to type where torch is not installed."""
+    if importlib.util.find_spec("torch") is None:
+        raise BadInput("torch: not installed, and running a schedule needs it: pip install pipesched[torch]")
+
+
+def seconds_per_unit(job: Job) -> float | None:
+    """How long one unit of the problem's time is to last in this run; None where the unit is only a label."""
+    if job.seconds_per_tick:
+        return job.seconds_per_tick / float(job.problem.tick)
+    seconds = seconds_in(job.problem.time_unit)
+    return None if seconds is None else float(seconds)
+
+
+def execute(job: Job, timeout: float, device: str) -> Outcome | None:
+    """Run a job in new processes, or as the rank given by torchrun; None except on the first rank."""
+    need_torch()
+    if "RANK" not in os.environ or "WORLD_SIZE" not in os.environ:
+        return launch([job], timeout, device)[0]
+    world = int(os.environ["WORLD_SIZE"])
+    if world != job.problem.devices:
+        raise BadInput(
+            f"WORLD_SIZE: found {world}; the schedule has {job.problem.devices} devices: start one process each"
+        )
+    from runtime.pytorch.worker import run_under_torchrun
+
+    outcomes = run_under_torchrun([job], device, timeout)
+    return None if outcomes is None else outcomes[0]
+
+
+def measured_of(job: Job, outcome: Outcome) -> Measured:
+    """The trace of a run, without its first step, in which processes warm up."""
+    return Measured(
+        problem=job.problem,
+        schedule=job.schedule.name,
+        steps=outcome.steps[1:] or outcome.steps,
+        split=job.split,
+        seconds_per_unit=seconds_per_unit(job),
+        machine=outcome.machine,
+        versions=outcome.versions,
+    )

@@ -1,0 +1,82 @@
+"""Prepares PyTorch's pipeline runtime with a schedule: for `run`, and for a training loop of the user's own."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+
+from pipesched.errors import BadInput
+from pipesched.files.schedule_file import read_schedule
+from pipesched.problem.formatting import counted
+from pipesched.problem.placement import Placement
+from runtime.running.job import Job, job_for
+
+Stages = Mapping[int, nn.Module] | Sequence[PipelineStage]
+Loss = Callable[[Any, Any], Tensor]
+
+
+def load(
+    schedule: str | Path, stages: Stages, loss_fn: Loss | None = None, *, comms: bool = True, scale_grads: bool = True
+) -> _PipelineScheduleRuntime:
+    """The runtime of this rank, ready for `step`: it executes a schedule file's order.
+
+    `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
+    receives stand where our plan puts them, without it where torch does. `step` takes the whole batch of the schedule's
+    micro-batches. The process group must be there. `BadInput` for what does not fit the schedule.
+    """
+    timeline = read_schedule(schedule).timeline
+    job = job_for(timeline, Job("", timeline.problem, timeline.schedule, (), comms=comms))
+    if job.rows is None:
+        raise BadInput(
+            f"{schedule}: a {timeline.problem.placement.name} placement holds every stage on two devices, and torch's"
+            " runtime takes a stage on one device only; `pipesched run` executes it"
+        )
+    where = timeline.problem.placement
+    mine = [_stage(number, stages[number], where) for number in stages] if isinstance(stages, Mapping) else [*stages]
+    mine.sort(key=lambda stage: stage.stage_index)
+    _check(mine, where, str(schedule))
+    return runtime_of(job, mine, loss_fn, scale_grads)
+
+
+def runtime_of(
+    job: Job, stages: Sequence[PipelineStage], loss_fn: Loss | None, scale_grads: bool = True
+) -> _PipelineScheduleRuntime:
+    """The runtime that has loaded a job's rows."""
+    assert job.rows is not None
+    runtime = _PipelineScheduleRuntime(  # type: ignore[no-untyped-call]
+        [*stages], job.problem.microbatches, loss_fn=loss_fn, scale_grads=scale_grads
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "schedule.csv"
+        path.write_text(job.rows)
+        runtime._load_csv(str(path), format="compute_comms" if job.comms else "compute_only")
+    return runtime
+
+
+def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
+    """A stage on the device of its parameters; torch finds out the shapes of its messages in the first step."""
+    device = next((parameter.device for parameter in module.parameters()), None)
+    if device is None:
+        raise BadInput(f"stages: stage {number} has no parameters to tell its device; allowed: a PipelineStage of it")
+    return PipelineStage(module, number, where.stages, device)
+
+
+def _check(stages: Sequence[PipelineStage], where: Placement, name: str) -> None:
+    """The rank holds the schedule's stages, and there are as many ranks as devices."""
+    if not stages:
+        raise BadInput("stages: found none; allowed: those that this rank runs")
+    rank, ranks = stages[0].group_rank, stages[0].group_size
+    if ranks != where.devices:
+        raise BadInput(f"{name}: has {counted(where.devices, 'device')}; found a group of {counted(ranks, 'rank')}")
+    found, wanted = [stage.stage_index for stage in stages], sorted(where.stages_of[rank])
+    if found != wanted or any(stage.num_stages != where.stages for stage in stages):
+        raise BadInput(
+            f"stages: found {', '.join(map(str, found))} of {stages[0].num_stages}; rank {rank} of this schedule runs"
+            f" {', '.join(map(str, wanted))} of {where.stages}"
+        )

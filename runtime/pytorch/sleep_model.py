@@ -1,0 +1,107 @@
+"""Stages of exact duration: they sleep in forward, input gradient and weight gradient, and compute almost nothing.
+
+With them a predicted and a measured makespan can be compared on a machine with fewer cores than devices.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from runtime.pytorch.models import PipelineModel
+from runtime.pytorch.weight_split import WeightStore, add_gradient
+
+_ROWS, _WIDTH = 2, 8
+
+
+def _sleep_until(moment: float) -> None:
+    left = moment - time.monotonic()
+    if left > 0:
+        time.sleep(left)
+
+
+class _Input(torch.autograd.Function):
+    """Adds a shift; its backward takes the time of the input's gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, shift: Tensor | None, stage: SleepingStage) -> Tensor:
+        ctx.stage, ctx.shifted = stage, shift is not None
+        return x.clone() if shift is None else x + shift
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        ctx.stage.sleep("BW" if ctx.stage.fused else "B")
+        return gradients[0], gradients[0].sum(0) if ctx.shifted else None, None
+
+
+class _Weight(torch.autograd.Function):
+    """The weight itself; its backward takes the time of the weight's gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, stage: SleepingStage) -> Tensor:
+        ctx.stage = stage
+        return weight.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None]:
+        stage = ctx.stage
+        (gradient,) = gradients
+        fused = stage.fused
+        if stage.store is None:
+            stage.sleep("none" if fused else "W")
+            return gradient, None
+
+        def todo() -> None:
+            stage.sleep("none" if fused else "W")
+            add_gradient(stage.weight, gradient)
+
+        stage.store.put(todo)
+        return None, None
+
+
+class SleepingStage(nn.Module):
+    """x * weight, and sleeps for `seconds[kind]` in a pass of that kind.
+
+    The first stage shifts its input by a parameter: else autograd would see no use in an input gradient there.
+    """
+
+    def __init__(self, number: int, first: bool) -> None:
+        super().__init__()
+        generator = torch.Generator().manual_seed(number)
+        self.weight = nn.Parameter(1 + 0.1 * torch.randn(_WIDTH, generator=generator, dtype=torch.float64))
+        self.shift = nn.Parameter(torch.zeros(_WIDTH, dtype=torch.float64)) if first else None
+        self.seconds: Mapping[str, float] = {}
+        self.store: WeightStore | None = None
+        self.fused = False
+
+    def run_fused(self, fused: bool) -> None:
+        """Whether the next backward is fused."""
+        self.fused = fused
+
+    def sleep(self, kind: str) -> None:
+        _sleep_until(time.monotonic() + self.seconds.get(kind, 0.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        if torch.is_grad_enabled():  # without gradients only the shape is asked for
+            self.sleep("F")
+        moved: Tensor = _Input.apply(x, self.shift, self)  # type: ignore[no-untyped-call]
+        weight: Tensor = _Weight.apply(self.weight, self)  # type: ignore[no-untyped-call]
+        return moved * weight
+
+
+def sleeping(stages: int, *, dtype: torch.dtype = torch.float64, seed: int = 0) -> PipelineModel:
+    """A chain of sleeping stages that sleep for no time until their `seconds` are set."""
+    made: list[nn.Module] = [SleepingStage(number, number == 0).to(dtype) for number in range(stages)]
+
+    def data(number: int) -> Tensor:
+        generator = torch.Generator().manual_seed(1_000_003 * (seed + 1) + number)
+        return torch.randn(_ROWS, _WIDTH, generator=generator, dtype=dtype)
+
+    def loss(output: Tensor, target: Tensor) -> Tensor:
+        return ((output - target) ** 2).mean()
+
+    return PipelineModel(made, data, lambda number: data(number + 1), loss)

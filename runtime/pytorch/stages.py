@@ -1,0 +1,112 @@
+"""Builds one process's share of a job: its stages of the model, wrapped for PyTorch's pipeline runtime."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+
+from runtime.pytorch.boundary import Boundary, FlatStage, boundary_of, call, to_device
+from runtime.pytorch.load_model import load_model
+from runtime.pytorch.models import PipelineModel, gpt
+from runtime.pytorch.random_state import Draws
+from runtime.pytorch.sleep_model import SleepingStage, sleeping
+from runtime.pytorch.stage_chain import ChainWalk
+from runtime.pytorch.weight_split import WeightStore, store_weight_gradients
+from runtime.running.job import Job
+from runtime.running.torch_timing import sleeping_seconds
+
+
+@dataclass(frozen=True)
+class Held:
+    """A process's stages by the placement's stage number.
+
+    `modules` run in the pipeline; `twins` are the same stages as they were built, with the very same parameters, for
+    the reference. `takes` and `gives` say what passes in and out of each. `draws` seeds those that use random numbers.
+    """
+
+    model: PipelineModel
+    modules: Mapping[int, nn.Module]
+    twins: Mapping[int, nn.Module]
+    stages: Mapping[int, PipelineStage]
+    takes: Mapping[int, Boundary]
+    gives: Mapping[int, Boundary]
+    draws: Draws
+
+
+def build(job: Job) -> PipelineModel:
+    """The model of a job; the same in every process."""
+    options = {"dtype": getattr(torch, job.dtype), "seed": job.seed, **job.model.options}
+    if job.model.name == "gpt":
+        return gpt(job.depth, **options)
+    if job.model.name == "sleep":
+        return sleeping(job.depth, **options)
+    return load_model(job.model.name, job.depth, **options)
+
+
+def hold(job: Job, rank: int, on: torch.device) -> Held:
+    """The stages that device `rank` of the placement runs, on the torch device `on`; called by every process."""
+    where = job.problem.placement
+    model = build(job)
+    position = {number: at for chain in where.chains for at, number in enumerate(chain)}
+    modules: dict[int, nn.Module] = {}
+    for number in where.stages_of[rank]:
+        module = model.stage(position[number])
+        replica_here = any(module is other for other in modules.values())
+        modules[number] = (copy.deepcopy(module) if replica_here else module).to(on)
+    model.stages = ()  # those of the other processes are given up
+    twins = {number: twin(module) for number, module in modules.items()}
+    draws = Draws(job.seed, on)
+    takes, gives = _boundaries(job, model, twins, draws, rank, on)
+    stages: dict[int, PipelineStage] = {}
+    for number, module in modules.items():
+        store = _store(job, module)
+        if isinstance(module, SleepingStage):
+            module.seconds = sleeping_seconds(job.problem, number, job.seconds_per_tick)
+        stages[number] = PipelineStage(
+            FlatStage(module, takes[number].spec), position[number], job.depth, on,
+            input_args=takes[number].like, output_args=gives[number].like, dw_builder=store,
+        )  # fmt: skip
+    return Held(model, modules, twins, stages, takes, gives, draws)
+
+
+def twin(module: nn.Module) -> nn.Module:
+    """A copy of a stage with separate buffers and state that shares the original's parameters."""
+    shared = {id(parameter): parameter for parameter in module.parameters()}
+    return copy.deepcopy(module, shared)
+
+
+def _store(job: Job, module: nn.Module) -> WeightStore | None:
+    if job.split != "store":
+        return None
+    if isinstance(module, SleepingStage):
+        module.store = WeightStore()
+        return module.store
+    return store_weight_gradients(module)
+
+
+def _boundaries(
+    job: Job, model: PipelineModel, twins: Mapping[int, nn.Module], draws: Draws, rank: int, on: torch.device
+) -> tuple[dict[int, Boundary], dict[int, Boundary]]:
+    """What each stage here takes and gives, which fixes the messages' shapes before the first step.
+
+    Left to find them out itself, PyTorch's runtime runs a backward of its own first, which would fill a weight store
+    with gradients that the first step then adds to its own.
+    """
+    takes: dict[int, Boundary] = {}
+    gives: dict[int, Boundary] = {}
+
+    def run(number: int, value: object) -> object:
+        takes[number] = boundary_of(value, f"what stage {number} is given")
+        result = draws.watch(number, lambda: call(twin(twins[number]), value))
+        gives[number] = boundary_of(result, f"what stage {number} returns")
+        return result
+
+    for chain in job.problem.placement.chains:
+        walk = ChainWalk(job.problem.placement, chain, rank, on)
+        walk.forward(to_device(model.inputs(0), on) if walk.first_is_here else None, run)
+    return takes, gives

@@ -1,0 +1,39 @@
+"""Says where in the user's own code an exception was raised: its traceback without the frames of the libraries."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+_OURS_AND_TORCH = (str(Path(torch.__file__).parent), str(Path(__file__).parent))
+_PYTHON = sysconfig.get_path("stdlib")
+_INSTALLED = str(Path(_PYTHON) / "site-packages")
+
+
+def described(error: BaseException) -> list[str]:
+    """The error in a line, then the lines of its traceback that are neither ours nor PyTorch's nor Python's own.
+
+    Of an error that was raised from another one, it is the first: PyTorch wraps what a stage raises.
+    """
+    while error.__cause__ is not None:
+        error = error.__cause__
+    said = (str(error).strip().splitlines() or [""])[0]
+    return [f"{type(error).__name__}: {said}", *_frames(error)]
+
+
+def _frames(error: BaseException) -> Iterator[str]:
+    if isinstance(error, SyntaxError) and error.filename:
+        yield f"  {error.filename}, line {error.lineno}: {(error.text or '').strip()}"
+        return
+    for frame in traceback.extract_tb(error.__traceback__):
+        if not _of_a_library(frame.filename):
+            yield f"  {frame.filename}, line {frame.lineno}, in {frame.name}: {frame.line}"
+
+
+def _of_a_library(filename: str) -> bool:
+    in_python = filename.startswith(_PYTHON) and not filename.startswith(_INSTALLED)
+    return in_python or filename.startswith((*_OURS_AND_TORCH, "<frozen"))

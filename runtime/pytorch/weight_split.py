@@ -1,0 +1,95 @@
+"""Splits a backward by hand: linear layers defer their weight gradients, to be computed in a later W pass.
+
+PyTorch's own way splits through autograd and keeps the whole graph alive until W. Here B computes the gradient of the
+input at once and leaves behind only what the weights' gradients need: a linear layer's input and output gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+Todo = Callable[[], None]
+
+
+class WeightStore:
+    """The weight gradients that a stage's backwards have put aside.
+
+    Called, as PyTorch's `PipelineStage(dw_builder=...)` calls it after each backward, it hands out all it holds as one
+    closure: the W pass of that micro-batch.
+    """
+
+    def __init__(self) -> None:
+        self._held: list[Todo] = []
+
+    def put(self, todo: Todo) -> None:
+        self._held.append(todo)
+
+    def __call__(self) -> Todo:
+        held, self._held = self._held, []
+
+        def weight_pass() -> None:
+            for todo in held:
+                todo()
+
+        return weight_pass
+
+
+def add_gradient(parameter: Tensor, gradient: Tensor) -> None:
+    """What autograd would have done: set or add."""
+    if parameter.requires_grad:
+        parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+
+
+class _Split(torch.autograd.Function):
+    """`linear(x, weight, bias)` whose backward returns the gradient of x and puts the others aside.
+
+    It computes in the type of its output: under autocast that is not the parameters' type.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, store: WeightStore) -> Tensor:
+        result = nn.functional.linear(x, weight, bias)
+        ctx.save_for_backward(x.to(result.dtype))
+        # Kept, not saved: under activation checkpointing a saved weight comes back as a copy of the parameter.
+        ctx.weight, ctx.bias, ctx.store, ctx.dtype = weight, bias, store, x.dtype
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, None, None, None]:
+        (gradient,) = gradients
+        (x,) = ctx.saved_tensors
+        weight, bias = ctx.weight, ctx.bias
+
+        def todo() -> None:
+            with torch.no_grad():
+                rows = gradient.reshape(-1, gradient.shape[-1])
+                add_gradient(weight, (rows.T @ x.reshape(-1, x.shape[-1])).to(weight.dtype))
+                if bias is not None:
+                    add_gradient(bias, rows.sum(0).to(bias.dtype))
+
+        ctx.store.put(todo)
+        needed = ctx.needs_input_grad[0]
+        return (gradient @ weight.to(gradient.dtype)).to(ctx.dtype) if needed else None, None, None, None
+
+
+def store_weight_gradients(stage: nn.Module, store: WeightStore | None = None) -> WeightStore:
+    """Have every `nn.Linear` of `stage`, itself included, put its weight gradients into a store; the rest stays in B.
+
+    Only the layers' `forward` is replaced, in place: they stay what they are, with their parameters and attributes.
+    Hooks of data parallelism do not see gradients that a store computes.
+    """
+    store = store or WeightStore()
+    for module in stage.modules():
+        if type(module) is nn.Linear:
+            module.forward = partial(_forward, module, store)  # type: ignore[method-assign]
+    return store
+
+
+def _forward(linear: nn.Linear, store: WeightStore, x: Tensor) -> Tensor:
+    result: Tensor = _Split.apply(x, linear.weight, linear.bias, store)  # type: ignore[no-untyped-call]
+    return result

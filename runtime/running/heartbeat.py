@@ -1,0 +1,100 @@
+"""Heartbeats: each process reports its current pass, so that a stalled run ends and can say who waits for whom."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from runtime.running.job import Job
+from runtime.running.torch_timing import inputs_from_elsewhere
+
+STARTS, WAITS, RUNS, FAILED = "starts", "waits", "runs", "has failed"
+# A process may take any time for these: they are the user's code, or all of the model's passes one after the other.
+BUILDS, REFERENCE = "builds its model", "computes the reference"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a process is: `doing` is waits or runs, of pass number `at` of its order, or free text for anything else.
+
+    `beat` grows with every change, so that a state that stays the same can be told from one that comes again.
+    """
+
+    doing: str = STARTS
+    job: int = 0
+    at: int = 0
+    beat: int = 0
+
+
+class Heartbeat:
+    """Writes a process's state to a file that its parent reads; without a path it only keeps it."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.state = State()
+        self.job = 0
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT) if path else None
+
+    def tell(self, doing: str, at: int = 0) -> None:
+        """One small write: a reader sees the old state or the new one."""
+        self.state = State(doing, self.job, at, self.state.beat + 1)
+        if self._file is not None:
+            os.pwrite(self._file, json.dumps(asdict(self.state)).ljust(200).encode(), 0)
+
+
+def read_state(path: Path) -> State:
+    """What a process wrote last."""
+    try:
+        return State(**json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError):
+        return State()
+
+
+def who_waits(jobs: Sequence[Job], states: Sequence[State], devices: Sequence[int] | None = None) -> list[str]:
+    """A line for each device (default: all, in order): the pass it waits for, or what else it is doing."""
+    numbers = range(len(states)) if devices is None else devices
+    return [line for device, state in zip(numbers, states, strict=True) for line in _lines(jobs, device, state)]
+
+
+def _lines(jobs: Sequence[Job], device: int, state: State) -> list[str]:
+    if state.doing not in (WAITS, RUNS):
+        return [f"device {device} {state.doing}"]
+    job = jobs[state.job]
+    order = list(job.schedule.passes_on(device))
+    if state.at >= len(order):
+        return [f"device {device} has run its passes and waits for what it sent to be received"]
+    p = order[state.at]
+    if state.doing == RUNS:
+        return [f"device {device} is still in {p}"]
+    others = inputs_from_elsewhere(job.problem, job.schedule, p)
+    if not others:
+        return [f"device {device} is about to run {p}"]
+    return [f"device {device} waits for {before} of device {other}, to run {p}" for before, other in others]
+
+
+def end_when_stalled(heartbeat: Heartbeat, timeout: float, describe: Callable[[State], Sequence[str]]) -> None:
+    """For a process without a parent to watch it: end it when for `timeout` seconds it has not moved on within a step.
+
+    Between steps it may wait for others that build their model or compute the reference; who starts all of them ends
+    them when one has failed.
+    """
+
+    def watch() -> None:
+        seen, since = heartbeat.state, time.monotonic()
+        while True:
+            time.sleep(min(1.0, timeout / 4))
+            if heartbeat.state.doing == "has finished":
+                return
+            if heartbeat.state != seen or seen.doing not in (WAITS, RUNS):
+                seen, since = heartbeat.state, time.monotonic()
+            elif time.monotonic() - since > timeout:
+                sys.stderr.write("".join(f"pipesched: stalled for {timeout:g} s: {x}\n" for x in describe(seen)))
+                sys.stderr.flush()
+                os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

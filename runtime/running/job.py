@@ -1,0 +1,139 @@
+"""A job for all processes of a run, and the results of each of them and of the comparison."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from pipesched.measurement.trace import Step
+from pipesched.problem.passes import Pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.catalogue import EXPORTERS
+
+# The types that parameters and data can have.
+DTYPES = ("float64", "float32", "bfloat16", "float16")
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Which model to build: `gpt`, `sleep`, or the user's `package.module:function`; with its options."""
+
+    name: str = "gpt"
+    options: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One schedule to execute for some steps.
+
+    `rows` is the text that PyTorch's runtime loads, `comms` whether it holds sends and receives too, `labels[j]` the
+    number micro-batch j has in it. Without `rows` our own executor runs the schedule. `split` is `autograd` or
+    `store`. `seconds_per_tick` is how long sleeping stages sleep. The first `compared` steps are compared with the
+    reference; all are timed.
+    """
+
+    name: str
+    problem: Problem
+    schedule: Schedule
+    labels: tuple[int, ...]
+    rows: str | None = None
+    comms: bool = False
+    model: ModelSpec = ModelSpec()
+    split: str = "autograd"
+    dtype: str = "float64"
+    seed: int = 0
+    steps: int = 2
+    compared: int = 2
+    seconds_per_tick: float = 0.0
+
+    @property
+    def depth(self) -> int:
+        """How many stages the model is cut into; a bidirectional placement holds each of them twice."""
+        return len(self.problem.placement.chains[0])
+
+
+def job_for(timeline: Timeline, like: Job | None = None) -> Job:
+    """The job that executes a timeline's schedule, with the options of `like`.
+
+    PyTorch's runtime gets the text of an exporter, which raises `BadInput` for what it cannot express: `torch-csv`, or
+    with `comms` `torch-csv-comms`. A bidirectional placement goes to our own executor.
+    """
+    problem, schedule = timeline.problem, timeline.schedule
+    name, labels = schedule.name or "schedule", tuple(range(problem.microbatches))
+    plain = Job(name, problem, schedule, labels)
+    job = (
+        plain
+        if like is None
+        else replace(like, name=name, problem=problem, schedule=schedule, labels=labels, rows=None)
+    )
+    if len(problem.placement.chains) > 1:
+        return job
+    exporter = EXPORTERS["torch-csv-comms" if job.comms else "torch-csv"]
+    files = exporter.export(timeline)
+    side = json.loads(files[exporter.suffix.replace(".csv", ".meta.json")])
+    return replace(job, rows=files[exporter.suffix], labels=tuple(side["csv_microbatch"]))
+
+
+class Difference(NamedTuple):
+    """How far a loss or a gradient is from the reference, in the Euclidean norm.
+
+    `limit` is what rounding explains, `norm` the reference's own norm.
+    """
+
+    what: str
+    step: int
+    value: float
+    limit: float
+    norm: float
+
+    @property
+    def fits(self) -> bool:
+        return self.value <= self.limit  # False for NaN too
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a job; `refused` is why the runtime did not take the schedule at all.
+
+    `missing` names the parameters that got no gradient, `executed[d]` is what device d ran, in order. `random` are the
+    stages that draw random numbers in their forward.
+    """
+
+    name: str
+    refused: str | None = None
+    compared: int = 0
+    worst_loss: Difference | None = None
+    worst_gradient: Difference | None = None
+    missing: tuple[str, ...] = ()
+    executed: tuple[tuple[Pass, ...], ...] = ()
+    ordered: bool = False
+    random: tuple[int, ...] = ()
+    steps: tuple[Step, ...] = ()
+    machine: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def good(self) -> bool:
+        """Whether every loss and gradient is the reference's and every device kept to its order."""
+        return not self.complaints()
+
+    def complaints(self) -> list[str]:
+        """What is wrong, a line each."""
+        if self.refused is not None:
+            return [f"the runtime refused the schedule: {self.refused}"]
+        found = [f"{name} has no gradient" for name in self.missing]
+        for worst in (self.worst_loss, self.worst_gradient):
+            if worst is not None and not worst.fits:
+                found.append(
+                    f"{worst.what} differs from the single-process reference by {worst.value:.3g} in step"
+                    f" {worst.step + 1} (its norm is {worst.norm:.3g}; rounding explains {worst.limit:.3g})"
+                )
+        if not self.ordered:
+            found.append("a device did not run its passes in the schedule's order")
+        if self.worst_gradient is None and not self.missing:
+            found.append("no gradient was compared")
+        return found

@@ -1,0 +1,195 @@
+"""Builds the wheel, in which every package of this repository lies inside the one package `pipesched`.
+
+In the checkout and in an editable install `solver`, `runtime`, `plots`, ... are packages of their own, which editors
+and type checkers follow without any setting. In site-packages they would shadow a user's `solver.py` or `runtime/`, or
+be shadowed by it: there `solver.limits` becomes `pipesched.solver.limits`, and the sources are rewritten to say so.
+Everything else about the project is in pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+from setuptools.command.egg_info import egg_info
+from setuptools.errors import SetupError
+
+HOME = "pipesched"
+TAKE_A_PACKAGE = ("Registry", "import_module")  # calls whose first argument is the name of a package or module
+
+
+def relocated(source: str, path: str, modules: Iterable[str]) -> str:
+    """A source as the wheel holds it; `modules` are the dotted names of all modules and packages that move.
+
+    Rewritten are imports, wherever they stand, strings that hold the full name of a module (`"solver.limits"`), and the
+    name of a package as the first argument of `TAKE_A_PACKAGE`. No line moves. Raises `SetupError` with a line for each
+    other string that looks like the name of a module or package of ours, so that none is missed.
+    """
+    rewriting = _Rewriting(source.encode(), frozenset(modules))
+    rewriting.visit(ast.parse(source, path))
+    if rewriting.unsure:
+        raise SetupError("\n".join(f"{path}:{line}: {why}" for line, why in rewriting.unsure))
+    return rewriting.result().decode()
+
+
+class _Rewriting(ast.NodeVisitor):
+    """One pass over a source, which collects the bytes to replace."""
+
+    def __init__(self, source: bytes, modules: frozenset[str]) -> None:
+        self._source, self._modules = source, modules
+        self._packages = {module.partition(".")[0] for module in modules}
+        names = "|".join(sorted(self._packages))
+        self._mention = re.compile(rf"(?<![\w./-])(?:{names})(?:(?:\.[A-Za-z_]\w*)+|/\w[\w/.]*)")
+        self._lines = [0, *(match.end() for match in re.finditer(rb"\r\n|\r|\n", source))]
+        self._edits: list[tuple[int, int, str]] = []
+        self.unsure: list[tuple[int, str]] = []
+
+    def result(self) -> bytes:
+        """The source with all edits made, last first, so that positions stay right."""
+        made = self._source
+        for start, end, text in sorted(self._edits, reverse=True):
+            made = made[:start] + text.encode() + made[end:]
+        return made
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.level == 0 and self._moves(node.module or ""):
+            self._replace(node, re.sub(r"\Afrom[\s\\]+", rf"\g<0>{HOME}.", self._text(node)))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        """`import solver.limits` makes the name `solver`, which is then `pipesched.solver`."""
+        parts, names = [], set()
+        for alias in node.names:
+            moves = self._moves(alias.name)
+            parts.append((f"{HOME}." if moves else "") + alias.name + (f" as {alias.asname}" if alias.asname else ""))
+            if moves and not alias.asname:
+                names.add(alias.name.partition(".")[0])
+        if any(self._moves(alias.name) for alias in node.names):
+            made = "".join(f"; from {HOME} import {name}" for name in sorted(names))
+            self._replace(node, f"import {', '.join(parts)}{made}")
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)
+        first = node.args[0] if node.args else None
+        if called in TAKE_A_PACKAGE and isinstance(first, ast.Constant) and first.value in self._packages:
+            self._replace(first, self._text(first).replace(first.value, f"{HOME}.{first.value}"))
+            node.args.pop(0)
+        self.generic_visit(node)
+
+    def visit_Dict(self, node: ast.Dict) -> None:
+        """A key that is one word, such as "runtime", is data."""
+        for part in [*node.keys, *node.values]:
+            if part is not None and not (part in node.keys and getattr(part, "value", None) in self._packages):
+                self.visit(part)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        """A docstring is for people: what is no module's name in it is prose."""
+        if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+        elif isinstance(node.value.value, str):
+            self._mentions(node.value, node.value.value)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        for part in node.values:
+            if not isinstance(part, ast.Constant):
+                self.visit(part)
+            elif self._mention.search(str(part.value)):
+                self.unsure.append((node.lineno, f"{part.value!r} may name a module; write it outside of the f-string"))
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        value = node.value
+        if not isinstance(value, str):
+            return
+        if value in self._packages:
+            self.unsure.append((node.lineno, f"{value!r} may name a package; take the name from `__package__`"))
+        elif not self._mentions(node, value):
+            self.unsure.append((node.lineno, f"{value!r} may name a module; of ours there is none of that name"))
+
+    def _mentions(self, node: ast.Constant, value: str) -> bool:
+        """Rewrite the modules that a string names; False if it seems to name one that there is not."""
+        names = [match[0] for match in self._mention.finditer(value)]
+        known = [name for name in names if self._is_module(name)]
+        if known:
+            text = self._moved_in(self._text(node))
+            if ast.literal_eval(f"({text})") != self._moved_in(value):
+                return False
+            self._replace(node, text)
+        return known == names
+
+    def _moved_in(self, text: str) -> str:
+        return self._mention.sub(lambda match: f"{HOME}." * self._is_module(match[0]) + match[0], text)
+
+    def _is_module(self, name: str) -> bool:
+        """Whether it is the name of a module, or of something in one."""
+        parts = name.split(".")
+        return any(".".join(parts[:n]) in self._modules for n in range(2, len(parts) + 1))
+
+    def _moves(self, module: str) -> bool:
+        return module.partition(".")[0] in self._packages
+
+    def _span(self, node: ast.stmt | ast.expr) -> tuple[int, int]:
+        last, column = node.end_lineno or node.lineno, node.end_col_offset or 0
+        return self._lines[node.lineno - 1] + node.col_offset, self._lines[last - 1] + column
+
+    def _text(self, node: ast.stmt | ast.expr) -> str:
+        start, end = self._span(node)
+        return self._source[start:end].decode()
+
+    def _replace(self, node: ast.stmt | ast.expr, text: str) -> None:
+        self._edits.append((*self._span(node), text))
+
+
+class RelocatedSources(build_py):
+    """Copies the packages into `pipesched`, their sources rewritten; an editable install has them as they are."""
+
+    def finalize_options(self) -> None:
+        """Say where each package goes, and that its folder is where it was."""
+        super().finalize_options()
+        if not self.editable_mode:
+            self.package_dir = {_home(name): name.replace(".", "/") for name in self.packages or []}
+            self.package_data = {_home(name): files for name, files in self.package_data.items()}
+            self.packages = list(self.package_dir)
+
+    def run(self) -> None:
+        """Build from nothing: what an earlier build left would go into the wheel too."""
+        if not self.editable_mode:
+            shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+    def build_module(self, module: str, module_file: str, package: str) -> tuple[str, bool]:
+        """Copy one module."""
+        target, copied = super().build_module(module, module_file, package)
+        source = Path(module_file).read_bytes().decode()
+        Path(target).write_bytes(relocated(source, module_file, self._moved()).encode())
+        return target, copied
+
+    @cache  # noqa: B019 - there is one such command, and it lives as long as the build
+    def _moved(self) -> frozenset[str]:
+        """The dotted names, in the checkout, of the packages that move and of their modules."""
+        modules = [(self.package_dir[package].replace("/", "."), name) for package, name, _ in self.find_all_modules()]
+        found = {f"{package}.{name}" for package, name in modules}
+        found |= {name.removesuffix(".__init__") for name in found}
+        return frozenset(name for name in found if name.partition(".")[0] != HOME)
+
+
+class OneName(egg_info):
+    """Metadata that names the one package that an installation adds to site-packages."""
+
+    def run(self) -> None:
+        """Write the metadata; setuptools takes the packages of the checkout for those of the wheel."""
+        super().run()
+        (Path(self.egg_info) / "top_level.txt").write_text(f"{HOME}\n")
+
+
+def _home(package: str) -> str:
+    """The dotted name that a package of the checkout has in the wheel."""
+    return package if package.partition(".")[0] in (HOME, "*") else f"{HOME}.{package}"
+
+
+if __name__ == "__main__":
+    setup(cmdclass={"build_py": RelocatedSources, "egg_info": OneName})

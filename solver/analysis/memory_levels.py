@@ -1,0 +1,117 @@
+"""The levels of memory that a schedule can have, and the capacities that hold it to one."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from math import gcd
+
+from pipesched.problem.problem import Problem
+from pipesched.results.memory_scale import MemoryScale
+from solver.memory_weights import weights_of
+
+# A device whose levels are more than this counts in steps instead: the greatest common divisor of its amounts.
+_MOST_LEVELS = 50_000
+
+
+class MemoryLevels:
+    """The levels of a problem's memory, as its scale counts them, that a schedule can have.
+
+    `shares_of` are the capacities to count by where the problem's own are not.
+    """
+
+    def __init__(self, problem: Problem, shares_of: Sequence[int] | None = None) -> None:
+        self.problem = problem
+        own = weights_of(problem)
+        weights = own if shares_of is None else shares_of
+        self.scale = MemoryScale(problem, tuple(weights), shares_of is not None or len(set(own)) > 1)
+        self._devices = [_Device(problem, device) for device in range(problem.devices)]
+
+    def least(self) -> Fraction:
+        """No schedule is below this level: a device must hold all activations of one micro-batch at once."""
+        return max(Fraction(_one_microbatch(self.problem, d), w) for d, w in enumerate(self.scale.weights))
+
+    def most(self) -> Fraction:
+        """No schedule takes more than this level."""
+        return max(Fraction(device.most, w) for device, w in zip(self._devices, self.scale.weights, strict=True))
+
+    def capacities(self, level: Fraction) -> tuple[int, ...]:
+        """The most that each device can hold at this level; what the problem itself allows is not exceeded."""
+        return tuple(
+            device.at_most(_least_of(int(level * weight), own))
+            for device, weight, own in zip(self._devices, self.scale.weights, self.problem.memory.capacity, strict=True)
+        )
+
+    def under(self, level: Fraction) -> Problem:
+        """The problem with capacities of this level."""
+        return replace(self.problem, memory=replace(self.problem.memory, capacity=self.capacities(level)))
+
+    def snapped(self, level: Fraction) -> Fraction:
+        """The highest level that a schedule can have and that is not above this one."""
+        return max(Fraction(c, w) for c, w in zip(self.capacities(level), self.scale.weights, strict=True))
+
+    def above(self, level: Fraction) -> Fraction | None:
+        """The lowest level of a schedule that exceeds these capacities; None if the problem's own allow no more."""
+        found = []
+        for device, cap in enumerate(self.capacities(level)):
+            more, own = self._devices[device].above(cap), self.problem.memory.capacity[device]
+            if more is not None and (own is None or more <= own):
+                found.append(Fraction(more, self.scale.weights[device]))
+        return min(found, default=None)
+
+
+class _Device:
+    """The levels that a device's memory can be at: a micro-batch on a stage holds all of it, or what waits for W."""
+
+    def __init__(self, problem: Problem, device: int) -> None:
+        memory = problem.memory
+        stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
+        self._kinds = [(memory.activation[s], memory.activation[s] - memory.freed[s]) for s in stages]
+        if not problem.splittable:
+            self._kinds = [(whole, 0) for whole, _ in self._kinds]
+        counts = [len(problem.microbatches_of[s]) for s in stages]
+        self.most = sum(max(kind) * count for kind, count in zip(self._kinds, counts, strict=True))
+        self._step = gcd(*(amount for kind in self._kinds for amount in kind)) or 1
+        self._levels = self._enumerated(counts)
+
+    def _enumerated(self, counts: list[int]) -> list[int] | None:
+        """All levels in order; None where they are too many to list."""
+        levels = {0}
+        for (whole, rest), count in zip(self._kinds, counts, strict=True):
+            if (count + 1) * (count + 2) // 2 * len(levels) > 100 * _MOST_LEVELS:
+                return None
+            one = {n * whole + k * rest for n in range(count + 1) for k in range(count + 1 - n)}
+            if len(one) * len(levels) > 100 * _MOST_LEVELS:
+                return None
+            levels = {a + b for a in levels for b in one}
+            if len(levels) > _MOST_LEVELS:
+                return None
+        return sorted(levels)
+
+    def at_most(self, amount: int) -> int:
+        """The highest level up to an amount."""
+        if self._levels is None:
+            return min(amount // self._step * self._step, self.most)
+        return self._levels[max(0, bisect_right(self._levels, amount) - 1)]
+
+    def above(self, amount: int) -> int | None:
+        """The lowest level above an amount; None if nothing is."""
+        if self._levels is None:
+            more = (amount // self._step + 1) * self._step
+            return more if more <= self.most else None
+        place = bisect_right(self._levels, amount)
+        return self._levels[place] if place < len(self._levels) else None
+
+
+def _one_microbatch(problem: Problem, device: int) -> int:
+    where, memory = problem.placement, problem.memory
+    return max(
+        sum(memory.activation[s] for s in chain if where.stage_device[s] == device and problem.microbatches_of[s])
+        for chain in where.chains
+    )
+
+
+def _least_of(amount: int, own: int | None) -> int:
+    return amount if own is None else min(amount, own)

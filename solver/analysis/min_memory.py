@@ -1,0 +1,220 @@
+"""The least memory at the best time, or within a tolerance of it: found by solves, proved by bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from threading import Event
+
+from pipesched.errors import defect_note
+from pipesched.problem.attainable_spans import Value, largest_denominator, most_up_to
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Objective
+from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.least_memory import LeastMemory
+from pipesched.results.memory_scale import MemoryScale
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from solver.analysis.memory_levels import MemoryLevels
+from solver.analysis.time_budget import Budget
+from solver.bounds.analytic.catalogue import certificates
+from solver.construction.timing import best_times, times_within
+from solver.engine.common_ticks import in_common_ticks
+from solver.limits import Limits
+
+# About how many solves a search by halves takes, and one for the time; only the shares of time depend on it.
+_QUESTIONS = 8
+
+
+# Called with the level found, the bound proved, and the level in question.
+OnProgress = Callable[[MemoryScale, Fraction, Fraction, Fraction], None]
+
+
+def least_memory(
+    solution: Solution,
+    within: Fraction,
+    limits: Limits,
+    on_progress: OnProgress | None = None,
+    stop: Event | None = None,
+) -> tuple[Solution, LeastMemory]:
+    """The solution with its schedule replaced by that of least memory whose value is at most (1 + within) x the best.
+
+    The best is the best value found; if the search comes upon a better one, it counts from then on. ValueError if
+    the solution has no schedule, or the objective is the period.
+    """
+    search = _Search(solution, within, limits, on_progress or (lambda *_: None), stop or Event())
+    search.known()
+    search.by_bounds()
+    search.by_solves()
+    search.faster()
+    return search.solution(), search.result()
+
+
+class _Search:
+    """Between the level proved necessary and the level found."""
+
+    def __init__(
+        self, solution: Solution, within: Fraction, limits: Limits, on_progress: OnProgress, stop: Event
+    ) -> None:
+        if solution.timeline is None or solution.metrics is None or solution.value_ticks is None:
+            raise ValueError("without a schedule there is no memory to reduce")
+        if solution.problem.objective is Objective.PERIOD:
+            raise ValueError("memory is reduced for makespan or span")
+        self.begun, self.problem, self.within, self.on_progress = solution, solution.problem, within, on_progress
+        self.budget = Budget(limits, _QUESTIONS, stop)
+        self.levels = MemoryLevels(self.problem)
+        self.scale = self.levels.scale
+        self.timeline: Timeline = solution.timeline
+        self.metrics: Metrics = solution.metrics
+        self.best: Value = solution.value_ticks
+        self.value: Value = solution.value_ticks
+        self.parts = largest_denominator(self.problem)
+        self.notes: list[str] = []
+        self.level = self.before = self.scale.of(self.metrics)
+        self.proved = self.levels.least()
+        self.why = "A device holds all its activations of a micro-batch at once, before the first is given back."
+
+    @property
+    def allowed(self) -> Value:
+        return most_up_to(self.best * (1 + self.within), self.parts)
+
+    def known(self) -> None:
+        """The published schedules that are fast enough, and need less, or as little and are faster."""
+        for candidate in self.begun.candidates:
+            if candidate.timeline is not None and candidate.fits:
+                order = candidate.timeline.schedule
+                for timed in (best_times(self.problem, order), times_within(self.problem, order, self.allowed)):
+                    if timed is not None:
+                        self.take(timed)
+
+    def take(self, timeline: Timeline) -> bool:
+        """Keep a schedule if it is within the value allowed and needs less memory; it must be valid.
+
+        Of two of one level the faster is kept, and of two as fast the one that takes less over all devices: what is
+        kept has no more memory on any device, and no more time, than another one that was met. Returns whether the
+        level fell.
+        """
+        metrics = measure(timeline)
+        value, level = value_of(self.problem, timeline), self.scale.of(metrics)
+        if value > self.allowed or self._rank(metrics, value) >= self._rank(self.metrics, self.value):
+            return False
+        violations = validate(timeline)
+        if violations:
+            text = "the search for less memory gave a schedule that is not valid, which was dropped: "
+            self.notes.append(defect_note(text + violations[0].text))
+            return False
+        fell = level < self.level
+        self.timeline, self.metrics, self.level, self.value = timeline, metrics, level, value
+        self.best = min(self.best, value)
+        return fell
+
+    def _rank(self, metrics: Metrics, value: Value) -> tuple[Fraction, Value, int]:
+        """What is made small: the level, then the value, then what all devices take together."""
+        return self.scale.of(metrics), value, sum(metrics.peak_memory)
+
+    def _own(self, timeline: Timeline) -> Timeline:
+        """The same order and times, as a schedule of the problem with the file's own capacities."""
+        return replace(timeline, problem=replace(timeline.problem, memory=self.problem.memory))
+
+    def by_bounds(self) -> None:
+        """Levels that certificates alone refute, by halves: they take no search."""
+        low, high = self.proved, self.level
+        while low < high:
+            middle = self._between(low, high)
+            if not self.refuted_at_once(middle):
+                high = middle
+                continue
+            above = self.levels.above(middle)
+            if above is None:
+                break
+            low = above
+
+    def by_solves(self) -> None:
+        """First down to what can be found, then up from what is proved: a question left open bounds neither."""
+        floor = self.proved
+        while floor < self.level and not self.budget.over():
+            middle = self._between(floor, self.level)
+            if not self.ask(middle):
+                above = self.levels.above(middle)
+                floor = max(self.proved, above) if above is not None else self.level
+        ceiling = self.level
+        while self.proved < ceiling and not self.budget.over():
+            middle = self._between(self.proved, ceiling)
+            before = self.proved
+            self.ask(middle)
+            ceiling = min(self.level, middle if self.proved == before else ceiling)
+
+    def ask(self, level: Fraction) -> bool:
+        """Whether a solve finds a schedule at this level; if it refutes the level, that is kept."""
+        self.on_progress(self.scale, self.level, self.proved, level)
+        found = self.budget.ask(self.levels.under(level), self.allowed)
+        self.notes += [note for note in found.notes if note not in self.notes]
+        if found.timeline is not None and value_of(self.problem, found.timeline) <= self.allowed:
+            return self.take(self._own(found.timeline))
+        bound = in_ticks_of(self.problem, found.lower_bound_ticks, found.problem)
+        if bound > self.allowed and found.certificate is not None:
+            self.refute(level, found.certificate.text)
+        return False
+
+    def faster(self) -> None:
+        """The best value at the least level found: less memory on no device must buy a slower schedule."""
+        if self.within and not self.budget.over() and self.value > self.begun.lower_bound_ticks:
+            found = self.budget.ask(self.levels.under(self.level))
+            if found.timeline is not None:
+                self.take(self._own(found.timeline))
+
+    def refuted_at_once(self, level: Fraction) -> bool:
+        """Whether feasibility or a certificate rules out the level."""
+        problem = self.levels.under(level)
+        reason = why_infeasible(problem)
+        if reason is None:
+            strongest = certificates(problem, problem.objective)[0]
+            if strongest.value <= self.allowed:
+                return False
+            reason = strongest.text
+        self.refute(level, reason)
+        return True
+
+    def refute(self, level: Fraction, why: str) -> None:
+        above = self.levels.above(level)
+        if above is None or above <= self.proved:
+            return
+        self.proved = above
+        each = "each device's memory" if self.scale.by_share else "memory on every device"
+        self.why = (
+            f"With at most {self.scale.text(level)} as {each}, no schedule has a {self.problem.objective.value} of at "
+            f"most {amount(self.problem, self.allowed)}: {why}"
+        )
+
+    def _between(self, low: Fraction, high: Fraction) -> Fraction:
+        """A level from low up to, but not including, high: the middle one, or low."""
+        return max(low, self.levels.snapped((low + high) / 2))
+
+    def solution(self) -> Solution:
+        assert self.begun.certificate is not None
+        proved = self.value == self.begun.lower_bound_ticks
+        found = replace(
+            self.begun,
+            status=Status.OPTIMAL if proved else Status.FEASIBLE,
+            interrupted=self.budget.stop.is_set(),
+            notes=(*self.begun.notes, *self.notes),
+        )
+        return in_common_ticks(found, self.timeline, self.begun.certificate)
+
+    def result(self) -> LeastMemory:
+        return LeastMemory(
+            self.scale,
+            self.within,
+            self.best,
+            self.allowed,
+            self.before,
+            self.level,
+            self.proved,
+            self.why,
+            self.budget.stop.is_set(),
+        )

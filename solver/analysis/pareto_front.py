@@ -1,0 +1,94 @@
+"""The Pareto front of time against memory: schedules by the memory they take, bounds by the memory they hold for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.results.certificate import Certificate
+from pipesched.results.frontier import Point
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.timeline import Timeline
+from solver.analysis.memory_levels import MemoryLevels
+from solver.bounds.analytic.catalogue import certificates
+
+
+class _Known(NamedTuple):
+    """A schedule by the memory it takes."""
+
+    level: Fraction
+    value: Value
+    timeline: Timeline
+
+
+class ParetoFront:
+    """The best value found falls with memory in steps, and so does the bound. `levels` are of the unlimited problem."""
+
+    def __init__(self, levels: MemoryLevels) -> None:
+        self.levels, self.problem = levels, levels.problem
+        self._schedules: list[_Known] = []
+        self._proved: dict[Fraction, Certificate] = {}
+        self._analytic: dict[Fraction, Certificate] = {}
+
+    def keep(self, timeline: Timeline) -> None:
+        """A schedule, at the level that it really takes."""
+        metrics = measure(timeline)
+        self._schedules.append(_Known(self.levels.scale.of(metrics), value_of(self.problem, timeline), timeline))
+
+    def prove(self, level: Fraction, certificate: Certificate) -> None:
+        """A bound on all schedules that fit the level."""
+        self._proved[level] = certificate
+
+    def analytic(self, level: Fraction) -> Certificate:
+        """The strongest certificate at a level, which takes no search; kept."""
+        if level not in self._analytic:
+            self._analytic[level] = certificates(self.levels.under(level), self.problem.objective)[0]
+        return self._analytic[level]
+
+    def top(self) -> Fraction | None:
+        """The least level at which the fastest schedule fits; None while no schedule is known."""
+        fastest = min(self._schedules, key=lambda known: (known.value, known.level), default=None)
+        return None if fastest is None else fastest.level
+
+    def bound(self, level: Fraction) -> Certificate:
+        """The strongest that is proved at this level or a higher one."""
+        held = [c for known in (self._proved, self._analytic) for at, c in known.items() if at >= level]
+        return max(held, key=lambda certificate: certificate.value)
+
+    def points(self) -> list[Point]:
+        """A point at each level that was asked about, up to the top, and at each at which a faster schedule fits."""
+        top = self.top()
+        if top is None:
+            return []
+        steps = {known.level for known in self._schedules if self._is_step(known)}
+        return [self._point(level) for level in sorted({level for level in self._proved if level < top} | steps)]
+
+    def bounds(self) -> list[tuple[Fraction, Value]]:
+        """The bound at every level it was worked out for, up to the top."""
+        top = self.top()
+        if top is None:
+            return []
+        least = self.levels.least()
+        at = sorted(level for level in {*self._analytic, *self._proved} if least <= level < top)
+        return [(level, self.bound(level).value) for level in [*at, top]]
+
+    def steps(self, bounds: Sequence[tuple[Fraction, Value]]) -> list[tuple[Fraction, Value]]:
+        """Bounds as steps, each to the level given: up to the next level that a schedule can have, nothing changes."""
+        ends = [(self.levels.above(level) or level, bound) for level, bound in bounds[:-1]]
+        return [*bounds[:1], *ends, *bounds[-1:]]
+
+    def _is_step(self, known: _Known) -> bool:
+        """Whether no schedule is as fast with as little memory, and better in one of the two."""
+        return not any(
+            other.level <= known.level and other.value <= known.value and other[:2] != known[:2]
+            for other in self._schedules
+        )
+
+    def _point(self, level: Fraction) -> Point:
+        fitting = [known for known in self._schedules if known.level <= level]
+        best = min(fitting, key=lambda known: known.value, default=None)
+        value, timeline = (None, None) if best is None else (best.value, best.timeline)
+        return Point(level, value, self.bound(level).value, timeline, self.bound(level))

@@ -1,0 +1,205 @@
+"""The Pareto frontier of time against memory: best value and bound at capacities from the least to ample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from math import log, sqrt
+from threading import Event
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.frontier import Frontier, Point
+from pipesched.results.memory_scale import MemoryScale
+from pipesched.results.solution import Candidate, Solution
+from pipesched.schedule.metrics import measure
+from solver.analysis.memory_levels import MemoryLevels
+from solver.analysis.pareto_front import ParetoFront
+from solver.analysis.time_budget import Budget
+from solver.construction.timing import best_times
+from solver.limits import Limits
+
+# Levels for which the bound is worked out besides, for the curve: so many, and just below each point.
+_CURVE = 60
+# No interval is halved that is narrower than this part of an even share of the range (of its logarithm), unless the
+# curve is flat everywhere else: points would crowd at one step of it, and the next step would get none.
+_NARROW = Fraction(1, 2)
+# And none over which the curve falls by less than this part of its whole fall: nothing changes there.
+_FLAT = 0.02
+_JUST_BELOW = 1 - Fraction(1, 10**12)
+
+
+def _reach(numbers: Sequence[Value]) -> float:
+    """The logarithm of how far apart the least and the greatest are; 0 where it has none."""
+    return log(max(numbers) / min(numbers)) if numbers and min(numbers) > 0 else 0.0
+
+
+# Called with how many of how many points are done, and the level of the next one.
+OnProgress = Callable[[int, int, MemoryScale, Fraction], None]
+
+
+def frontier(
+    problem: Problem,
+    points: int = 12,
+    limits: Limits | None = None,
+    on_progress: OnProgress | None = None,
+    stop: Event | None = None,
+    within: tuple[Fraction, Fraction] | None = None,
+) -> Frontier:
+    """Sweep the capacity: the least that any schedule needs, all that the fastest schedule takes, and between.
+
+    The next point lies in the interval over which the curve falls most, so that points gather where it bends.
+    `limits` are for the whole sweep. The file's capacities limit nothing; they are one of the points, and where they
+    differ they set the unit (a level is then a share of them). `within` are the least and the greatest level to look
+    at, in the unit of `MemoryScale`. ValueError for the objective period, for fewer than two points, and for a range
+    that no schedule fits.
+    """
+    if problem.objective is Objective.PERIOD:
+        raise ValueError("a frontier is of makespan or span")
+    if points < 2:
+        raise ValueError("a frontier has two points or more: the least memory and ample memory")
+    sweep = _Sweep(problem, points, limits or Limits(), on_progress or (lambda *_: None), stop or Event(), within)
+    if within is not None and (within[0] > within[1] or within[1] < sweep.levels.least()):
+        raise ValueError(f"no schedule fits with less than {sweep.scale.text(sweep.levels.least())}")
+    sweep.ends()
+    sweep.between()
+    sweep.curve()
+    return sweep.result()
+
+
+class _Sweep:
+    """The levels solved for, and the Pareto front of what came out."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        points: int,
+        limits: Limits,
+        on_progress: OnProgress,
+        stop: Event,
+        within: tuple[Fraction, Fraction] | None,
+    ) -> None:
+        self.problem, self.points, self.on_progress, self.within = problem, points, on_progress, within
+        self.budget = Budget(limits, points, stop)
+        own = MemoryLevels(problem).scale
+        self.unlimited = replace(problem, memory=replace(problem.memory, capacity=(None,) * problem.devices))
+        self.levels = MemoryLevels(self.unlimited, own.weights if own.by_share else None)
+        self.scale = replace(self.levels.scale, problem=problem)
+        first = problem.memory.capacity[0]
+        alike = first is not None and first > 0 and set(problem.memory.capacity) == {first}
+        self.own = Fraction(1) if own.by_share else Fraction(first) if alike and first is not None else None
+        least, most = self.levels.least(), self.levels.most()
+        low, high = (least, most) if within is None else (max(least, within[0]), min(most, within[1]))
+        self.low, self.high = self.levels.snapped(low), self.levels.snapped(high)
+        self.front = ParetoFront(self.levels)
+        self.solved: set[Fraction] = set()
+        self.candidates: tuple[Candidate, ...] = ()
+        self.late = False
+        self.notes: list[str] = []
+
+    def ends(self) -> None:
+        """The most memory, the least, and the file's own capacity if it lies between."""
+        ample = self.high == self.levels.most()
+        self.candidates = self.solve(self.high, self.unlimited if ample else None).candidates
+        for candidate in self.candidates:
+            if candidate.timeline is not None:
+                timed = best_times(self.unlimited, candidate.timeline.schedule)
+                if self.scale.of(measure(timed)) <= self.high:
+                    self.front.keep(timed)
+        top = self.front.top()
+        for level in (self.low, self.own):
+            if top is not None and level is not None and self.low <= level < top:
+                self.in_time(self.levels.snapped(level))
+
+    def between(self) -> None:
+        """Halve the interval over which the curve falls most, until there are points enough or no time."""
+        while len(self.solved) < self.points and not self.late:
+            middle = self._next()
+            if middle is None:
+                return
+            self.in_time(middle)
+
+    def in_time(self, level: Fraction) -> None:
+        """Solve, unless the time is up."""
+        self.late = self.late or self.budget.over()
+        if not self.late:
+            self.solve(level)
+
+    def solve(self, level: Fraction, problem: Problem | None = None) -> Solution:
+        self.on_progress(len(self.solved), self.points, self.scale, level)
+        solution = self.budget.ask(problem or self.levels.under(level))
+        self.solved.add(level)
+        self.notes += [note for note in solution.notes if note not in self.notes]
+        if solution.certificate is not None:
+            bound = in_ticks_of(self.problem, solution.lower_bound_ticks, solution.problem)
+            self.front.prove(level, replace(solution.certificate, value=bound))
+        if solution.timeline is not None:
+            self.front.keep(solution.timeline)
+        return solution
+
+    def _next(self) -> Fraction | None:
+        """In the interval with the greatest area, as ratios: its memory x what it could still be faster.
+
+        Its middle, or first its lower end where that is only known from a schedule. Narrow intervals come last.
+        """
+        choices: list[tuple[bool, float, Fraction]] = []
+        shown = self._shown()
+        whole, fall = _reach([p.level for p in shown]), _reach([p.value for p in shown if p.value])
+        for low, high in pairwise(shown):
+            level = self._middle(low.level, high.level) if low.level in self.solved else low.level
+            if not low.value or not high.value or not low.level or level is None or level in self.solved:
+                continue
+            if log(low.value / high.value) < _FLAT * fall:
+                continue
+            reachable = max(high.value, min(low.value, self.front.analytic(level).value))
+            area = log(low.value / reachable) * log(high.level / low.level)
+            if area > 0:
+                wide = log(high.level / low.level) * self.points > _NARROW * whole
+                choices.append((wide, area, level))
+        return max(choices)[2] if choices else None
+
+    def _shown(self) -> list[Point]:
+        """The points in the range asked for."""
+        return [point for point in self.front.points() if point.level >= self.low]
+
+    def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
+        """Near the geometric mean: a whole number of the largest activations, or else any level between."""
+        mean = Fraction(sqrt(low * high))
+        unit = 0 if self.scale.by_share else max(self.problem.memory.activation)
+        wanted = [mean]
+        if unit:
+            below = Fraction(mean // unit * unit)
+            wanted = [*sorted((below, below + unit), key=lambda level: abs(level - mean)), mean]
+        snapped = map(self.levels.snapped, wanted)
+        return next((level for level in snapped if low < level < high), None)
+
+    def curve(self) -> None:
+        """The bound at many more levels, as far as words prove it."""
+        top, least = self.front.top(), self.low
+        if top is None:
+            return
+        wanted = [point.level * _JUST_BELOW for point in self._shown()]
+        if least > 0:
+            wanted += [least * Fraction(float(top / least) ** (number / _CURVE)) for number in range(_CURVE)]
+        for level in wanted:
+            if level >= least and not self.budget.stop.is_set():
+                self.front.analytic(self.levels.snapped(level))
+
+    def result(self) -> Frontier:
+        bounds = [(level, bound) for level, bound in self.front.bounds() if level >= self.low]
+        return Frontier(
+            scale=self.scale,
+            least=self.levels.least(),
+            points=tuple(self._shown()),
+            bounds=tuple(bounds),
+            steps=tuple(self.front.steps(bounds)),
+            candidates=self.candidates,
+            own=self.own,
+            within=self.within,
+            untried=max(0, self.points - len(self.solved)) if self.late else 0,
+            interrupted=self.budget.stop.is_set(),
+            notes=tuple(self.notes),
+        )

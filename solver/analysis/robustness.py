@@ -1,0 +1,154 @@
+"""Robustness: the mean objective of schedules under random durations, and a search for the least mean."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import count
+from math import sqrt
+from threading import Event
+
+from pipesched.problem.problem import Objective
+from pipesched.results.robustness import Rival, Robustness
+from pipesched.results.solution import Candidate, Solution
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.noise import BATCH, Noise, under_noise
+from pipesched.simulation.sampled_durations import Floats
+from pipesched.simulation.simulator import simulate
+from solver.construction.list_scheduling import list_schedules
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.local_search.equal_value import EqualValueSearch, halted, with_timeline
+from solver.local_search.moves import Array
+
+# The noise that a solve tells of.
+USUAL = Noise(0.05, BATCH, 0)
+# Published schedules slower than this without noise are not looked at, and of the others these many; of long
+# problems as many as these passes allow.
+_NEAR, _MOST_PUBLISHED, _MOST_PASSES = 1.05, 4, 20_000
+# The search: how many schedules it goes on from, list schedules it begins with, the samples that walks go by, and
+# the moves of a walk.
+_KEPT, _LISTS, _WALK_SAMPLES, _MOVES = 4, 12, 64, 20_000
+# First and last temperature in mean durations: gentle heat mends an order, strong heat leaves it behind.
+_HEATS = ((0.02, 0.002), (0.1, 0.005), (0.01, 0.001), (0.3, 0.005))
+# Moves that a unit of deterministic time stands for.
+_MOVES_PER_UNIT = 5_000
+
+
+def robustness(solution: Solution, noise: Noise = USUAL) -> Robustness | None:
+    """The solution under noise, with the published schedules that fit and come near it; None without a schedule.
+
+    None too for the objective period, and where the problem is so long that sampling would take long.
+    """
+    timeline, problem = solution.timeline, solution.problem
+    if timeline is None or problem.objective is Objective.PERIOD or solution.value_ticks is None:
+        return None
+    most = min(_MOST_PUBLISHED, _MOST_PASSES // max(1, sum(map(len, timeline.schedule.orders))))
+    if not most:
+        return None
+    near = [c for c in solution.candidates if c.fits and _value(c) <= _NEAR * solution.value_ticks]
+    ours, published = _samples(timeline, noise), []
+    for one in sorted(near, key=_value)[:most]:
+        if one.timeline is not None:
+            theirs = _samples(best_times(problem, one.timeline.schedule), noise)
+            error = float((ours - theirs).std()) / sqrt(max(1, noise.samples - 1))
+            published.append(Rival(one.name, float(theirs.mean()), error))
+    fresh = noise._replace(seed=noise.seed + 1)
+    return Robustness(noise, float(ours.mean()), _mean(timeline, fresh), tuple(published))
+
+
+def most_robust(
+    solution: Solution,
+    noise: Noise,
+    limits: Limits,
+    on_progress: Callable[[float], None] | None = None,
+    stop: Event | None = None,
+) -> Solution:
+    """The solution with its schedule replaced by one of the least mean under noise that is found within the limits.
+
+    Starts are the solution's schedule, the published ones that fit, and list schedules; walks change their orders,
+    each order judged on the same samples. Its value without noise may be larger; the lower bound stays that of the
+    problem without noise. `on_progress` gets every better mean. The solution as it is where it has no schedule,
+    ValueError for the period.
+    """
+    if solution.problem.objective is Objective.PERIOD:
+        raise ValueError("the mean under noise is of makespan or span")
+    if solution.timeline is None:
+        return solution
+    stop = stop or Event()
+    search = _Search(solution, noise, limits, on_progress or (lambda _: None))
+    seconds = None if limits.deterministic is not None else limits.seconds
+    halted(search.run, stop, seconds)
+    return replace(with_timeline(solution, search.pool[0][1]), interrupted=stop.is_set())
+
+
+class _Search:
+    """Rounds of walks, each from one of the best few orders known."""
+
+    def __init__(self, solution: Solution, noise: Noise, limits: Limits, on_progress: Callable[[float], None]) -> None:
+        assert solution.timeline is not None
+        self.solution, self.problem, self.noise, self.limits, self.on_progress = (
+            solution, solution.problem, noise, limits, on_progress,
+        )  # fmt: skip
+        self.workers = limits.workers or os.cpu_count() or 1
+        self.walking = noise._replace(samples=min(noise.samples, _WALK_SAMPLES))
+        self.pool: list[tuple[float, Timeline]] = []
+        self.keep([solution.timeline])
+
+    def run(self, halt: Array) -> None:
+        """All starts, then rounds until the halt; where work is counted, so many rounds."""
+        for timeline in self.starts():
+            if halt[0]:
+                return
+            self.keep([timeline])
+        units = self.limits.deterministic
+        rounds = count() if units is None else range(max(1, int(units * _MOVES_PER_UNIT) // (_MOVES * self.workers)))
+        with ThreadPoolExecutor(self.workers) as threads:
+            for number in rounds:
+                if halt[0]:
+                    return
+                jobs = range(number * self.workers, (number + 1) * self.workers)
+                found = list(threads.map(lambda job: self.walk(job, halt), jobs))
+                self.keep([timeline for timeline in found if timeline is not None])
+
+    def starts(self) -> Sequence[Timeline]:
+        """Orders that fit; under the span also with no device held back, as that may be what makes one fragile."""
+        fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
+        lists = [one for one, _ in zip(list_schedules(self.problem), range(_LISTS), strict=False)]
+        ways = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
+        assert self.solution.timeline is not None
+        return [way(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for way in ways]
+
+    def walk(self, job: int, halt: Array) -> Timeline | None:
+        start = self.pool[job // len(_HEATS) % len(self.pool)][1]
+        seed = self.limits.seed * 1_000_003 + job
+        return EqualValueSearch(start).for_mean(self.walking, None, _HEATS[job % len(_HEATS)], _MOVES, seed, halt)
+
+    def keep(self, timelines: Sequence[Timeline]) -> None:
+        """The few of least mean, each order once."""
+        before = self.pool[0][0] if self.pool else None
+        known = {mean for mean, _ in self.pool}
+        for timeline in timelines:
+            mean = _mean(timeline, self.noise)
+            if mean not in known:
+                known.add(mean)
+                self.pool.append((mean, timeline))
+        self.pool = sorted(self.pool, key=lambda one: one[0])[:_KEPT]
+        if before is None or self.pool[0][0] < before:
+            self.on_progress(self.pool[0][0])
+
+
+def _value(candidate: Candidate) -> int:
+    assert candidate.timeline is not None
+    assert candidate.metrics is not None
+    return candidate.metrics.value(candidate.timeline.problem.objective)
+
+
+def _samples(timeline: Timeline, noise: Noise) -> Floats:
+    return under_noise(timeline, *noise).of(timeline.problem.objective).samples
+
+
+def _mean(timeline: Timeline, noise: Noise) -> float:
+    return float(_samples(timeline, noise).mean())

@@ -1,0 +1,1 @@
+"""CP-SAT and background workers: how a model is solved, stopped and listened to."""

@@ -1,0 +1,134 @@
+"""The CP-SAT backend: parameters, limits, callbacks and interruption of every call of the solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+
+from ortools.sat.python import cp_model
+from ortools.sat.python.cp_model import IntVar, NotBooleanVariable
+
+from pipesched.errors import Disagreement
+from solver.backends.interruptible import run_until
+
+# The kind of argument behind a bound that CP-SAT's search proves.
+EXHAUSTIVE = "exhaustive search by CP-SAT"
+_LEAST_SECONDS = 0.01
+
+ValueOf = Callable[[IntVar | NotBooleanVariable], int]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How one model is solved. Where `deterministic` is set, CP-SAT's own units of work count instead of `seconds`.
+
+    `clauses_only` is for models with order literals: clauses, learnt and propagated at once, and nothing else. What a
+    linear relaxation can prove was proved before (solver/bounds/lp_bound.py). Presolve, probing, and sets of literals
+    that push a start take longer to find than the search needs to find the same (docs/engine.md).
+    """
+
+    seconds: float
+    deterministic: float | None
+    seed: int
+    workers: int = 1  # 0: all cores
+    gap: float = 0.0
+    first_solution: bool = False
+    clauses_only: bool = False
+    symmetry: bool = True
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What CP-SAT calls while it runs: for every better solution, and for every better bound, on any of its threads.
+
+    An error that one of them raises ends the call, and is raised again there.
+    """
+
+    on_solution: Callable[[ValueOf, float], None]
+    on_bound: Callable[[float], None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """How a call ended: `value_of` reads the best solution, `work` is in CP-SAT's units.
+
+    `complete`: the search came to its end, so that the solution is optimal, or there is none.
+    """
+
+    has_solution: bool
+    complete: bool
+    value_of: ValueOf
+    bound: float
+    work: float
+
+    @property
+    def infeasible(self) -> bool:
+        return self.complete and not self.has_solution
+
+
+def solve_model(
+    model: cp_model.CpModel, parameters: Parameters, stop: Event, callbacks: Callbacks | None = None
+) -> Answer:
+    """Solve a model until its end, the limits or a stop; `Disagreement` where CP-SAT rejects the model."""
+    solver = _solver(parameters)
+    listener = None if callbacks is None else _Listener(callbacks)
+    if listener is not None:
+        solver.best_bound_callback = listener.on_bound
+    status = run_until(stop, lambda: solver.solve(model, listener), solver.stop_search)
+    if status == cp_model.MODEL_INVALID:
+        raise Disagreement(f"CP-SAT rejects the model: {model.validate()}", EXHAUSTIVE)
+    if listener is not None and listener.error is not None:
+        raise listener.error
+    return Answer(
+        has_solution=status in (cp_model.OPTIMAL, cp_model.FEASIBLE),
+        complete=status in (cp_model.OPTIMAL, cp_model.INFEASIBLE),
+        value_of=solver.value,
+        bound=solver.best_objective_bound,
+        work=solver.response_proto.deterministic_time,
+    )
+
+
+def _solver(wanted: Parameters) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    parameters = solver.parameters
+    parameters.num_workers, parameters.random_seed = wanted.workers, wanted.seed
+    parameters.relative_gap_limit = wanted.gap
+    parameters.stop_after_first_solution = wanted.first_solution
+    parameters.catch_sigint_signal = False  # Ctrl-C is the caller's, through `stop`
+    parameters.cp_model_probing_level = 0
+    if not wanted.symmetry:
+        parameters.symmetry_level = 0
+    if wanted.clauses_only:
+        parameters.linearization_level = 0
+        parameters.cp_model_presolve = False
+        parameters.auto_detect_greater_than_at_least_one_of = False
+    if wanted.deterministic is None:
+        parameters.max_time_in_seconds = max(_LEAST_SECONDS, wanted.seconds)
+    else:
+        parameters.max_deterministic_time = wanted.deterministic
+    return solver
+
+
+class _Listener(cp_model.CpSolverSolutionCallback):
+    """Calls the callbacks. An error waits for the search to end."""
+
+    def __init__(self, callbacks: Callbacks) -> None:
+        super().__init__()
+        self._callbacks = callbacks
+        self.error: Exception | None = None
+
+    def on_solution_callback(self) -> None:
+        """Called by CP-SAT for every better solution."""
+        try:
+            self._callbacks.on_solution(self.value, self.objective_value)
+        except Exception as error:
+            self.error = error
+            self.stop_search()
+
+    def on_bound(self, bound: float) -> None:
+        """Called by CP-SAT for every better bound, possibly on another thread."""
+        try:
+            self._callbacks.on_bound(bound)
+        except Exception as error:
+            self.error = error

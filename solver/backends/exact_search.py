@@ -1,0 +1,67 @@
+"""CP-SAT on the exact model of all passes: better schedules and better bounds, reported as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+
+from formulations.exact.full_horizon import FullHorizon
+from pipesched.errors import Disagreement
+from pipesched.problem.attainable_spans import Value
+from pipesched.schedule.timeline import Timeline
+from solver.backends.cp_sat import EXHAUSTIVE, Callbacks, Parameters, ValueOf, solve_model
+from solver.construction.timing import times_within
+from solver.limits import Limits
+
+# Called with a better timeline (or None) and the bound proved so far, in ticks.
+Callback = Callable[[Timeline | None, Value], None]
+
+
+@dataclass(frozen=True)
+class CpSatResult:
+    """What CP-SAT ended with; `bound` is in ticks."""
+
+    timeline: Timeline | None
+    bound: Value
+
+
+def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, callback: Callback) -> CpSatResult:
+    """Search for better schedules and better bounds until optimal, told to stop, or out of time."""
+    search = _Search(model, callback)
+    parameters = Parameters(
+        seconds,
+        limits.deterministic,
+        limits.seed,
+        workers=limits.workers,
+        gap=limits.gap,
+        clauses_only=model.model.order is not None,
+    )
+    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    if answer.infeasible:
+        # The incumbent itself is a solution of the model, so there must be one.
+        raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)
+    return CpSatResult(search.best, model.bound(answer.bound) if model.bounds_everything else 0)
+
+
+class _Search:
+    """Turns CP-SAT's solutions into timelines, and its bounds into ticks."""
+
+    def __init__(self, model: FullHorizon, callback: Callback) -> None:
+        self._model, self._callback = model, callback
+        self._bound: Value = 0
+        self.best: Timeline | None = None
+
+    def on_solution(self, value_of: ValueOf, objective: float) -> None:
+        claimed = self._model.most(objective)
+        timeline = times_within(self._model.problem, self._model.decode(value_of), claimed)
+        if timeline is None:
+            text = f"CP-SAT claims {claimed} ticks for an order that cannot be run in that time"
+            raise Disagreement(text, EXHAUSTIVE)
+        self.best = timeline
+        self._callback(timeline, self._bound)
+
+    def on_bound(self, bound: float) -> None:
+        if self._model.bounds_everything and bound >= 0:
+            self._bound = max(self._bound, self._model.bound(bound))
+            self._callback(None, self._bound)

@@ -1,0 +1,1 @@
+"""Analytic lower bounds, one argument per file; each is tested against exhaustive enumeration."""

@@ -1,0 +1,162 @@
+"""Busy intervals: the least time from a device's first pass to the end of its last gradient, analytically.
+
+A device can put off only as much work as its memory holds. When its last gradient ends, only weight passes are left;
+when its last forward ends, only what was begun is, and that micro-batch's gradients come a round trip later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil
+from typing import NamedTuple
+
+from pipesched.problem.attainable_spans import Value, largest_denominator, simplest
+from pipesched.problem.formatting import amount, memory_text
+from pipesched.problem.passes import Pass, W
+from pipesched.problem.problem import Problem
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.idle_gaps import forced_apart, head_gap, waiting_in_memory
+from solver.bounds.analytic.knapsack import most_value
+from solver.bounds.analytic.memory_energy import area, held_at_last_forward, unused_at_first
+
+
+class BusyInterval(NamedTuple):
+    """A lower bound on a busy interval in ticks, and the argument as text."""
+
+    ticks: Value
+    text: str
+
+
+class BusyIntervals:
+    """Lower bounds on the busy intervals of one device; `chains` are its stages by chain, as `chains_on` gives them."""
+
+    def __init__(self, problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> None:
+        self.problem, self.paths, self.device, self.chains = problem, paths, device, chains
+        self.stages = [stage for chain in chains for stage in chain]
+        self.capacity = problem.memory.capacity[device]
+        self.work = paths.work(device)
+        self.apart = forced_apart(problem, device, chains)
+        self.idle = head_gap(problem, paths, device, chains, spare=int(self.apart)).idle
+        self.computes = f"It computes {self._say(self.work)} in all"
+
+    def to_last_gradient(self) -> BusyInterval:
+        """The longest proved, whichever gradient is the last."""
+        return _longest(self._by_work(), self._by_memory())
+
+    def to_gradient_of_last_forward(self, last: list[int]) -> BusyInterval:
+        """The longest proved to the end of the gradient of the micro-batch whose forward is the device's last.
+
+        It is of the chain whose stages here are `last`, and the gradient is that of the first of them.
+        """
+        return _longest(self._by_work_after_last_forward(last), self._by_memory_after_last_forward(last))
+
+    def _by_work(self) -> BusyInterval:
+        """The work that is not put off, and what the device idles before its first backward."""
+        problem, paths = self.problem, self.paths
+        put_off = most_value([(work, held, n) for work, held, n in self._weights()], self.capacity)
+        needed = 0
+        if problem.costs.overlapped is None:
+            needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
+        before = max(self.work - put_off, needed)
+        ticks = before + self.idle
+        text = (
+            f"{self.computes}, of which weight passes of {self._say(self.work - before)} at most may come after its "
+            f"last gradient{self._idling(self.idle)}: that gradient ends {self._say(ticks)} later or after that."
+        )
+        return BusyInterval(ticks, text)
+
+    def _by_work_after_last_forward(self, last: list[int]) -> BusyInterval:
+        """The work that does not wait in memory when the last forward ends, and the round trip from there."""
+        # What the head idles comes before the last forward if a backward does.
+        idle = self.idle if self.apart else 0
+        own = sum(map(self.problem.least_backward, last))
+        waiting = own + waiting_in_memory(self.problem, self.device, self.chains, last)
+        ticks = self.work - waiting + idle + self._round_trip(last)
+        text = (
+            f"{self.computes}, of which {self._say(waiting)} at most can wait in memory when its last forward "
+            f"ends{self._idling(idle)}. {self._from_there(last, ticks)}"
+        )
+        return BusyInterval(ticks, text)
+
+    def _by_memory(self) -> BusyInterval | None:
+        """What all activations take of memory over time, but for weight passes put off."""
+        capacity = self._capacity_that_counts
+        if not capacity:
+            return None
+        put_off = most_value([(work * held, held, n) for work, held, n in self._weights()], capacity)
+        ticks = self._at_capacity(capacity, self._taken() - put_off)
+        text = f"{self._over_time(capacity, ticks)}, leaving out weight passes after its last gradient."
+        return BusyInterval(ticks, text)
+
+    def _by_memory_after_last_forward(self, last: list[int]) -> BusyInterval | None:
+        """The same but for what activations held at the end of the last forward take later, and the round trip."""
+        capacity = self._capacity_that_counts
+        if not capacity:
+            return None
+        later = held_at_last_forward(self.problem, self.paths, self.stages, capacity)
+        before = self._at_capacity(capacity, self._taken() - later)
+        ticks = before + self._round_trip(last)
+        text = (
+            f"{self._over_time(capacity, before)} and leaving out what those take later that are held when its last "
+            f"forward ends. {self._from_there(last, ticks)}"
+        )
+        return BusyInterval(ticks, text)
+
+    @property
+    def _capacity_that_counts(self) -> int | None:
+        """None where gradients take memory too, and so fill and empty it in other ways."""
+        return self.capacity if min(self.problem.memory.freed[s] for s in self.stages) >= 0 else None
+
+    def _at_capacity(self, capacity: int, taken: Fraction | int) -> Value:
+        """Ticks in which the memory gives so much memory over time, if only forwards fill it at first.
+
+        A part of a tick counts as a whole one where some best times are whole ticks.
+        """
+        lost = unused_at_first(self.problem, self.paths, self.stages, capacity, taken)
+        ticks = max(Fraction(0), Fraction(taken + lost) / capacity)
+        return ceil(ticks) if largest_denominator(self.problem) == 1 else simplest(ticks)
+
+    def _taken(self) -> int:
+        return sum(area(self.problem, self.paths, s) * n for s, n in self._counts())
+
+    def _round_trip(self, last: list[int]) -> int:
+        """From the end of the last stage's forward to the end of that micro-batch's gradient on the first of them."""
+        paths = self.paths
+        return paths.round_trip[last[-1]] + paths.gradient[last[-1]] + paths.back[last[-1]] - paths.back[last[0]]
+
+    def _counts(self) -> Sequence[tuple[int, int]]:
+        return [(s, len(self.problem.microbatches_of[s])) for s in self.stages]
+
+    def _weights(self) -> Sequence[tuple[int, int, int]]:
+        """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
+        if not self.problem.splittable:
+            return []
+        memory = self.problem.memory
+        return [
+            (self.problem.duration(Pass(W, s, 0)), memory.activation[s] - memory.freed[s], n) for s, n in self._counts()
+        ]
+
+    def _say(self, ticks: Value) -> str:
+        return amount(self.problem, ticks)
+
+    def _idling(self, idle: int) -> str:
+        return f", and idles {self._say(idle)} before its first backward, since memory is full" if idle else ""
+
+    def _over_time(self, capacity: int, ticks: Value) -> str:
+        return (
+            f"Its activations take memory from forward to backward. Its {memory_text(self.problem, capacity)} "
+            f"give enough of it over time in {self._say(ticks)} at least, counting that forwards "
+            "fill it one by one"
+        )
+
+    def _from_there(self, last: list[int], ticks: Value) -> str:
+        trip = self._say(self._round_trip(last))
+        return (
+            f"From there that micro-batch takes {trip} to the last stage and back through this device: "
+            f"{self._say(ticks)}."
+        )
+
+
+def _longest(one: BusyInterval, other: BusyInterval | None) -> BusyInterval:
+    return other if other is not None and other.ticks > one.ticks else one

@@ -1,0 +1,43 @@
+"""The catalogue of analytic lower bounds, and the strongest certificate of a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from pipesched.problem.problem import Objective, Problem
+from pipesched.registry import Registry
+from pipesched.results.certificate import Certificate
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A lower bound on the makespan or span of a problem: one certificate for each device that it concerns.
+
+    Of certificates of equal value the one of the lowest `rank` comes first.
+    """
+
+    name: str
+    certify: Callable[[Problem, Objective], list[Certificate]]
+    rank: int = 9
+
+
+BOUNDS: Registry[Bound] = Registry("solver.bounds.analytic", "bound")
+
+
+Certify = Callable[[], list[Certificate]]
+
+
+def certificates(
+    problem: Problem, objective: Objective, run: Callable[[str, Certify], list[Certificate]] | None = None
+) -> list[Certificate]:
+    """Every certificate of every bound, strongest first.
+
+    `run` computes each bound but the load, whose certificates are always there; it may give up on one.
+    """
+    found: list[Certificate] = []
+    for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
+        certify = partial(bound.certify, problem, objective)
+        found += certify() if run is None or bound.name == "load" else run(bound.name, certify)
+    return sorted(found, key=lambda certificate: -certificate.value)

@@ -1,0 +1,110 @@
+"""Critical paths: least durations of passes and of chains of passes across devices, in any schedule."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.problem import Problem
+
+
+class Paths:
+    """Least durations and path lengths of a problem, in ticks; lists by stage.
+
+    A forward or a full backward inside an overlapped block lasts as long as the block, which may be less than it
+    takes alone; `forward` and `gradient` allow for that.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        placement, costs = problem.placement, problem.costs
+        stages = range(placement.stages)
+        blocks: list[int | None] = [None] * placement.stages
+        if costs.overlapped is not None:
+            for stage in stages:
+                mates = placement.stages_of[placement.stage_device[stage]]
+                blocks[stage] = min(costs.overlapped[mate] for mate in mates)
+        self.forward = [_least(problem.duration(Pass(F, s, 0)), blocks[s]) for s in stages]
+        full = [_least(problem.duration(Pass(BW, s, 0)), blocks[s]) for s in stages]
+        self.gradient = full
+        self.rest = full  # what a micro-batch's backward takes on its device in all
+        if problem.splittable:
+            b, w = ([problem.duration(Pass(kind, s, 0)) for s in stages] for kind in (B, W))
+            self.gradient = [min(x, y) for x, y in zip(b, full, strict=True)]
+            self.rest = [min(x + y, z) for x, y, z in zip(b, w, full, strict=True)]
+        self._walk()
+
+    def _walk(self) -> None:
+        """Path lengths along every chain, forwards and back."""
+        problem = self.problem
+        stages = problem.placement.stages
+        # From time 0 to the earliest start of the stage's first forward.
+        self.head = [0] * stages
+        # From the end of a gradient pass of the stage to the end of the same micro-batch's on the chain's first stage.
+        self.back = [0] * stages
+        # From the end of a forward of the stage to the earliest start of the same micro-batch's backward on it.
+        self.round_trip = [0] * stages
+        for chain in problem.placement.chains:
+            for one, other in pairwise(chain):
+                lag = problem.lag(one, other)
+                self.head[other] = self.head[one] + self.forward[one] + lag
+                self.back[other] = lag + self.gradient[one] + self.back[one]
+            for one, other in zip(chain[-2::-1], chain[::-1], strict=False):
+                there_and_back = 2 * problem.lag(one, other) + self.forward[other] + self.gradient[other]
+                self.round_trip[one] = there_and_back + self.round_trip[other]
+
+    def tail(self, stage: int) -> int:
+        """From the end of a gradient pass of the stage to the end of that micro-batch's backward on the first stage."""
+        return self.way_back(stage, self.problem.placement.chains[self.problem.placement.chain_index[stage]][0])
+
+    def way_back(self, stage: int, until: int) -> int:
+        """From the end of a gradient pass of the stage to the end of that micro-batch's backward on an earlier one."""
+        return 0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.rest[until]
+
+    def away(self, held: list[int]) -> tuple[int, int]:
+        """The least time a micro-batch spends off a device between its forwards on it, and between its gradients.
+
+        `held` are the device's stages of one chain, in walking order.
+        """
+        pairs = list(pairwise(held))
+        forwards = sum(self.head[b] - self.head[a] - self.forward[a] for a, b in pairs)
+        gradients = sum(self.back[b] - self.back[a] - self.gradient[a] for a, b in pairs)
+        return forwards, gradients
+
+    def work(self, device: int) -> int:
+        """The least time the device computes in all."""
+        problem = self.problem
+        held = problem.placement.stages_of[device]
+        total = sum(problem.least_work(s) * len(problem.microbatches_of[s]) for s in held)
+        saving = max((self._saving(f, b) for f in held for b in held), default=0)
+        return max(0, total - saving * sum(len(problem.microbatches_of[s]) for s in held))
+
+    def _saving(self, forward: int, backward: int) -> int:
+        """What running a forward and a full backward as one block saves; 0 where nothing."""
+        block = self.problem.overlapped_ticks(Pass(F, forward, 0), Pass(BW, backward, 0))
+        if block is None:
+            return 0
+        alone = self.problem.duration(Pass(F, forward, 0)) + self.problem.duration(Pass(BW, backward, 0))
+        return max(0, alone - block)
+
+
+def chains_on(problem: Problem, device: int) -> list[list[int]]:
+    """The device's stages, chain by chain in walking order; chains that no micro-batch walks are left out."""
+    where = problem.placement.stage_device
+    kept = [[s for s in c if where[s] == device and problem.microbatches_of[s]] for c in problem.placement.chains]
+    return [stages for stages in kept if stages]
+
+
+def gate_of(problem: Problem, whose: int | None, stage: int) -> int | None:
+    """The first stage a chain walks on device `whose` until it has walked this one, None if it has walked none there.
+
+    The chain's first stage if `whose` is None.
+    """
+    placement = problem.placement
+    chain = placement.chains[placement.chain_index[stage]]
+    walked = chain[: chain.index(stage) + 1]
+    return next((one for one in walked if whose is None or placement.stage_device[one] == whose), None)
+
+
+def _least(alone: int, block: int | None) -> int:
+    return alone if block is None else min(alone, block)

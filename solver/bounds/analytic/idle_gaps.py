@@ -1,0 +1,95 @@
+"""The gaps in which a device must idle: before its first backward, and after its last forward.
+
+In either memory leaves only so much work to fill a wait whose least length the chain's round trip sets.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipesched.problem.passes import F, Pass, W
+from pipesched.problem.problem import Problem
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.knapsack import most_value
+
+
+class Gap(NamedTuple):
+    """A time that must pass, and the most work that can be done in it."""
+
+    length: int
+    filled: int
+
+    @property
+    def idle(self) -> int:
+        return max(0, self.length - self.filled)
+
+
+def head_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]], spare: int) -> Gap:
+    """From the start of the device's first pass to its first backward, in which only forwards can run.
+
+    The first backward is of some chain's last stage on the device, whose micro-batch has walked all the device's
+    stages of that chain before. `spare` forwards are known to run later.
+    """
+    lengths = []
+    for chain in chains:
+        way = sum(paths.forward[s] for s in chain) + paths.away(chain)[0]
+        lengths.append(way + paths.round_trip[chain[-1]])
+    stages = [stage for chain in chains for stage in chain]
+    memory = problem.memory
+    alone = {s: problem.duration(Pass(F, s, 0)) for s in stages}
+    items = [(alone[s], memory.activation[s], len(problem.microbatches_of[s])) for s in stages]
+    filled = most_value(items, memory.capacity[device])
+    everything = sum(value * count for value, _, count in items)
+    if spare:
+        filled = min(filled, everything - min(alone.values()))
+    return Gap(min(lengths), filled)
+
+
+def tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> Gap:
+    """From the end of the device's last forward to that micro-batch's last backward on it.
+
+    In between only backwards and weight passes run, of micro-batches whose activations memory held beside those of
+    the last micro-batch. The gap of the chain that leaves least idle time counts, since any may come last.
+    """
+    gaps = []
+    for chain in chains:
+        later = chain[1:]
+        own = sum(problem.least_backward(stage) for stage in later)
+        back = sum(paths.gradient[s] for s in later) + paths.away(chain)[1]
+        filled = waiting_in_memory(problem, device, chains, chain) + own
+        gaps.append(Gap(paths.round_trip[chain[-1]] + back, filled))
+    return min(gaps, key=lambda gap: gap.idle)
+
+
+def waiting_in_memory(problem: Problem, device: int, chains: list[list[int]], last: list[int]) -> int:
+    """The most work that other micro-batches have left when the device's last forward ends.
+
+    That forward is of the chain whose stages here are `last`: of its last stage here, so the micro-batch holds all its
+    activations. The others' must fit beside them.
+    """
+    memory, capacity = problem.memory, problem.memory.capacity[device]
+    room = None if capacity is None else capacity - sum(memory.activation[s] for s in last)
+    items = []
+    everything = 0
+    for stage in (s for c in chains for s in c):
+        count = len(problem.microbatches_of[stage]) - (stage in last)
+        items += [(value, size, count) for value, size in _pending(problem, stage)]
+        everything += problem.least_backward(stage) * count
+    return min(everything, most_value(items, room))
+
+
+def _pending(problem: Problem, stage: int) -> list[tuple[int, int]]:
+    """(work still to run, memory held) of a micro-batch whose forward is done, and of one that waits for W alone."""
+    memory = problem.memory
+    whole = [(problem.least_backward(stage), memory.activation[stage])]
+    if not problem.splittable:
+        return whole
+    return [*whole, (problem.duration(Pass(W, stage, 0)), memory.activation[stage] - memory.freed[stage])]
+
+
+def forced_apart(problem: Problem, device: int, chains: list[list[int]]) -> bool:
+    """Whether memory forces a backward to start before the last forward, so that the two gaps are apart."""
+    capacity = problem.memory.capacity[device]
+    stages = [stage for chain in chains for stage in chain]
+    everything = sum(problem.memory.activation[s] * len(problem.microbatches_of[s]) for s in stages)
+    return capacity is not None and everything > capacity

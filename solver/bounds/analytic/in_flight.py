@@ -1,0 +1,54 @@
+"""In-flight limit: memory admits K micro-batches to a stage at once, so m micro-batches take ceil(m/K) round trips."""
+
+from __future__ import annotations
+
+from pipesched.problem.formatting import amount, counted
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.critical_paths import Paths
+
+
+def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]:
+    """ceil(m/K) round trips one after another, on the stage where they take longest."""
+    paths = Paths(problem)
+    found = []
+    for stage, microbatches in enumerate(problem.microbatches_of):
+        device = problem.placement.stage_device[stage]
+        capacity, activation = problem.memory.capacity[device], problem.memory.activation[stage]
+        if capacity is None or activation == 0 or not len(microbatches):
+            continue
+        admitted = capacity // activation
+        if not 0 < admitted < len(microbatches):
+            continue
+        rounds = -(-len(microbatches) // admitted)
+        there_and_back = paths.forward[stage] + paths.round_trip[stage]
+        cycle = there_and_back + until_room(problem, paths, stage, capacity, admitted)
+        head = paths.head[stage] if objective is Objective.MAKESPAN else 0
+        value = head + (rounds - 1) * cycle + there_and_back + paths.rest[stage]
+        many = counted(admitted, "micro-batch")
+        text = (
+            f"The memory of device {device} admits {many} to stage {stage} at once. From the start "
+            f"of a forward there until its memory serves another at least {amount(problem, cycle)} pass, and "
+            f"{len(microbatches)} micro-batches need {rounds} such rounds, the last one to the end of its backward: "
+            f"{amount(problem, value)}" + (f", {amount(problem, head)} of it before the first." if head else ".")
+        )
+        found.append(Certificate("in-flight limit", value, text, device))
+    return found
+
+
+def until_room(problem: Problem, paths: Paths, stage: int, capacity: int, admitted: int) -> int:
+    """From the start of a backward to room for one more forward, at least.
+
+    What B gives back makes no room where the rest of that activation still does not fit next to `admitted` whole ones:
+    then either its W must end too, or a second backward.
+    """
+    activation, freed = problem.memory.activation[stage], problem.memory.freed[stage]
+    if freed <= 0:
+        return paths.rest[stage]
+    if capacity < admitted * activation + (activation - freed):
+        return min(paths.rest[stage], 2 * paths.gradient[stage])
+    return paths.gradient[stage]
+
+
+BOUNDS.register(Bound("in-flight limit", in_flight_limit, rank=4))

@@ -1,0 +1,187 @@
+"""Integral warm-up: until its first backward a device runs forwards only, and can switch only between two of them.
+
+So its first backward starts after an integral number of forwards and some idle time, or waits for another forward to
+end. A backward that waits delays all devices upstream of it, whose memory limits how many forwards they can run in the
+meantime: idle time avoided on one device appears on another. The round-trip bound treats devices independently and
+misses this.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.passes import F, Pass
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.idle_gaps import forced_apart, head_gap, tail_gap
+
+# Devices of several stages with more sums of forward durations than this are treated as able to switch at any time.
+_MOST_SUMS = 10_000
+
+
+@dataclass(frozen=True)
+class _Head:
+    """What a device does until its first backward; times in ticks.
+
+    `least` is the value of a schedule in which the device idles nowhere but where it surely must after its last
+    forward; what a value allows beyond that it may idle before its first backward. `way` is from its first forward
+    to its first backward at least. `sums` are the total durations, ascending, of sets of forwards that
+    fit into memory.
+    """
+
+    device: int
+    stages: list[int]
+    least: int
+    way: int
+    sums: Sequence[int]
+
+    def first_backward(self, ready: int, idle: int) -> int | None:
+        """When its first backward starts at the earliest after its first forward, if it may idle so long.
+
+        `ready` is when the gradient is there. None where memory has no room for the forwards that it would take.
+        """
+        done = bisect_right(self.sums, ready)
+        if ready - self.sums[done - 1] <= idle:
+            return ready
+        return self.sums[done] if done < len(self.sums) else None
+
+
+class _Heads:
+    """The devices of one chain, in reverse order of the chain."""
+
+    def __init__(self, problem: Problem, paths: Paths, heads: list[_Head]) -> None:
+        self.problem, self.paths = problem, paths
+        place = {stage: at for chain in problem.placement.chains for at, stage in enumerate(chain)}
+        self.heads = sorted(heads, key=lambda head: -place[head.stages[0]])
+        # Of devices that are reached later and left earlier: their number here, and the way to them and back.
+        self.within: list[list[tuple[int, int]]] = []
+        for at, head in enumerate(self.heads):
+            inner = [(i, other) for i, other in enumerate(self.heads[:at]) if self._nested(place, other, head)]
+            self.within.append([(i, self._between(head, other)) for i, other in inner])
+
+    @staticmethod
+    def _nested(place: dict[int, int], inner: _Head, outer: _Head) -> bool:
+        return place[inner.stages[0]] > place[outer.stages[0]] and place[inner.stages[-1]] > place[outer.stages[-1]]
+
+    def _between(self, outer: _Head, inner: _Head) -> int:
+        """From forward to forward, and from backward to backward, of the first stages here and the last stages here."""
+        paths, enters, leaves = self.paths, inner.stages[0], inner.stages[-1]
+        there = paths.head[enters] - paths.head[outer.stages[0]]
+        last = outer.stages[-1]
+        return there + paths.gradient[leaves] + paths.back[leaves] - paths.back[last] - paths.gradient[last]
+
+    def first_backwards(self, value: int, count: int) -> list[int | None]:
+        """When the first backwards of the first `count` devices start at the earliest if all keep to the value.
+
+        In ticks after each device's first forward; ends with None at the first device that cannot meet it.
+        """
+        found: list[int | None] = []
+        for at, head in enumerate(self.heads[:count]):
+            idle = value - head.least
+            found.append(head.first_backward(self._ready(at, found), idle) if idle >= 0 else None)
+            if found[-1] is None:
+                break
+        return found
+
+    def _ready(self, at: int, started: Sequence[int | None]) -> int:
+        """When the first gradient reaches a device, after its first forward, if those within start as they do."""
+        ready = self.heads[at].way
+        for i, between in self.within[at]:
+            inner = started[i]
+            assert inner is not None
+            ready = max(ready, inner + between)
+        return ready
+
+    def least_values(self) -> list[int]:
+        """For each device the least value that it and those before it here can keep to."""
+        values: list[int] = []
+        for count, head in enumerate(self.heads, 1):
+            low = max([head.least, *values[-1:]])
+            high = low
+            while self.first_backwards(high, count)[-1] is None:
+                high = high + 1 if high == low else low + 2 * (high - low)
+            while low < high:
+                middle = (low + high) // 2
+                if self.first_backwards(middle, count)[-1] is None:
+                    low = middle + 1
+                else:
+                    high = middle
+            values.append(high)
+        return values
+
+    def certificates(self) -> list[Certificate]:
+        """For every device that takes longer than those before it here, and than it would by itself."""
+        values = self.least_values()
+        before = [0, *values]
+        longer = [at for at, value in enumerate(values) if value > max(before[at], self.heads[at].least)]
+        return [self._certificate(at, values[at]) for at in longer]
+
+    def _certificate(self, at: int, value: int) -> Certificate:
+        """The argument as text: one tick below the value, the last of these devices cannot meet it."""
+        problem, head = self.problem, self.heads[at]
+
+        def say(ticks: int) -> str:
+            return amount(problem, ticks)
+
+        started = self.first_backwards(value - 1, at + 1)[:-1]
+        inner = [(self.heads[i], started[i]) for i, _ in self.within[at]]
+        first = next((one for one, start in inner if start != one.way and start in one.sums), None)
+        wait = "" if first is None else f"device {first.device} must wait, and all behind it; then "
+        text = (
+            "Until its first backward a device runs forwards only, an integral number of them: a gradient finds the "
+            f"device idle, or waits for the end of a forward. With less than {say(value)} {wait}the first gradient "
+            f"reaches device {head.device} {say(self._ready(at, started))} after its first forward, of "
+            f"which memory has room for {say(head.sums[-1])}, and with its work and its idle time after the last "
+            f"forward it takes at least {say(value)}."
+        )
+        return Certificate("integral warm-up", value, text, head.device)
+
+
+def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For devices that one chain alone visits, each with all the devices whose first backwards precede its own."""
+    paths = Paths(problem)
+    heads: dict[int, list[_Head]] = {}
+    for device in range(problem.devices):
+        chains = chains_on(problem, device)
+        if len(chains) == 1:
+            chain = problem.placement.chain_index[chains[0][0]]
+            heads.setdefault(chain, []).append(_head(problem, paths, objective, device, chains[0]))
+    return [one for of_chain in heads.values() for one in _Heads(problem, paths, of_chain).certificates()]
+
+
+def _head(problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[int]) -> _Head:
+    start = paths.head[stages[0]] if objective is Objective.MAKESPAN else 0
+    # If all forwards may run before the first backward, the two gaps may be the same time.
+    tail = tail_gap(problem, paths, device, [stages]).idle if forced_apart(problem, device, [stages]) else 0
+    gap = head_gap(problem, paths, device, [stages], 0)
+    sums = _sums(problem, device, stages) or range(gap.filled + 1)
+    return _Head(device, stages, start + paths.work(device) + tail, gap.length, sums)
+
+
+def _sums(problem: Problem, device: int, stages: list[int]) -> Sequence[int] | None:
+    """The total durations of sets of forwards that fit into memory together; None if there are too many."""
+    memory, capacity = problem.memory, problem.memory.capacity[device]
+    least = {0: 0}  # by length, the least memory that it takes
+    for stage in stages:
+        ticks, size = problem.duration(Pass(F, stage, 0)), memory.activation[stage]
+        most = len(problem.microbatches_of[stage])
+        if capacity is not None and size > 0:
+            most = min(most, capacity // size)
+        if len(least) * (most + 1) > _MOST_SUMS:
+            return None
+        longer: dict[int, int] = {}
+        for length, held in least.items():
+            for count in range(most + 1):
+                total, holds = length + count * ticks, held + count * size
+                if (capacity is None or holds <= capacity) and holds < longer.get(total, holds + 1):
+                    longer[total] = holds
+        least = longer
+    return sorted(least)
+
+
+BOUNDS.register(Bound("integral warm-up", integral_warmup, rank=5))

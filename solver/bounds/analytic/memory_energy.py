@@ -1,0 +1,82 @@
+"""Memory over time (energetic reasoning): an activation holds memory from forward to backward, within the capacity."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.problem.passes import BW, B, Pass, W
+from pipesched.problem.problem import Problem
+from solver.bounds.analytic.critical_paths import Paths
+
+
+def area(problem: Problem, paths: Paths, stage: int) -> int:
+    """The least memory times ticks that one micro-batch takes for a stage."""
+    activation, freed = problem.memory.activation[stage], problem.memory.freed[stage]
+    waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
+    if not problem.splittable:
+        return waiting + activation * paths.gradient[stage]
+    b, w, whole = (problem.duration(Pass(kind, stage, 0)) for kind in (B, W, BW))
+    split = (activation - min(0, freed)) * b + (activation - freed) * w
+    whole = min(whole, paths.gradient[stage]) if problem.costs.overlapped is not None else whole
+    return waiting + min(split, activation * whole)
+
+
+def unused_at_first(
+    problem: Problem, paths: Paths, stages: list[int], capacity: int, taken: int | Fraction
+) -> Fraction:
+    """The memory times ticks that stay unused at first, since forwards alone fill the memory and take their time.
+
+    `taken` is what the passes use in all; nothing is claimed if that fits before the memory could be full.
+    """
+    memory = problem.memory
+    each = _least_ticks_each(problem, paths, stages)
+    # After t ticks one activation and t / each of those before it are held at most.
+    empty = max(0, capacity - max(memory.activation[s] for s in stages))
+    unused = empty * empty * each / 2
+    return unused if taken + unused >= capacity * empty * each else Fraction(0)
+
+
+def held_at_last_forward(problem: Problem, paths: Paths, stages: list[int], capacity: int) -> Fraction:
+    """The most memory times ticks that activations held at the end of a device's last forward have yet to take.
+
+    Only for `freed` of at least 0. Forwards are over then, so each micro-batch is in one of three states. What counts
+    is `area`, the least that it takes in all.
+
+    1. Nothing is held any more: all of `area` was taken.
+    2. W alone is to end, and `activation - freed` is held. What is left is `area` less what was taken until B ended, at
+       most W's duration times what is held: so by unit of memory held (not of activation) W's duration at most. Where B
+       gave all back nothing is left.
+    3. The gradient has not ended, and the whole activation is held. What is left is `area` less the activation times
+       the time since its forward began. Forwards run one at a time, each unit of activation takes `each` ticks of them
+       at least: of the units held, unit x as counted back from the last forward has been held for each * x ticks, and
+       at most area / activation - each * x is left by unit.
+
+    No more than `capacity` is held. Units of state 3 count as long as they may have more left than those of state 2.
+    """
+    memory = problem.memory
+    held = [s for s in stages if memory.activation[s]]
+    if not held:
+        return Fraction(0)
+    each = _least_ticks_each(problem, paths, stages)
+    longest = max(Fraction(area(problem, paths, s), memory.activation[s]) for s in held)
+    waiting = max(_left_for_weight(problem, paths, s) for s in held)
+    falling = Fraction(0)
+    if longest > waiting:
+        falling = min(Fraction(capacity), (longest - waiting) / each) if each else Fraction(capacity)
+    return falling * longest - each * falling * falling / 2 + (capacity - falling) * waiting
+
+
+def _left_for_weight(problem: Problem, paths: Paths, stage: int) -> Fraction:
+    """What is left of `area` when B ends, at most, by unit of the memory that is then still held, in ticks."""
+    activation = problem.memory.activation[stage]
+    still_held = activation - problem.memory.freed[stage]
+    if not problem.splittable or still_held == 0:
+        return Fraction(0)
+    until_then = paths.forward[stage] + paths.round_trip[stage] + problem.duration(Pass(B, stage, 0))
+    return max(Fraction(0), Fraction(area(problem, paths, stage) - activation * until_then, still_held))
+
+
+def _least_ticks_each(problem: Problem, paths: Paths, stages: list[int]) -> Fraction:
+    """The least ticks of forward for a unit of activation."""
+    activation = problem.memory.activation
+    return min((Fraction(paths.forward[s], activation[s]) for s in stages if activation[s]), default=Fraction(0))

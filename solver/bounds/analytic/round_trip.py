@@ -1,0 +1,62 @@
+"""Round trips: memory lets a device run only so much before its first backward and after its last forward.
+
+Zero Bubble (arXiv 2401.10241), section 3, counts the forwards that fill the wait for the first backward. The wait for
+the last one is its mirror. Neither can be avoided by any order, and they add up where they cannot be the same time.
+"""
+
+from __future__ import annotations
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.idle_gaps import Gap, forced_apart, head_gap, tail_gap
+
+
+def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
+    """Work plus the idle time at the head and at the tail of each device."""
+    paths = Paths(problem)
+    found = []
+    for device in range(problem.devices):
+        chains = chains_on(problem, device)
+        if not chains:
+            continue
+        # Either all forwards run before the first backward, or a backward starts before the last forward. In the
+        # second case the two gaps are apart and add up; in the first they may be the same time.
+        tail = tail_gap(problem, paths, device, chains)
+        all_first, mixed = (head_gap(problem, paths, device, chains, spare) for spare in (0, 1))
+        together = max(all_first.idle, tail.idle)
+        if forced_apart(problem, device, chains):
+            head, idle, why = mixed, mixed.idle + tail.idle, _FORCED
+        elif mixed.idle + tail.idle <= together:
+            head, idle, why = mixed, mixed.idle + tail.idle, _APART
+        else:
+            head, idle, why = all_first, together, _TOGETHER
+        start = min(paths.head[chain[0]] for chain in chains) if objective is Objective.MAKESPAN else 0
+        value = start + paths.work(device) + idle
+        text = _text(problem, start, paths.work(device), head, tail, f"{why} {amount(problem, value)}.", device)
+        found.append(Certificate("round trip", value, text, device))
+    return found
+
+
+_FORCED = "Memory forces a backward before the last forward, so the two waits are apart and add up:"
+_APART = "The two waits add up if a backward starts before the last forward; if none does, it idles at least as long:"
+_TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
+
+
+def _text(problem: Problem, start: int, work: int, head: Gap, tail: Gap, closing: str, device: int) -> str:
+    def say(ticks: int) -> str:
+        return amount(problem, ticks)
+
+    opening = f"Device {device} cannot start before {say(start)} and" if start else f"Device {device}"
+    return (
+        f"{opening} computes {say(work)} in all. "
+        f"From the start of its first forward to its first backward at least {say(head.length)} pass, and only "
+        f"forwards can run, {say(head.filled)} at most: it idles {say(head.idle)}. "
+        f"From the end of its last forward to that micro-batch's backward at least {say(tail.length)} pass, and memory "
+        f"leaves at most {say(tail.filled)} still to run: it idles {say(tail.idle)}. {closing}"
+    )
+
+
+BOUNDS.register(Bound("round trip", round_trip, rank=3))

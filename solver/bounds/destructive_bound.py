@@ -1,0 +1,115 @@
+"""Destructive lower bounds: CP-SAT proves that no schedule of at most a given value exists, on some or all devices.
+
+A destructive bound (Klein and Scholl, EJOR 112, 1999) asks for feasibility at a given value instead of minimising, so
+that the value prunes from the start. A subset of devices spread over the pipeline, with the others relaxed to delays,
+often refutes nearly as much as all of them, in a fraction of the time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from math import floor
+from threading import Event
+from typing import NamedTuple
+
+from formulations.exact.exact_model import ExactModel
+from formulations.variables.model_variables import TooLong
+from formulations.variables.order_literals import literal_count
+from pipesched.problem.attainable_spans import Value, largest_denominator, least_above, most_below
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer
+from pipesched.schedule.schedule import Schedule
+from solver.backends.cp_sat import Parameters, solve_model
+from solver.limits import Limits
+
+# Beyond this many order literals CP-SAT refutes nothing in a minute.
+_MOST_LITERALS = 12_000
+# The share of what is open between bound and value that is asked for: at first, by how much each success raises it, and
+# the least. What is near the bound takes almost as long to refute as what is halfway up.
+_SHARE, _BOLDER, _LEAST_SHARE = 0.5, 1.5, 0.03
+# Share of the time that an attempt gets.
+_EFFORT = 0.3
+
+
+class RefutedValue(NamedTuple):
+    """No schedule is below `value` ticks, even if only these `devices` obey no-overlap and memory limits.
+
+    The others run passes of one kind and stage in turn, and any others at once.
+    """
+
+    value: Value
+    devices: Sequence[int]
+
+
+def destructive_bounds(
+    problem: Problem, limits: Limits, seconds: float, known: Callable[[], tuple[Value, Value]], stop: Event
+) -> Iterator[RefutedValue | Schedule]:
+    """Increasing bounds, and a schedule where all devices together turn out to have one.
+
+    `known` gives what is proved by now and the value to stay below, in ticks; it ends when the two meet, when told to
+    stop, or out of time. What is asked for last may be a fraction of a tick: then in as many times finer ticks, in
+    which an order that takes no longer has whole times.
+    """
+    parts = largest_denominator(problem)
+    spent, started = 0.0, time.monotonic()
+    whole = seconds if limits.deterministic is None else limits.deterministic
+    groups, share = _groups(problem), _SHARE
+    proved: Value = 0
+    found: Value | None = None
+
+    def left() -> float:
+        return whole - (time.monotonic() - started if limits.deterministic is None else spent)
+
+    while groups and not stop.is_set():
+        low, below = known()
+        # The consumer may not have processed the latest results yet.
+        low, below = max(low, proved), below if found is None else min(below, found)
+        if left() <= 0 or low >= below:
+            return
+        value: Value = min(most_below(below, parts), floor(low) + int(share * (below - low)))
+        if value < low:
+            value = most_below(below, parts)
+        fine = finer(problem, value.denominator)
+        try:
+            model = ExactModel(fine, value.numerator, low * value.denominator, devices=groups[0])
+        except TooLong:
+            return
+        # Building the model takes time.
+        if left() <= 0 or stop.is_set():
+            return
+        effort = min(_EFFORT * whole, left())
+        work = None if limits.deterministic is None else effort
+        parameters = Parameters(effort, work, limits.seed, first_solution=True, clauses_only=True)
+        answer = solve_model(model.cp, parameters, stop)
+        spent += answer.work
+        if answer.infeasible:
+            proved = least_above(value, parts)
+            yield RefutedValue(proved, groups[0])
+            share = min(1.0, _BOLDER * share)
+        elif answer.has_solution and len(groups) > 1:
+            # It takes more devices to refute this.
+            groups = groups[1:]
+        elif answer.has_solution and len(groups[0]) == problem.devices:
+            found = value
+            yield model.decode(answer.value_of)
+        elif share <= _LEAST_SHARE:
+            return
+        else:
+            share = max(_LEAST_SHARE, share / 2)
+
+
+def _groups(problem: Problem) -> list[list[int]]:
+    """Half of the devices, every other along the pipeline, or fewer if they have too many literals; then all of them.
+
+    Only all of them where an overlapped block could be shorter than its passes.
+    """
+    placement, devices = problem.placement, problem.devices
+    along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))
+    steps = [step for step in (2, 4, 8, 16, 32) if step < devices and problem.costs.overlapped is None]
+
+    def small(group: list[int]) -> bool:
+        return literal_count(problem, group) <= _MOST_LITERALS
+
+    some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)
+    return [group for group in (some, sorted(along)) if group is not None and (group is some or small(group))]

@@ -1,0 +1,1 @@
+"""The Lagrangian lower bound: multipliers of one device's time and memory, and their subproblem."""

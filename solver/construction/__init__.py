@@ -1,0 +1,1 @@
+"""First schedules: published ones, list scheduling, times for a given order."""

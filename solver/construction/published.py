@@ -1,0 +1,35 @@
+"""Published schedules on the user's problem: simulated, validated, and checked against the memory."""
+
+from __future__ import annotations
+
+from heuristics.catalogue import Heuristic
+from pipesched.errors import Disagreement, DoesNotApply, defect_note
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Candidate
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+
+
+def candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
+    """One published schedule; one that breaks any rule but the memory's is a defect in this tool, and left out."""
+    try:
+        schedule = heuristic.order(problem)
+    except DoesNotApply as reason:
+        return Candidate(heuristic.name, None, None, False, str(reason))
+    try:
+        return simulated_and_validated(problem, schedule, heuristic.name)
+    except Disagreement as defect:
+        return Candidate(heuristic.name, None, None, False, defect_note(str(defect)), defect=True)
+
+
+def simulated_and_validated(problem: Problem, schedule: Schedule, name: str) -> Candidate:
+    """A schedule simulated and judged; `Disagreement` if it breaks any rule but the memory's."""
+    timeline = simulate(problem, schedule)
+    violations = validate(timeline)
+    wrong = [violation for violation in violations if violation.rule != "memory"]
+    if wrong:
+        raise Disagreement(f"{name} gave a schedule that is not valid: {wrong[0].text}")
+    too_much = violations[0].text if violations else ""
+    return Candidate(name, timeline, measure(timeline), not violations, too_much)

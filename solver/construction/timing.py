@@ -1,0 +1,108 @@
+"""Optimal times for a given order: for the span, starting as soon as possible is not optimal.
+
+A device whose last pass ends early may as well begin late. That moves its own first pass, and whatever waits for it.
+The least span is the greatest cycle mean of the ways from device to device (Karp, Discrete Mathematics 23, 1978), which
+may be a fraction of a tick: the times are then in finer ticks.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.problem.attainable_spans import Value, simplest
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import finer
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.longest_path import Numbers, reached
+from pipesched.simulation.precedence_graph import Graph
+from pipesched.simulation.simulator import run_order, simulate, simulate_late
+
+# Nodes of the graph times devices, beyond which the ways between all devices take minutes: what is as late as possible
+# then has to do.
+_MOST = 500_000_000
+# Before any time there is, as far as sums of times go.
+_NEVER = -(2**61)
+
+# `ways[d][e]` is the longest way from the first start of device d to the end of device e, None where there is none.
+_Ways = list[list[int | None]]
+
+
+def best_times(problem: Problem, schedule: Schedule) -> Timeline:
+    """As soon as possible; under the span, the times of least span, in finer ticks where that is no whole number.
+
+    Exact, but where the order is so long that this would take minutes.
+    """
+    if problem.objective is not Objective.SPAN:
+        return simulate(problem, schedule)
+    graph = Graph(problem, schedule)
+    timeline = simulate_late(problem, schedule, graph)
+    if problem.devices == 1 or len(graph.ticks) * problem.devices > _MOST:
+        return timeline
+    spans = _spans(timeline)
+    span = max(spans)
+    longest = spans.index(span)
+    _, sequence = run_order(graph, [0] * problem.devices)
+    # Mostly the device that takes longest could not take less even if it were alone in this.
+    if _ways_from(graph, sequence, longest)[longest] == span:
+        return timeline
+    ways = [_ways_from(graph, sequence, device) for device in range(problem.devices)]
+    least = greatest_mean(ways)
+    return timeline if least == span else _times(problem, schedule, ways, least)
+
+
+def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline | None:
+    """Times for the order that keep the objective within the value, in ticks; None if there are none. Exact."""
+    timeline = best_times(problem, schedule)
+    return timeline if value_of(problem, timeline) <= value else None
+
+
+def _spans(timeline: Timeline) -> list[int]:
+    """From each device's first start to its last end."""
+    columns, (begin, end) = timeline.schedule.columns, timeline.times
+    rows = map(columns.on, range(timeline.problem.devices))
+    return [int(end[on].max() - begin[on].min()) if len(begin[on]) else 0 for on in rows]
+
+
+def _ways_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]:
+    """The longest ways from a device's first start to the end of every device."""
+    start = graph.column(_NEVER)
+    for node in graph.opening[device]:
+        start[node] = 0
+    graph.run(reached, start, sequence)
+    ends = [max((int(start[n] + graph.ticks[n]) for n in nodes), default=_NEVER) for nodes in graph.closing]
+    return [end if end >= 0 else None for end in ends]
+
+
+def greatest_mean(ways: _Ways) -> Value:
+    """The greatest mean way of a cycle of devices: no times have a lower span, and some have this one."""
+    n = len(ways)
+    # The longest walks of k ways that end on a device, wherever they begin.
+    walks: list[list[int | None]] = [[0] * n]
+    for _ in range(n):
+        walks.append([_longest(walks[-1], ways, e) for e in range(n)])
+    means: list[Fraction] = []
+    for e, end in enumerate(walks[n]):
+        if end is not None:
+            shorter = ((k, walks[k][e]) for k in range(n))
+            means.append(min(Fraction(end - begin, n - k) for k, begin in shorter if begin is not None))
+    return simplest(max(means, default=Fraction(0)))
+
+
+def _longest(walks: list[int | None], ways: _Ways, e: int) -> int | None:
+    steps = ((walk, ways[d][e]) for d, walk in enumerate(walks))
+    return max((walk + way for walk, way in steps if walk is not None and way is not None), default=None)
+
+
+def _times(problem: Problem, schedule: Schedule, ways: _Ways, span: Value) -> Timeline:
+    """Times of this span: every device begins as soon as that lets all end within the span of their begin."""
+    parts, begins = span.denominator, [0] * problem.devices
+    devices = range(problem.devices)
+    for _ in devices:
+        for d in devices:
+            for e in devices:
+                way = ways[d][e]
+                if way is not None:
+                    begins[e] = max(begins[e], begins[d] + way * parts - span.numerator)
+    return simulate(finer(problem, parts), schedule, begins)

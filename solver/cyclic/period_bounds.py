@@ -1,0 +1,94 @@
+"""Lower bounds on the period: load, in-flight limit and memory over time, per micro-batch in steady state.
+
+The period of a problem is what its makespan grows by for each micro-batch when there are ever more of them. Running one
+batch after another gives a schedule of both, so the period is at most the makespan of m micro-batches divided by m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from pipesched.problem.formatting import amount, counted, memory_text, plain
+from pipesched.problem.problem import Problem
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.in_flight import until_room
+from solver.bounds.analytic.memory_energy import area
+
+
+@dataclass(frozen=True)
+class PeriodCertificate:
+    """No schedule repeats in less than `value` ticks per micro-batch, whatever it repeats."""
+
+    kind: str
+    value: Fraction
+    text: str
+    device: int
+
+
+def period_certificates(problem: Problem) -> list[PeriodCertificate]:
+    """Every certificate, strongest first."""
+    unit = one_of_each_chain(problem)
+    paths = Paths(unit)
+    found: list[PeriodCertificate] = []
+    devices = range(unit.devices)
+    found += [_load(unit, paths, device) for device in devices]
+    for stage, held in enumerate(unit.microbatches_of):
+        if held:
+            found += _in_flight_limit(unit, paths, stage)
+    for device in devices:
+        found += _level(unit, paths, device)
+    return sorted(found, key=lambda certificate: -certificate.value)
+
+
+def one_of_each_chain(problem: Problem) -> Problem:
+    """The same problem with one micro-batch for each chain that has any: what the long run repeats."""
+    walked = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
+    return replace(problem, microbatches=walked)
+
+
+def _each(unit: Problem) -> str:
+    return "micro-batch" if unit.microbatches == 1 else f"{unit.microbatches} micro-batches (one of each chain)"
+
+
+def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
+    """One pass at a time."""
+    work = paths.work(device)
+    value = Fraction(work, unit.microbatches)
+    text = f"Device {device} computes {amount(unit, work)} for every {_each(unit)} one pass at a time"
+    return PeriodCertificate("load", value, f"{text}: {amount(unit, value)} a micro-batch.", device)
+
+
+def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
+    """Memory admits K micro-batches to a stage, so K of them take one round trip at least."""
+    device = unit.placement.stage_device[stage]
+    capacity, activation = unit.memory.capacity[device], unit.memory.activation[stage]
+    if capacity is None or activation == 0 or capacity < activation:
+        return []
+    admitted = capacity // activation
+    cycle = paths.forward[stage] + paths.round_trip[stage] + until_room(unit, paths, stage, capacity, admitted)
+    value = Fraction(cycle, admitted * unit.microbatches)
+    many = counted(admitted, "micro-batch")
+    text = (
+        f"The memory of device {device} admits {many} to stage {stage} at once. From the start of a "
+        f"forward there until its memory serves another at least {amount(unit, cycle)} pass, in which no more than "
+        f"{counted(admitted, 'forward')} start: {amount(unit, value)} a micro-batch."
+    )
+    return [PeriodCertificate("in-flight limit", value, text, device)]
+
+
+def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
+    """Little's law: memory times time that a micro-batch takes of a device is at most what the device has."""
+    capacity = unit.memory.capacity[device]
+    stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
+    if not capacity or not stages:
+        return []
+    taken = sum(area(unit, paths, stage) for stage in stages)
+    value = Fraction(taken, capacity * unit.microbatches)
+    product = plain(float(taken * unit.memory.resolution * unit.tick))
+    text = (
+        f"For every {_each(unit)} device {device} holds activations from forward to backward: memory times time, at "
+        f"least {product} {unit.memory.unit} x {unit.time_unit or 'time unit'}. Its "
+        f"{memory_text(unit, capacity)} give that in no less than {amount(unit, value)} a micro-batch."
+    )
+    return [PeriodCertificate("memory over time", value, text, device)]

@@ -1,0 +1,176 @@
+"""Search for the minimum period of a block graph: CP-SAT at decreasing lengths, for one or more micro-batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from fractions import Fraction
+from math import ceil
+from threading import Event
+
+from formulations.cyclic.block_graph import BlockGraph
+from formulations.cyclic.pattern import Pattern, sequential_pattern
+from formulations.cyclic.periodic_model import PeriodicModel
+from pipesched.errors import Disagreement
+from solver.backends.cp_sat import Parameters, solve_model
+from solver.limits import Limits
+
+# Micro-batches a repetition may hold. Beyond four, CP-SAT finds little in seconds that a reading did not give.
+_COPIES = (1, 2, 3, 4)
+# Lengths closer than this share of the bound count as equal.
+_FINE = Fraction(1, 1000)
+# Seconds of the first attempt at a length, and CP-SAT's own units where these count.
+_FIRST_TRY = 0.5
+
+
+class Verdict(Enum):
+    """What CP-SAT says of a length."""
+
+    FOUND = "found"
+    NONE = "none"  # no pattern of so many copies is as short
+    OPEN = "open"
+
+
+@dataclass(frozen=True)
+class PeriodSolution:
+    """The best pattern found; `period` and `bound` in ticks per micro-batch.
+
+    `refuted[k]` is a length in ticks of which CP-SAT proved that no pattern of k copies repeats in it: a proof about
+    patterns of k copies alone, not about the period. `defects` of this tool were met and what they concern left out.
+    """
+
+    pattern: Pattern | None
+    bound: Fraction
+    seconds: float
+    refuted: dict[int, int] = field(default_factory=dict)
+    defects: tuple[str, ...] = ()
+
+    @property
+    def period(self) -> Fraction | None:
+        return None if self.pattern is None else self.pattern.period
+
+
+def best_pattern(
+    graph: BlockGraph,
+    bound: Fraction,
+    limits: Limits,
+    known: Sequence[Pattern] = (),
+    stop: Event | None = None,
+    on_progress: Callable[[Pattern], None] = lambda _: None,
+) -> PeriodSolution:
+    """The pattern of least period found within the limits; `bound` is proved, in ticks per micro-batch."""
+    search = _Search(graph, bound, limits, stop or Event(), on_progress)
+    for pattern in (sequential_pattern(graph), *known):
+        if pattern.fits():
+            search.offer(pattern)
+    search.run()
+    return PeriodSolution(search.best, search.bound, search.seconds, dict(search.refuted), tuple(search.defects))
+
+
+class _Search:
+    """Bisection for each number of copies, in rounds that try for longer and longer."""
+
+    def __init__(
+        self, graph: BlockGraph, bound: Fraction, limits: Limits, stop: Event, on_progress: Callable[[Pattern], None]
+    ) -> None:
+        self.graph, self.bound, self.limits, self.stop, self.on_progress = graph, bound, limits, stop, on_progress
+        self.started, self.spent = time.monotonic(), 0.0
+        self.best: Pattern | None = None
+        self.refuted: dict[int, int] = {}
+        self.defects: list[str] = []
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+    @property
+    def left(self) -> float:
+        """What is left of the limit: seconds, or CP-SAT's own units."""
+        if self.limits.deterministic is not None:
+            return self.limits.deterministic - self.spent
+        return self.limits.seconds - self.seconds
+
+    def offer(self, pattern: Pattern) -> None:
+        """Keep a pattern if it is shorter."""
+        if pattern.period < self.bound:
+            text = f"a pattern of {pattern.period} ticks is below the bound of {self.bound}, which is left out"
+            self.defects.append(text)
+            self.bound = Fraction(0)
+        if self.best is None or pattern.period < self.best.period:
+            self.best = pattern
+            self.on_progress(pattern)
+
+    def done(self) -> bool:
+        reached = self.best is not None and self.best.period - self.bound <= self.limits.gap * self.best.period
+        return reached or self.stop.is_set() or self.left <= 0
+
+    def run(self) -> None:
+        effort = _FIRST_TRY
+        while not self.done():
+            settled = True
+            for copies in _COPIES:
+                settled &= self._bisect(copies, effort)
+                if self.done():
+                    return
+            if settled:
+                return
+            effort *= 3
+
+    def _longest(self, copies: int) -> int:
+        """Just below what is known, or a length in which any micro-batches can repeat one after another."""
+        if self.best is not None:
+            return ceil(self.best.period * copies * self.graph.microbatches) - 1
+        blocks, waits = self.graph.blocks, self.graph.waits
+        fused = sum(max(0, f.ticks - blocks[f.backward].ticks) for f in self.graph.fusions)
+        return copies * (sum(b.ticks for b in blocks) + sum(w.lag for w in waits) + fused)
+
+    def _bisect(self, copies: int, effort: float) -> bool:
+        """Shorter and shorter lengths, the bound first; whether all that are open have been refuted."""
+        each = copies * self.graph.microbatches
+        low = max(ceil(self.bound * each), self.refuted.get(copies, -1) + 1)
+        length = low
+        settled = True
+        while not self.done():
+            high = self._longest(copies)
+            if low > high or (self.best is not None and high - low < _FINE * low):
+                break
+            answer = self._attempt(copies, min(length, high), effort)
+            if answer is Verdict.NONE:
+                self.refuted[copies] = max(self.refuted.get(copies, -1), min(length, high))
+            settled &= answer is not Verdict.OPEN
+            if answer is not Verdict.FOUND:
+                low = min(length, high) + 1
+            high = self._longest(copies)
+            length = (low + high) // 2 if self.best is not None else min(high, low * 5 // 4)
+        return settled
+
+    def _attempt(self, copies: int, length: int, effort: float) -> Verdict:
+        """One model: patterns of `length` ticks."""
+        if length < 1:
+            return Verdict.NONE
+        model = PeriodicModel(self.graph, copies, length)
+        if self.best is not None and self.best.copies == copies:
+            model.hint(self.best)
+        most = max(0.01, min(effort, self.left))
+        work = None if self.limits.deterministic is None else most
+        try:
+            answer = solve_model(
+                model.cp, Parameters(most, work, self.limits.seed, workers=self.limits.workers), self.stop
+            )
+        except Disagreement as defect:
+            self.defects.append(f"the periodic model: {defect}")
+            return Verdict.OPEN
+        self.spent += answer.work
+        if answer.has_solution:
+            pattern = model.decode(answer.value_of)
+            if not pattern.fits():
+                self.defects.append("CP-SAT gave a pattern that holds more than the memory, which was dropped")
+                return Verdict.OPEN
+            self.offer(pattern)
+            if pattern.length > length:
+                # Passes of zero duration may be in an order that takes longer once it has to run in turn.
+                return Verdict.OPEN
+            return Verdict.FOUND
+        return Verdict.NONE if answer.infeasible else Verdict.OPEN

@@ -1,0 +1,151 @@
+"""The minimum period of a problem, and unrolling of its pattern over any number of micro-batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
+from itertools import islice
+from threading import Event
+
+from formulations.cyclic.block_graph import BlockGraph, graph_of
+from formulations.cyclic.pattern import Pattern
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import DoesNotApply
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.passes import BW, B, Pass
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from solver.construction.list_scheduling import list_schedules
+from solver.construction.timing import best_times
+from solver.cyclic.pattern_extraction import read_pattern
+from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
+from solver.cyclic.period_search import PeriodSolution, best_pattern
+from solver.limits import Limits
+
+# Share of the time that goes into reading patterns off known schedules.
+_READING_SHARE = 0.3
+# Passes of a run long enough to be steady in its middle.
+_MOST_PASSES = 8_000
+_LIST_SCHEDULES = 4
+
+
+@dataclass(frozen=True)
+class ProblemPeriod:
+    """The best pattern of a problem, and the lower bound on its period."""
+
+    problem: Problem
+    found: PeriodSolution
+    certificates: tuple[PeriodCertificate, ...]
+
+    @property
+    def pattern(self) -> Pattern | None:
+        return self.found.pattern
+
+    @property
+    def period(self) -> Fraction | None:
+        return self.found.period
+
+    @property
+    def bound(self) -> Fraction:
+        return self.certificates[0].value
+
+    @property
+    def optimal(self) -> bool:
+        return self.period == self.bound
+
+
+def best_period(
+    problem: Problem,
+    limits: Limits | None = None,
+    stop: Event | None = None,
+    on_progress: Callable[[Pattern], None] = lambda _: None,
+) -> ProblemPeriod:
+    """The pattern of least period found, and the bound.
+
+    ValueError for passes of several tasks; a problem that nothing fits has no pattern.
+    """
+    if problem.costs.parts:
+        raise ValueError("periods are found for problems whose passes are single tasks on the compute stream")
+    limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
+    certificates = tuple(period_certificates(problem))
+    bound = certificates[0].value
+    if why_infeasible(problem) is not None:
+        return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
+    graph = graph_of(problem)
+    known: list[Pattern] = []
+    long = long_run(problem, graph)
+    for schedule in _schedules(long):
+        pattern = read_pattern(simulate(long, schedule), graph)
+        if pattern is not None:
+            known.append(pattern)
+        late = limits.deterministic is None and time.monotonic() - started > _READING_SHARE * limits.seconds
+        if late or stop.is_set() or (pattern is not None and pattern.period == bound):
+            break
+    left = replace(limits, seconds=max(0.0, limits.seconds - (time.monotonic() - started)))
+    found = best_pattern(graph, bound, left, known, stop, on_progress)
+    return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
+
+
+def long_run(problem: Problem, graph: BlockGraph) -> Problem:
+    """The problem with so many micro-batches that a schedule is steady in its middle."""
+    each = 3 * problem.placement.stages // graph.microbatches
+    many = max(24, min(8 * problem.devices, _MOST_PASSES // each))
+    return replace(problem, microbatches=many - many % graph.microbatches)
+
+
+def _schedules(long: Problem) -> Iterator[Schedule]:
+    """The schedules to read patterns off: the published ones, then list schedules."""
+    for heuristic in HEURISTICS:
+        try:
+            yield heuristic.order(long)
+        except DoesNotApply:
+            continue
+    yield from islice(list_schedules(long), _LIST_SCHEDULES)
+
+
+def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
+    """The pattern over the problem's micro-batches, the first of which is copy `first` of the pattern.
+
+    Warm-up and cool-down are what is left of it where micro-batches are missing. It never holds more than the pattern
+    does: the pattern's level is a sum over micro-batches of what each holds, and what one holds is never negative (an
+    activation, less what B gave back or with what B took, and nothing after W). The unrolled order is the pattern's
+    with micro-batches left out, so each of its levels is a part of such a sum. Levels depend on a device's order alone,
+    so starting everything as soon as possible does not change them. ValueError for a stage that the pattern lacks.
+    """
+    for stage, walked in enumerate(problem.microbatches_of):
+        if walked and (B, stage) not in pattern.graph.of_pass:
+            raise ValueError(f"the pattern has no pass of stage {stage}: it is of a problem with fewer micro-batches")
+    orders: list[list[Pass]] = []
+    kind_of = {block: where for where, block in pattern.graph.of_pass.items()}
+    for device in range(problem.devices):
+        timed: list[tuple[int, int, Pass]] = []
+        for place, x in enumerate(pattern.cyclic_orders[device]):
+            if not pattern.runs(x):
+                continue
+            kind, stage = kind_of[x.block]
+            if kind is B and (x in pattern.fused or not problem.splittable):
+                kind = BW
+            skipped = (x.copy - first) % pattern.copies
+            repetition = (skipped + first) // pattern.copies + pattern.repetitions[x][device]
+            for later, j in enumerate(problem.microbatches_of[stage][skipped :: pattern.copies]):
+                timed.append((repetition + later, place, Pass(kind, stage, j)))
+        orders.append([p for _, _, p in sorted(timed, key=lambda one: one[:2])])
+    return schedule_of(orders, "pipesched")
+
+
+def best_unrolled(pattern: Pattern, problem: Problem) -> Timeline:
+    """The unrolled schedule of least value, over which copy of the pattern goes first, with its times.
+
+    For the objective period, which warm-up and cool-down do not matter to, the least makespan.
+    """
+    timelines = [best_times(problem, unroll(pattern, problem, first)) for first in range(pattern.copies)]
+    if problem.objective is not Objective.PERIOD:
+        return min(timelines, key=partial(value_of, problem))
+    return min(timelines, key=lambda timeline: measure(timeline).makespan)

@@ -1,0 +1,164 @@
+"""Replication: a schedule of many micro-batches from one of few, whose periodic part is repeated.
+
+Between two instants with the same state (the same passes started, counted from the first incomplete micro-batch), a
+schedule has run every pass of k micro-batches, as a pattern does. That part can be repeated any number of times: its
+precedences hold, and the memory is the same at both instants. Warm-up and cool-down are kept as the search left them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.errors import Deadlock
+from pipesched.problem.passes import F, Pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.pass_table import Ints, PassTable
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from solver.construction.timing import best_times
+
+# Micro-batches a device of the shorter problem: warm-up, cool-down, and as much again between them to repeat.
+_EACH = 8
+# Passes of the shorter problem, which neighbourhoods still improve fast.
+_MOST_PASSES = 8_000
+# Parts that repeat more micro-batches than this leave many over where they do not divide what is to be added.
+_MOST_COPIES = 8
+
+
+class Cut(NamedTuple):
+    """A moment: on each chain `through` micro-batches have run to their end, and of later ones `begun` has begun.
+
+    The micro-batches in `begun` are counted from there; `places[d]` is how many slots device d has begun.
+    """
+
+    through: int
+    begun: frozenset[Pass]
+    places: tuple[int, ...]
+
+
+def shortened(problem: Problem) -> Problem | None:
+    """The same problem with just enough micro-batches to be stretched; None unless that is half of them or less."""
+    chains = len(problem.placement.chains)
+    most = _MOST_PASSES // (3 * problem.placement.stages)
+    few = chains * max(3 * problem.devices, min(_EACH * problem.devices, most))
+    # Chains share micro-batches evenly here, and where the problem's do not the rest is dropped at the end.
+    return replace(problem, microbatches=few) if 2 * few <= problem.microbatches else None
+
+
+class Stretch(NamedTuple):
+    """A schedule with the part that is repeated; `value` is what this gives for three times its micro-batches.
+
+    In the file's unit: timelines of one problem may be in ticks that differ.
+    """
+
+    value: Fraction
+    timeline: Timeline
+    one: Cut
+    other: Cut
+
+    def over(self, problem: Problem) -> Schedule:
+        """The schedule for the problem's micro-batches."""
+        return _repeat(self.timeline, self.one, self.other, problem)
+
+
+def best_stretch(timelines: Iterable[Timeline]) -> Stretch | None:
+    """The stretch of least value of timelines of one problem; None where none of them repeats anything."""
+    found = (stretch for timeline in timelines for stretch in _stretches(timeline))
+    return min(found, key=lambda stretch: stretch.value, default=None)
+
+
+def _stretches(timeline: Timeline) -> Iterator[Stretch]:
+    short = timeline.problem
+    trial = replace(short, microbatches=3 * short.microbatches)
+    for one, other in _repeating(timeline):
+        try:
+            longer = best_times(trial, _repeat(timeline, one, other, trial))
+        except Deadlock:
+            # A slot of two passes that run in turn may begin before the moment, and its second pass wait for later.
+            continue
+        yield Stretch(measure(longer).value(short.objective) * longer.problem.tick, timeline, one, other)
+
+
+def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
+    """For each number of micro-batches the two equal cuts nearest the middle, but no multiples of smaller numbers."""
+    cuts = list(_cuts(timeline))
+    found: list[int] = []
+    for copies in range(1, _MOST_COPIES + 1):
+        if any(copies % smaller == 0 for smaller in found):
+            continue
+        pairs = [(a, b) for a in cuts for b in cuts if b.through - a.through == copies and a.begun == b.begun]
+        if pairs:
+            found.append(copies)
+            yield pairs[len(pairs) // 2]
+
+
+def _cuts(timeline: Timeline) -> Iterator[Cut]:
+    """The schedule as it stands whenever a micro-batch sets out on the first chain, in the order of time."""
+    problem = timeline.problem
+    entry = problem.placement.chains[0][0]
+    first = [walked.start for walked in problem.microbatches_of]
+    left: dict[int, int] = {}  # passes that have not begun, of the micro-batches of that number on every chain
+    for p in timeline.schedule.passes():
+        left[p.microbatch - first[p.stage]] = left.get(p.microbatch - first[p.stage], 0) + 1
+    slots = [(timeline.start(slot[0]), device, slot) for device, o in enumerate(timeline.schedule.orders) for slot in o]
+    begun: set[Pass] = set()
+    places, through, now = [0] * problem.devices, 0, 0
+    moments = {start for start, _, slot in slots if slot[0].stage == entry and slot[0].kind is F}
+    for start, device, slot in sorted(slots, key=lambda entry: entry[:2]):
+        if start != now and start in moments:
+            yield Cut(through, frozenset(p._replace(microbatch=p.microbatch - through) for p in begun), tuple(places))
+        now = start
+        places[device] += 1
+        for p in slot:
+            counted = p._replace(microbatch=p.microbatch - first[p.stage])
+            begun.add(counted)
+            left[counted.microbatch] -= 1
+        while left.get(through) == 0:
+            begun = {p for p in begun if p.microbatch != through}
+            through += 1
+
+
+def _repeat(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Schedule:
+    """The part between the cuts run again as often as it takes, and the micro-batches that are then too many left out.
+
+    Leaving micro-batches out breaks nothing: what the others wait for stays, and memory holds no more.
+    """
+    copies = other.through - one.through
+    here, there = timeline.problem.microbatches_of, problem.microbatches_of
+    times = -(-(len(there[0]) - len(here[0])) // copies)
+    columns = timeline.schedule.columns
+    parts = [
+        _rows(columns, device, *cut, times) for device, cut in enumerate(zip(one.places, other.places, strict=True))
+    ]
+    rows, rounds, slot = (np.concatenate(column) for column in zip(*parts, strict=True))
+    stage = np.array([stage for _, stage in columns.pass_types])[columns.pass_type[rows]]
+    moved = np.array([new.start - old.start for old, new in zip(here, there, strict=True)])
+    microbatch = columns.microbatch[rows] + moved[stage] + copies * rounds
+    kept = microbatch < np.array([new.stop for new in there])[stage]
+    rows, microbatch, slot = rows[kept], microbatch[kept], slot[kept]
+    device = columns.device[rows]
+    # Slots that nothing is left in are gone, and those behind them move up.
+    number = np.cumsum((np.diff(slot, prepend=-1) != 0) | (np.diff(device, prepend=-1) != 0))
+    slot = number - number[np.searchsorted(device, device)]
+    longer = PassTable(columns.devices, device, slot, microbatch, columns.pass_type[rows], columns.pass_types)
+    return Schedule.from_table(longer, "stretched")
+
+
+def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:
+    """A device's rows with those of the slots from `begin` to before `end` run `times` times more.
+
+    For each its number among the columns, how many rounds of that part lie before it, and its slot.
+    """
+    on = columns.on(device)
+    first, last = (on.start + np.searchsorted(columns.slot[on], (begin, end))).tolist()
+    again = np.tile(np.arange(first, last), times)
+    rows = np.concatenate([np.arange(on.start, last), again, np.arange(last, on.stop)])
+    round_ = np.repeat(np.arange(1, times + 1), last - first)
+    rounds = np.concatenate([np.zeros(last - on.start, np.int64), round_, np.full(on.stop - last, times)])
+    return rows, rounds, columns.slot[rows] + rounds * (end - begin)

@@ -1,0 +1,137 @@
+"""One solve for the objective period: the best pattern, unrolled over the problem's micro-batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil, floor
+from threading import Event
+
+from formulations.cyclic.block_graph import graph_of
+from formulations.cyclic.pattern import Pattern
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import DoesNotApply, defect_note
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer
+from pipesched.results.certificate import Certificate
+from pipesched.results.solution import Candidate, Progress, Solution, Status
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.construction.published import candidate
+from solver.cyclic.pattern_extraction import read_pattern
+from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
+from solver.cyclic.problem_period import best_period, best_unrolled, long_run
+from solver.limits import Limits
+
+Report = Callable[[Progress], None]
+
+
+def solve_period(
+    problem: Problem,
+    limits: Limits | None = None,
+    report: Report | None = None,
+    stop: Event | None = None,
+    search: bool = True,
+) -> Solution:
+    """The shortest period found and what is proved of it; with `search` off, that of the published schedules alone.
+
+    The timeline is the pattern unrolled over the problem's micro-batches. A period may be a fraction of a tick, so the
+    solution's problem is the same problem in finer ticks, and all its values are in those. Progress is reported in the
+    problem's own ticks, the value rounded up and the bound down. ValueError for passes of several tasks.
+    """
+    stop, started = stop or Event(), time.monotonic()
+    certificates = period_certificates(problem)
+    certificate = certificates[0]
+    reason = why_infeasible(problem)
+    if reason is not None:
+        below, text = _in_ticks(certificate, 1)
+        return Solution(problem, Status.INFEASIBLE, below, text, reason=reason)
+    moments: list[tuple[float, Fraction]] = []
+
+    def on_progress(pattern: Pattern) -> None:
+        seconds = time.monotonic() - started
+        moments.append((seconds, pattern.period))
+        if report is not None:
+            report(Progress(seconds, ceil(pattern.period), floor(certificate.value), "periodic"))
+
+    found = best_period(problem, limits, stop, on_progress).found if search else None
+    pattern = None if found is None else found.pattern
+    notes = [] if found is None else list(map(defect_note, found.defects))
+    if pattern is not None and pattern.period < certificate.value:
+        # Every kind of argument that claims more than a pattern has is left out.
+        wrong = {one.kind for one in certificates if one.value > pattern.period}
+        nothing = PeriodCertificate("none", Fraction(0), "No time is below zero.", certificate.device)
+        certificate = next((one for one in certificates if one.kind not in wrong), nothing)
+        notes.append(defect_note(f"a pattern is shorter than what {' and '.join(sorted(wrong))} claim"))
+    parts = 1 if pattern is None else pattern.period.denominator
+    fine = finer(problem, parts)
+    timeline = None if pattern is None else _unrolled(pattern, fine, notes)
+    metrics = None
+    if pattern is not None and timeline is not None:
+        metrics = _with_period(measure(timeline), pattern, parts)
+    bound, argument = _in_ticks(certificate, parts)
+    optimal = pattern is not None and pattern.period == certificate.value
+    status = Status.UNKNOWN if timeline is None else Status.OPTIMAL if optimal else Status.FEASIBLE
+    return Solution(
+        problem=fine,
+        status=status,
+        lower_bound_ticks=bound,
+        certificate=argument,
+        timeline=timeline,
+        metrics=metrics,
+        candidates=_published(problem, fine, parts),
+        history=tuple(Progress(at, ceil(p * parts), bound, "periodic") for at, p in moments),
+        wall_seconds=time.monotonic() - started,
+        interrupted=stop.is_set(),
+        notes=(*problem.notes, *notes),
+    )
+
+
+def _unrolled(pattern: Pattern, fine: Problem, notes: list[str]) -> Timeline | None:
+    """The pattern as a schedule; one that is not valid is a defect in this tool, told in the notes."""
+    timeline = best_unrolled(pattern, fine)
+    violations = validate(timeline)
+    if violations:
+        notes.append(defect_note(f"the pattern unrolled is not valid and was dropped: {violations[0].text}"))
+        return None
+    return timeline
+
+
+def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
+    """The metrics of an unrolled pattern: its period, rounded up where these ticks are too coarse for it."""
+    return replace(metrics, period=ceil(pattern.period * parts))
+
+
+def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certificate]:
+    """The value in finer ticks, rounded down, and the certificate of that."""
+    value = floor(certificate.value * parts)
+    return value, Certificate(certificate.kind, value, certificate.text, certificate.device)
+
+
+def _published(problem: Problem, fine: Problem, parts: int) -> tuple[Candidate, ...]:
+    """Every published schedule with the period that a long run of it settles into."""
+    graph = graph_of(problem)
+    unlimited = replace(problem, memory=replace(problem.memory, capacity=(None,) * problem.devices))
+    long, free = long_run(problem, graph), graph_of(unlimited)
+
+    def settled(heuristic: Heuristic) -> Candidate:
+        one = candidate(fine, heuristic)
+        if one.metrics is None:
+            return one
+        try:
+            run = simulate(long, heuristic.order(long))
+        except DoesNotApply as reason:
+            return Candidate(one.name, None, None, False, f"a long run of it {reason}")
+        pattern = read_pattern(run, graph)
+        fits = pattern is not None
+        pattern = pattern or read_pattern(run, free)
+        if pattern is None:
+            return Candidate(one.name, None, None, False, "a long run of it settles into no repetition")
+        return replace(one, metrics=_with_period(one.metrics, pattern, parts), fits=one.fits and fits)
+
+    return tuple(map(settled, HEURISTICS))

@@ -1,0 +1,50 @@
+"""A solution in ticks fine enough for its schedule and its bound: a span may be a fraction of a tick."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from math import lcm
+
+from pipesched.problem.rescale import finer
+from pipesched.results.certificate import Certificate
+from pipesched.results.solution import Candidate, Solution
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.rescale import finer_metrics, finer_timeline
+from pipesched.schedule.timeline import Timeline
+
+
+def in_common_ticks(solution: Solution, best: Timeline | None, certificate: Certificate) -> Solution:
+    """The solution with this schedule, in any ticks of the problem, and this certificate, in those of the solution."""
+    problem = solution.problem
+    times = Fraction(1) if best is None else problem.tick / best.problem.tick
+    parts = lcm(times.numerator, certificate.value.denominator)
+    bound = int(certificate.value * parts)
+    timeline = None if best is None else finer_timeline(best, int(parts / times))
+    history = solution.history
+    if parts > 1:
+        history = tuple(
+            replace(
+                moment,
+                value=None if moment.value is None else moment.value * parts,
+                lower_bound=moment.lower_bound * parts,
+            )
+            for moment in history
+        )
+    return replace(
+        solution,
+        problem=finer(problem, parts),
+        lower_bound_ticks=bound,
+        certificate=replace(certificate, value=bound),
+        timeline=timeline,
+        metrics=None if timeline is None else measure(timeline),
+        candidates=tuple(finer_candidate(one, parts) for one in solution.candidates),
+        history=history,
+    )
+
+
+def finer_candidate(one: Candidate, parts: int) -> Candidate:
+    """A published schedule in finer ticks."""
+    if one.timeline is None or one.metrics is None or parts == 1:
+        return one
+    return replace(one, timeline=finer_timeline(one.timeline, parts), metrics=finer_metrics(one.metrics, parts))

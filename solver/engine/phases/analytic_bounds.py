@@ -1,0 +1,34 @@
+"""Analytic lower bounds, each with an argument in words: what a search begins with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from threading import Event
+
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from solver.backends.interruptible import run_within
+from solver.bounds.analytic.catalogue import Certify, certificates
+from solver.engine.clock import Clock
+
+
+@dataclass(frozen=True)
+class AnalyticBounds:
+    """Bounds that take longer than a share of the time are left out; the load is always there."""
+
+    share: float = 0.15
+    load_only: bool = False
+
+    def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
+        """Strongest first; and the names of bounds that took too long."""
+        until = inf if clock.counts_work else clock.share(self.share)
+        late: list[str] = []
+
+        def in_time(name: str, certify: Certify) -> list[Certificate]:
+            found = run_within(until - clock.seconds, stop, certify)
+            late.extend([name] if found is None else [])
+            return found or []
+
+        found = certificates(problem, problem.objective, in_time)
+        return [one for one in found if one.kind == "load"] if self.load_only else found, late

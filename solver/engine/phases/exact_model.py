@@ -1,0 +1,64 @@
+"""Phase: CP-SAT on the exact model of all passes, started from the incumbent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from formulations.exact.full_horizon import FullHorizon
+from formulations.variables.model_variables import MOST_LITERALS, TooLong
+from formulations.variables.order_literals import literal_count
+from pipesched.problem.attainable_spans import Value
+from pipesched.schedule.timeline import Timeline
+from solver.backends.exact_search import improve
+from solver.engine.bound_search import refute
+from solver.engine.search import Search
+
+EXACT_MODEL = "CP-SAT"
+_LEAST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class ExactModel:
+    """A share of the time, for models of at most so many order literals; without `literals` it is plain intervals.
+
+    CP-SAT is asked early where literals are few, since it is then likely to prove the optimum in seconds. What is left
+    where it has proved whole ticks may be a fraction of one, which is refuted then.
+    """
+
+    share: float = 1.0
+    most_literals: int | None = None
+    literals: bool = True
+    name: str = EXACT_MODEL
+
+    def applies(self, search: Search) -> bool:
+        """Not where stating the model takes longer than the time that is left."""
+        if search.takes_long_to_state or search.clock.left(self.share) <= 0:
+            return False
+        every = range(search.problem.devices)
+        return self.most_literals is None or literal_count(search.problem, every) <= self.most_literals
+
+    def run(self, search: Search) -> None:
+        clock, incumbent = search.clock, search.incumbent
+        seconds, state = clock.left(self.share), incumbent.state
+        assert state.timeline is not None
+        assert state.value is not None
+        literals = MOST_LITERALS if self.literals else -1
+        try:
+            model = FullHorizon(search.problem, state.timeline, state.value, state.lower_bound, most_literals=literals)
+        except TooLong as reason:
+            incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
+            return
+
+        def callback(timeline: Timeline | None, bound: Value) -> None:
+            if timeline is not None:
+                incumbent.offer(timeline)
+            incumbent.claim(bound)
+
+        # Stating a large model takes seconds of its own.
+        left = max(_LEAST_SECONDS, min(seconds, clock.left()))
+        outcome = improve(model, search.limits, left, search.stop, callback)
+        callback(outcome.timeline, outcome.bound)
+        state = incumbent.state
+        fraction = state.value is not None and state.value - state.lower_bound < 1
+        if search.engine.raise_bounds and fraction and not search.done():
+            refute(search, max(_LEAST_SECONDS, min(seconds, clock.left())))

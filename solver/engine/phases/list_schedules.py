@@ -1,0 +1,36 @@
+"""Phase: list schedules, by many priority rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from solver.backends.interruptible import run_within
+from solver.construction.list_scheduling import list_schedules
+from solver.engine.search import Search
+
+
+@dataclass(frozen=True)
+class ListSchedules:
+    """Only a start: until a share of the time has passed, or for the least share where phases before took that long.
+
+    None of a very long problem that has a periodic schedule already.
+    """
+
+    share: float = 0.2
+    least_share: float = 0.1
+    name: str = "list schedules"
+
+    def applies(self, search: Search) -> bool:
+        return not (search.has_starts and search.very_long)
+
+    def run(self, search: Search) -> None:
+        clock = search.clock
+        seconds = max(clock.share(self.share) - clock.seconds, clock.share(self.least_share))
+        run_within(inf if clock.counts_work else seconds, search.stop, lambda: self._try(search))
+
+    def _try(self, search: Search) -> None:
+        for schedule in list_schedules(search.problem):
+            search.start_from(schedule)
+            if search.done() or search.clock.seconds > search.clock.share(self.share):
+                return

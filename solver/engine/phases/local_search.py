@@ -1,0 +1,96 @@
+"""Phases: local search from the best schedules, with a worker that looks for lower bounds meanwhile."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from threading import Event
+
+from formulations.variables.order_literals import literal_count
+from pipesched.results.solution import gap
+from solver.backends.background import BackgroundIterator
+from solver.engine.bound_search import bounds, take
+from solver.engine.search import Search
+from solver.local_search.portfolio import OrderSearch
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """Annealing and large-neighbourhood search from the best schedule and a few others.
+
+    With a gap above `near` a worker looks for a better bound meanwhile, if there is another; near it what is missing is
+    more often the schedule. Where none does, `left_share` of the time is left for that, or for CP-SAT where the
+    literals are not too many for it to find much.
+    """
+
+    left_share: float = 0.35
+    near: float = 0.01
+    many_literals: int = 20_000
+    patience: float = 1.0  # seconds that the end of the search for bounds is waited for
+    name: str = "local search"
+
+    def applies(self, search: Search) -> bool:
+        return search.incumbent.value is not None
+
+    def run(self, search: Search) -> None:
+        state = search.incumbent.state
+        assert state.value is not None
+        far = search.engine.raise_bounds and gap(state.value, state.lower_bound) > self.near
+        if far and _can_share(search):
+            self.with_bounds(search)
+            return
+        few = literal_count(search.problem, range(search.problem.devices)) <= self.many_literals
+        improve_orders(search, search.clock.left() - (search.clock.share(self.left_share) if far or few else 0))
+
+    def with_bounds(self, search: Search) -> None:
+        """One worker looks for better bounds while the others improve schedules; when it is through, all of them do."""
+        best = search.incumbent.timeline
+        if best is None:
+            return
+        halt, seconds = Event(), search.clock.left()
+        background = BackgroundIterator(bounds(search, seconds, halt))
+
+        def done() -> bool:
+            for found in background.found():
+                take(search, found)
+            return search.done() or background.over
+
+        limits = replace(search.limits, workers=_workers(search) - 1)
+        try:
+            OrderSearch(best, search.starts(), limits, done).run(seconds, search.offer_order)
+        finally:
+            halt.set()
+            background.end(self.patience)
+        done()
+        if not search.done():
+            improve_orders(search, search.clock.left(), again=True)
+
+
+@dataclass(frozen=True)
+class LocalSearchAgain:
+    """For the time left where the phases before were through early. Counted work has none left over."""
+
+    name: str = "local search"
+
+    def applies(self, search: Search) -> bool:
+        return not search.clock.counts_work
+
+    def run(self, search: Search) -> None:
+        improve_orders(search, search.clock.left(), again=True)
+
+
+def improve_orders(search: Search, seconds: float, again: bool = False) -> None:
+    """Local search alone; with other random numbers if it is done `again`."""
+    best = search.incumbent.timeline
+    if best is not None and seconds > 0:
+        limits = replace(search.limits, seed=(search.limits.seed + again) % 2**31)
+        OrderSearch(best, search.starts(), limits, search.done).run(seconds, search.offer_order)
+
+
+def _can_share(search: Search) -> bool:
+    """Whether there is a worker for each of the two. Counted work does not tell when either should end."""
+    return _workers(search) > 1 and not search.clock.counts_work
+
+
+def _workers(search: Search) -> int:
+    return search.limits.workers or os.cpu_count() or 1

@@ -1,0 +1,65 @@
+"""Phase: the published schedules; the best that fits is the first incumbent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.problem.problem import Objective
+from solver.backends.interruptible import run_within
+from solver.construction.published import candidate
+from solver.engine.search import Search
+from solver.engine.tuning import GRACE, MANY_PASSES
+
+
+@dataclass(frozen=True)
+class Published:
+    """No more are tried after a share of the time, nor, in problems of many passes, once nothing is left to search.
+
+    Up to so many passes all are simulated for the user to compare with even once the optimum is proved.
+    """
+
+    share: float = 0.5
+    compare_up_to_passes: float = MANY_PASSES
+    name: str = "published schedules"
+
+    def applies(self, _: Search) -> bool:
+        return True
+
+    def run(self, search: Search) -> None:
+        """One after the other: the slowest leaves time for the others, and what it offers is judged in that time."""
+        clock, incumbent = search.clock, search.incumbent
+        for heuristic in sorted(HEURISTICS, key=_slow_last if search.very_long else _promising_first):
+            incumbent.enter(self.name)
+            seconds = max(clock.allowed(self.share) / 2, GRACE if incumbent.timeline is None else 0.0)
+            with incumbent.defects_noted():
+                run_within(seconds, search.stop, partial(_try, search, heuristic))
+            late = clock.seconds > clock.share(self.share)
+            settled = search.done() and search.passes > self.compare_up_to_passes
+            if search.stop.is_set() or late or settled:
+                return
+
+
+def _try(search: Search, heuristic: Heuristic) -> None:
+    found = candidate(search.problem, heuristic)
+    search.candidates += (found,)
+    if found.defect:
+        search.incumbent.note(found.reason)
+    if found.fits and found.timeline is not None:
+        search.incumbent.phase = heuristic.name
+        search.incumbent.offer(found.timeline)
+        if search.problem.objective is Objective.SPAN:
+            search.offer_order(found.timeline.schedule)
+
+
+def _slow_last(heuristic: Heuristic) -> int:
+    """Where a schedule takes seconds: first those that are written down, then those that are searched for."""
+    if heuristic.name.endswith("-cost-aware"):
+        return _promising_first(heuristic)
+    return heuristic.name in ("zb", "zb-1p", "zb-2p")
+
+
+def _promising_first(heuristic: Heuristic) -> int:
+    """First the one that searches under the problem's own memory, last those that improve another for seconds."""
+    return 0 if heuristic.name == "zb" else 2 if heuristic.name.endswith("-cost-aware") else 1

@@ -1,0 +1,51 @@
+"""What a solve goes on from: a schedule, a timeline or a solution of before, checked against the problem."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput, Deadlock
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer
+from pipesched.results.solution import Solution
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate, validate_schedule
+from pipesched.validation.violation import Violation
+from solver.construction.timing import best_times
+
+Start = Schedule | Timeline | Solution
+
+
+def start_timelines(problem: Problem, start: Start) -> list[Timeline]:
+    """The order of the start with its best times in this problem, and its own times where they are valid here too.
+
+    The start may be of a problem with other durations or memory. `BadInput` where its order does not fit this one.
+    """
+    known = start.timeline if isinstance(start, Solution) else start
+    if known is None:
+        raise BadInput("start: found a solution without a schedule; allowed: one with a schedule")
+    schedule = known.schedule if isinstance(known, Timeline) else known
+    _refuse(validate_schedule(problem, schedule))
+    try:
+        timed = best_times(problem, schedule)
+    except Deadlock as deadlock:
+        raise _misfit(str(deadlock)) from None
+    _refuse(validate(timed))
+    own = _in_this_problem(problem, known) if isinstance(known, Timeline) else None
+    return [timed] if own is None or validate(own) else [timed, own]
+
+
+def _in_this_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
+    """The starts of a timeline in this problem, where its ticks are as fine as this problem's or finer."""
+    parts = problem.tick / timeline.problem.tick
+    if parts.denominator != 1:
+        return None
+    return Timeline(finer(problem, parts.numerator), timeline.schedule, timeline.starts)
+
+
+def _refuse(violations: list[Violation]) -> None:
+    if violations:
+        raise _misfit(f"{violations[0].rule}: {violations[0].text}")
+
+
+def _misfit(reason: str) -> BadInput:
+    return BadInput(f"start: found a schedule that does not fit the problem ({reason}); allowed: one that does")

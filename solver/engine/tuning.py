@@ -1,0 +1,15 @@
+"""Tuning constants that several phases of the engine share; those of one phase are the fields of its dataclass."""
+
+from __future__ import annotations
+
+# Of so many passes each schedule takes a part of a second, so that shorter problems are preferred where they will do,
+# and no schedule is tried any more once the optimum is proved.
+MANY_PASSES = 20_000
+# Seconds that the first schedule of all may take although the time limit is shorter.
+GRACE = 1.0
+# About the seconds that stating the exact model takes for each pass.
+STATING_SECONDS_A_PASS = 0.001
+# Of a search for lower bounds, for Lagrangian bounds: they gain little after that.
+LAGRANGIAN_SHARE = 0.6
+# How many schedules besides the best one local search starts from.
+OTHER_STARTS = 6

@@ -1,0 +1,1 @@
+"""Local search: simulated annealing over orders, large-neighbourhood search windows."""

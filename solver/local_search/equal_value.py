@@ -1,0 +1,113 @@
+"""Local search at a given objective value: towards less memory, or a smaller mean under random durations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from threading import Event, Timer
+from typing import TypeVar
+
+import numpy as np
+
+from formulations.window.order_units import Units
+from pipesched.errors import Disagreement
+from pipesched.problem.passes import Task
+from pipesched.problem.problem import Objective
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.noise import Noise, factors, held_back
+from pipesched.simulation.sampled_durations import Floats
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.backends.interruptible import run_until
+from solver.local_search.annealing import Annealer
+from solver.local_search.equal_value_kernel import settle
+from solver.local_search.moves import Array
+
+_REACH = 8
+
+Result = TypeVar("Result")
+
+
+class EqualValueSearch:
+    """Anneals the orders of one timeline; its fused backwards, blocks and openings stay as they are."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        problem = timeline.problem
+        self.problem = problem
+        self.annealer = Annealer(Units(problem, timeline.schedule))
+        self.span = problem.objective is Objective.SPAN
+        orders = timeline.schedule.orders
+        begun = [min(map(timeline.start, order[0])) if order else 0 for order in orders]
+        self.openings = begun if self.span else [0] * problem.devices
+        self.held = held_back(timeline) if self.span else [0.0] * problem.devices
+
+    def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
+        """Towards less memory, each device's as a share of its weight; at most `most` ticks."""
+        unit = max(self.problem.memory.activation, default=0) / max(1, *weights) or 1.0
+        shares = np.array([1 / weight if weight else 1.0 for weight in weights])
+        none = np.zeros((len(self.annealer.units.slots), 0))
+        return self._walk(none, most, shares, 0.1 * unit, 0.002 * unit, moves, 0.0, seed, halt)
+
+    def for_mean(
+        self, noise: Noise, most: int | None, heat: tuple[float, float], moves: int, seed: int, halt: Array
+    ) -> Timeline | None:
+        """Towards a smaller mean; at most `most` ticks without noise. `heat`: first and last, in mean durations."""
+        hot, cold = (degree * self.annealer.mean for degree in heat)
+        flat = np.ones(self.problem.devices)
+        return self._walk(self._samples(noise), -1 if most is None else most, flat, hot, cold, moves, 0.1, seed, halt)
+
+    def _walk(
+        self, ticks: Floats, most: int, weights: Floats, hot: float, cold: float, moves: int, filling: float,
+        seed: int, halt: Array,
+    ) -> Timeline | None:  # fmt: skip
+        """The best timeline met; None if the one begun with is not allowed."""
+        units, shop = self.annealer.units, self.annealer.shop
+        order, count, place = self.annealer.packed(units.orders)
+        best = order.copy()
+        opening, held = np.array(self.openings, np.int64), np.array(self.held, np.float64)
+        hot, cold = max(hot, 1e-9), max(cold, 1e-12)
+        found = settle(
+            shop, order, count, place, opening, held, ticks, self.span, most, weights, hot, cold, moves, _REACH,
+            filling, seed, best, halt,
+        )  # fmt: skip
+        if found < 0:
+            return None
+        orders = [row[:length].tolist() for row, length in zip(best, count, strict=True)]
+        return simulate(self.problem, units.schedule(orders), self.openings)
+
+    def _samples(self, noise: Noise) -> Floats:
+        """The duration of every unit in every sample, in ticks."""
+        units = self.annealer.units
+        return np.array(
+            [
+                ticks * factors(Task(slot[0]), noise.deviation, noise.samples, noise.seed)
+                for slot, ticks in zip(units.slots, units.ticks, strict=True)
+            ]
+        )
+
+
+def with_timeline(solution: Solution, timeline: Timeline) -> Solution:
+    """The solution with another schedule, which must be valid."""
+    violations = validate(timeline)
+    if violations:
+        raise Disagreement(f"{timeline.schedule.name} retimed gave a schedule that is not valid: {violations[0].text}")
+    metrics = measure(timeline)
+    proved = metrics.value(solution.problem.objective) == solution.lower_bound_ticks
+    status = Status.OPTIMAL if proved else Status.FEASIBLE
+    return replace(solution, timeline=timeline, metrics=metrics, status=status)
+
+
+def halted(work: Callable[[Array], Result], stop: Event, seconds: float | None) -> Result:
+    """The result of compiled work that ends early once the stop is set, or after so many seconds."""
+    halt = np.zeros(1, np.int64)
+    timer = Timer(seconds, lambda: halt.put(0, 1)) if seconds is not None else None
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        return run_until(stop, lambda: work(halt), lambda: halt.put(0, 1))
+    finally:
+        if timer is not None:
+            timer.cancel()

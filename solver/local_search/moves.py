@@ -1,0 +1,149 @@
+"""Moves of the local search, compiled: along the critical path, and into idle times.
+
+Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for the job shop (Operations Research 40,
+1992); here units may jump over several others, stages keep their micro-batch order, and memory must hold.
+
+All arrays are by unit unless said: `order[d, k]` is the k-th unit of device d, of which there are `count[d]`, and
+`place` its inverse; `waits` and `feeds` are the needs in compressed rows (unit n's are `at[n]:at[n + 1]`, each a unit
+and a lag); `opening[d]` is the tick before which device d does not start; capacity -1 is none.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numpy arrays of int64, one dimension unless said
+
+
+class Shop(NamedTuple):
+    """What does not change while orders do."""
+
+    ticks: Array
+    device: Array
+    line: Array
+    takes: Array
+    gives: Array
+    capacity: Array
+    waits_at: Array
+    waits_for: Array
+    waits_lag: Array
+    feeds_at: Array
+    feeds_to: Array
+    feeds_lag: Array
+
+
+@njit(cache=True, nogil=True)
+def critical_path(shop, order, count, place, start, device, path, gaps):  # type: ignore[no-untyped-def]
+    """A path that decides when the device ends: units that wait for the one before them on their device, in `path`.
+
+    Units that wait for another device, with their own idle until then, go into `gaps`. Returns how many of each.
+    """
+    found = waiting = 0
+    i = order[device, count[device] - 1]
+    while i >= 0:
+        d = shop.device[i]
+        chosen, on_device, ties = -1, False, 0
+        if place[i] > 0:
+            before = order[d, place[i] - 1]
+            if start[before] + shop.ticks[before] == start[i]:
+                chosen, on_device, ties = before, True, 1
+        for a in range(shop.waits_at[i], shop.waits_at[i + 1]):
+            before = shop.waits_for[a]
+            if before != chosen and start[before] + shop.ticks[before] + shop.waits_lag[a] == start[i]:
+                ties += 1
+                if np.random.random() * ties < 1.0:
+                    chosen, on_device = before, False
+        if on_device:
+            path[found] = i
+            found += 1
+        elif place[i] > 0:
+            gaps[waiting] = i
+            waiting += 1
+        i = chosen
+    return found, waiting
+
+
+@njit(cache=True, nogil=True)
+def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def]
+    """Move the unit at one place of a device to another; those between close up. Moving it back undoes it."""
+    moved = order[d, source]
+    step = 1 if target > source else -1
+    k = source
+    while k != target:
+        left = order[d, k + step]
+        if shop.line[left] == shop.line[moved]:
+            # Units of one line keep their order: the one that is met goes on instead.
+            left, moved = moved, left
+        order[d, k] = left
+        place[left] = k
+        k += step
+    order[d, target] = moved
+    place[moved] = target
+
+
+@njit(cache=True, nogil=True)
+def fits(shop, order, d, low, high):  # type: ignore[no-untyped-def]
+    """Whether memory holds at the places from low to high of a device."""
+    if shop.capacity[d] < 0:
+        return True
+    level = 0
+    for k in range(high + 1):
+        i = order[d, k]
+        level += shop.takes[i]
+        if k >= low and level > shop.capacity[d]:
+            return False
+        level -= shop.gives[i]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # type: ignore[no-untyped-def]
+    """A move: the device, the place a unit leaves and the place it goes to; equal places where there is none.
+
+    It is short for the most part, and of any length in the share `distant` of cases.
+    """
+    n = shop.ticks.shape[0]
+    far = 1
+    if np.random.random() < distant:
+        far = distance(n)
+    elif np.random.random() < 0.6:
+        far = np.random.randint(1, reach + 1)
+    draw = np.random.random()
+    if waiting > 0 and draw < 0.05:
+        # Something later fills the time in which the device waits.
+        unit = gaps[np.random.randint(waiting)]
+        d, target = shop.device[unit], place[unit]
+        source, earlier = min(count[d] - 1, target + far), True
+    else:
+        unit = path[np.random.randint(critical)] if critical > 0 and draw < 0.9 else np.random.randint(n)
+        d, behind = shop.device[unit], place[unit]
+        if behind == 0:
+            return d, 0, 0
+        # Either the later of the two goes forward, or the one before it goes back.
+        earlier = np.random.random() < 0.5
+        source = behind if earlier else behind - 1
+        target = max(0, source - far) if earlier else min(count[d] - 1, source + far)
+    return d, source, target
+
+
+@njit(cache=True, nogil=True)
+def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
+    """A move that brings a unit from anywhere later into an idle time of any device; the longer, the likelier."""
+    d = np.random.randint(count.shape[0])
+    idle, target = 0, 0
+    for k in range(1, count[d]):
+        before = order[d, k - 1]
+        gap = start[order[d, k]] - start[before] - shop.ticks[before]
+        idle += gap
+        if np.random.random() * idle < gap:
+            target = k
+    return d, min(count[d] - 1, target + distance(shop.ticks.shape[0])), target
+
+
+@njit(cache=True, nogil=True)
+def distance(n):  # type: ignore[no-untyped-def]
+    """From 1 to n, each order of magnitude as likely as the next."""
+    return int(n ** np.random.random())

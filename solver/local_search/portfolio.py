@@ -1,0 +1,128 @@
+"""A portfolio of local searches on parallel threads: simulated annealing and large-neighbourhood search, in rounds."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import count
+
+import numpy as np
+
+from formulations.window.order_units import Units
+from pipesched.problem.problem import Objective
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from solver.limits import Limits
+from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.window_lns import Windows
+
+# Low temperatures refine an order, high ones leave it; which helps differs from problem to problem.
+_STRONG = (
+    AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0),
+    AnnealingParameters(hot=0.5, cold=0.1, evenness=0.1, filling=0),
+    AnnealingParameters(hot=1.0, cold=0.1, evenness=0.03, filling=0),
+)
+_GENTLE = (
+    AnnealingParameters(hot=0.03, cold=0.005, evenness=0.3, filling=0.3),
+    AnnealingParameters(hot=0.1, cold=0.01, evenness=0.3, filling=0),
+    AnnealingParameters(hot=0.03, cold=0.005, evenness=1.0, filling=0.3),
+    AnnealingParameters(hot=0.01, cold=0.002, evenness=1.0, filling=0.3),
+)
+# From so many units on a round is too short for high temperatures.
+_MANY_UNITS = 1500
+# Every so many jobs one solves windows instead of annealing.
+_WINDOWS_EVERY = 5
+# A round's length in seconds: the first, by how much each round that finds nothing lengthens the next, and the most.
+_FIRST_ROUND, _LONGER, _LONGEST_ROUND = 2.0, 1.2, 20.0
+# Moves that a unit of CP-SAT's deterministic time stands for, and moves of a round where time is counted so.
+_MOVES_PER_UNIT, _SURE_ROUND = 5_000, 50_000
+# Moves to measure the speed with.
+_PROBE = 2_000
+
+
+class OrderSearch:
+    """Rounds of jobs: annealing from the best timeline or from others, and LNS windows of the best."""
+
+    def __init__(self, best: Timeline, others: Sequence[Timeline], limits: Limits, done: Callable[[], bool]) -> None:
+        self.best, self.others, self.limits, self.done = best, list(others), limits, done
+        self.workers = limits.workers or os.cpu_count() or 1
+        # By id of the timeline started from, which is kept alive here so that its id is not reused.
+        self._annealers: dict[int, tuple[Timeline, Annealer]] = {}
+        self._windows = Windows(limits.deterministic is not None)
+        few = sum(map(len, best.schedule.orders)) < _MANY_UNITS
+        self._heats = (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
+        self._seed = limits.seed * 1_000_003
+        self._per_second = 0.0
+        self._halt = np.zeros(1, np.int64)
+
+    def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> None:
+        """Anneal for so many seconds; `offer` gets every order found and returns the timeline to continue from.
+
+        Ends early once `done`. Under a deterministic limit rounds are counted instead of seconds.
+        """
+        deadline = time.monotonic() + seconds
+        length = _FIRST_ROUND
+        rounds = self._rounds()
+        with ThreadPoolExecutor(self.workers) as pool:
+            for number in rounds:
+                left = deadline - time.monotonic()
+                if self.done() or (self.limits.deterministic is None and left <= 0):
+                    return
+                seconds = min(length, left)
+                moves = self._moves(seconds)
+                first = number * self.workers
+                jobs = range(first, first + self.workers)
+                before = self.best
+                futures = [pool.submit(self._job, job, before, moves, seconds) for job in jobs]
+                try:
+                    while wait(futures, timeout=0.1).not_done:
+                        # A Ctrl-C is heard here, and rounds may be long.
+                        late = self.limits.deterministic is None and time.monotonic() > deadline
+                        self._halt[0] = late or self.done()
+                except BaseException:
+                    self._halt[0] = True
+                    raise
+                for future in futures:
+                    schedule = future.result()
+                    better = offer(schedule) if schedule is not None else None
+                    if better is not None:
+                        self.best = better
+                length = _FIRST_ROUND if self.best is not before else min(_LONGEST_ROUND, length * _LONGER)
+
+    def _rounds(self) -> Sequence[int] | count[int]:
+        if self.limits.deterministic is None:
+            return count()
+        return range(max(1, int(self.limits.deterministic * _MOVES_PER_UNIT) // (_SURE_ROUND * self.workers)))
+
+    def _moves(self, seconds: float) -> int:
+        """How many moves fit into so many seconds."""
+        if self.limits.deterministic is not None:
+            return _SURE_ROUND
+        if not self._per_second:
+            # The first call compiles, which is not to be counted.
+            for _ in range(2):
+                started = time.monotonic()
+                self._anneal(self.best, self._heats[0], 0, _PROBE)
+                self._per_second = _PROBE / (time.monotonic() - started)
+        return max(_PROBE, int(self._per_second * seconds))
+
+    def _job(self, number: int, best: Timeline, moves: int, seconds: float) -> Schedule | None:
+        """Now and then windows; every third annealing from another start, the rest from the best."""
+        seed = self._seed + number
+        if number % _WINDOWS_EVERY == 1:
+            return self._windows.improve(best, seed, seconds)
+        start = self.others[number // 3 % len(self.others)] if self.others and number % 3 == 2 else best
+        return self._anneal(start, self._heats[number % len(self._heats)], seed, moves)
+
+    def _anneal(self, start: Timeline, heat: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
+        problem = start.problem
+        openings = [0] * problem.devices
+        if problem.objective is Objective.SPAN:
+            held = map(start.schedule.passes_on, range(problem.devices))
+            openings = [min(map(start.start, passes), default=0) for passes in held]
+        if id(start) not in self._annealers:
+            self._annealers[id(start)] = start, Annealer(Units(problem, start.schedule))
+        annealer = self._annealers[id(start)][1]
+        return annealer.run(annealer.units.orders, openings, heat, moves, seed, self._halt)

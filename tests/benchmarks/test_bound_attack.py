@@ -1,0 +1,94 @@
+"""Every branch of every bound against the optimum over all orders, where it proves most; and that optimum itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from benchmarks.proofs.bound_attack import attack, markdown, problems
+from benchmarks.proofs.bound_branches import BRANCHES, Branch
+from benchmarks.proofs.exhaustive import NotTiny, least_value
+from pipesched.problem import placement
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from solver.bounds.analytic import busy_interval as stay
+from tests.solver.bounds.test_memory_energy import LONG_WEIGHTS
+from tests.support.brute_force import optimum, tiny_problem
+
+# Claims held to the optimum for each branch, and for those that take a linear program or are rare.
+COUNT, FEW = 10, 2
+
+
+@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
+def test_no_claim_is_above_the_optimum(branch: Branch) -> None:
+    few = branch.kind in ("Lagrangian", "linear relaxation") or branch.name == "integral warm-up, one waits"
+    found = attack(branch, FEW if few else COUNT, seed=1)
+    assert found.wrong == []
+    assert found.problems == (FEW if few else COUNT)
+
+
+def test_an_attack_finds_a_claim_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The mistake that the attack is for: what waits for W divided by the activation, as if it held all of that."""
+    sound = stay.held_at_last_forward
+
+    def wrong(problem: Problem, paths: object, stages: list[int], capacity: int) -> Fraction:
+        less = replace(problem, costs=replace(problem.costs, weight=tuple(0 for _ in problem.costs.forward)))
+        return min(sound(problem, paths, stages, capacity), sound(less, paths, stages, capacity))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(stay, "held_at_last_forward", wrong)
+    branch = next(one for one in BRANCHES if one.name.endswith("part freed"))
+    found = attack(branch, 60, seed=0)
+    assert found.wrong
+    problem, claim, least = found.wrong[0]
+    assert least < claim.value
+    assert least_value(problem, problem.objective, int(claim.value)) == least
+
+
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+@pytest.mark.parametrize("seed", range(40))
+def test_two_searches_over_all_orders_agree(seed: int, objective: Objective) -> None:
+    """The other one knows whole ticks only, and has micro-batches in line."""
+    problem = tiny_problem(Random(seed))
+    best = optimum(problem, objective)
+    least = least_value(problem, objective, 1000)
+    assert (best is None) == (least is None) == (why_infeasible(problem) is not None)
+    if best is not None and least is not None:
+        assert -(-least.numerator // least.denominator) == best.value
+
+
+@pytest.mark.parametrize(("problem", "expected"), LONG_WEIGHTS[:1])
+def test_the_optimum_where_weight_passes_are_long(problem: Problem, expected: int) -> None:
+    assert least_value(problem, Objective.SPAN, expected + 20) == expected
+    assert least_value(problem, Objective.SPAN, expected - 1) is None
+
+
+def test_a_span_may_be_a_fraction_of_a_tick() -> None:
+    memory = Memory((1,) * 4, (0,) * 4, (None, None))
+    costs = Costs((4,) * 4, (1,) * 4, (4, 4, 3, 2), (5, 5, 4, 3), (1,) * 4)
+    both_ways = Problem(placement.bidirectional(2), 2, costs, memory, Objective.SPAN)
+    assert least_value(both_ways, Objective.SPAN, 100) == Fraction(35, 2)
+    assert least_value(both_ways, Objective.SPAN, 17) is None
+
+
+def test_too_many_orders_are_not_tried() -> None:
+    many = Problem(
+        placement.linear(2), 9, Costs((1, 1), (1, 1), (1, 1), (2, 2), (0, 0)), Memory((1, 1), (0, 0), (None,) * 2)
+    )
+    with pytest.raises(NotTiny):
+        least_value(many, Objective.MAKESPAN, 10**6)
+    with pytest.raises(NotTiny):
+        least_value(replace(many, placement=placement.linear(4)), Objective.MAKESPAN, 10**6)
+
+
+def test_the_same_seed_gives_the_same_problems() -> None:
+    one, other = (problems(BRANCHES[2], seed=5) for _ in range(2))
+    assert [next(one) for _ in range(4)] == [next(other) for _ in range(4)]
+
+
+def test_a_row_for_each_branch_that_was_attacked() -> None:
+    text = markdown({"load, span": {"problems": 8, "wrong": 0, "attained": 6, "too large": 1}}, "here")
+    assert "| load, span | 8 | 0 | 75 % | 1 |" in text
+    assert text.endswith("8 problems in all.")

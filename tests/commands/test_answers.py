@@ -1,0 +1,163 @@
+"""What commands answer: reasons together, one exit code for one cause, suggestions, figures with fit and gap."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from commands.main import main
+from pipesched.errors import did_you_mean
+
+DOCUMENT = "devices: 4\nmicrobatches: 8\ntimes: {forward: 1, backward: 1, weight: 1}\n"
+PLACEMENTS = ["linear", "interleaved", "v-shape", "wave", "bidirectional", "[0, 1, 2, 3]"]
+
+
+def written(folder: Path, text: str, name: str = "problem.yaml") -> str:
+    path = folder / name
+    path.write_text(DOCUMENT + text)
+    return str(path)
+
+
+@pytest.fixture
+def v(tmp_path: Path) -> str:
+    return written(tmp_path, "placement: v-shape\nmemory: {capacity: 5}\n")
+
+
+@pytest.mark.parametrize("placement", PLACEMENTS)
+@pytest.mark.parametrize("capacity", ["0.5", "[4, 4, 4, 0.5]"])
+def test_too_little_memory_is_an_answer_on_every_placement(
+    placement: str, capacity: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, f"placement: {placement}\nmemory: {{capacity: {capacity}}}\n")
+    assert main(["solve", path]) == 1
+    assert main(["compare", path, "--no-optimal"]) == 1
+    assert capsys.readouterr().err.count("infeasible: memory: device") == 2
+
+
+def test_schedules_that_do_not_apply_stand_together_by_reason(v: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", v, "--no-optimal"]) == 0
+    said = capsys.readouterr().out
+    assert "16 other schedules do not apply:\n" in said
+    assert "- chimera, dualpipe: needs every stage on two devices" in said
+    assert sum(line.startswith("- ") for line in said.splitlines()) < 6
+
+
+def test_simulate_names_what_applies(v: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", v]) == 2
+    said = capsys.readouterr().err
+    assert "1f1b does not apply to problem" in said
+    assert "those that do: dualpipe-v, hanayo, v-block, v-half" in said
+
+
+def test_progress_names_no_schedule_that_does_not_apply(v: str, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["solve", v, "--workers", "1", "--time-limit", "1", "--gap", "100%"])
+    said = capsys.readouterr().err
+    assert "published schedule" in said
+    for name in ("zb)", "1f1b", "gpipe", "chimera"):
+        assert f"published schedule {name}" not in said
+
+
+def test_no_title_has_a_name_from_inside(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "placement: [0, 1, 2, 3, 3, 1, 2, 0]\nobjective: span\n")
+    out = tmp_path / "out"
+    main(["solve", path, "--workers", "1", "--time-limit", "2", "-o", str(out)])
+    assert json.loads((out / "schedule.json").read_text())["schedule"] == "pipesched"
+
+
+def test_compare_reads_schedule_files(v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    held = str(tmp_path / "held.json")
+    assert main(["simulate", v, "--schedule", "v-min", "-o", held]) == 0
+    capsys.readouterr()
+    assert main(["compare", v, "--no-optimal", "--schedules", "v-min", "--with", held, "--json"]) == 0
+    rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["held.json"]["value"] == rows["v-min"]["value"]
+    text = json.loads(Path(held).read_text())
+    Path(held).write_text(json.dumps(text | {"orders": "nothing"}))
+    assert main(["compare", v, "--no-optimal", "--with", held]) == 2
+    assert "orders: found no list of lists" in capsys.readouterr().err
+    Path(held).write_text(json.dumps(text | {"orders": [["F0.x"]]}))
+    assert main(["compare", v, "--no-optimal", "--with", held]) == 2
+    assert f"{held}: " in capsys.readouterr().err
+
+
+def test_simulate_and_validate_say_fit_and_gap(v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", v, "--schedule", "v-min", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["fits"] is True
+    assert 40 < found["lower_bound"] <= found["makespan"]
+    assert found["gap"] == pytest.approx(1 - found["lower_bound"] / found["makespan"])
+    assert main(["simulate", v, "--schedule", "v-min"]) == 0
+    shown = figures(capsys)
+    assert shown["fits the memory"] == "yes"
+    assert float(shown["lower bound (makespan)"]) == found["lower_bound"]
+    assert shown["gap"] == f"{100 * found['gap']:.2f} %"
+    assert main(["simulate", v, "--schedule", "zbv", "-o", str(tmp_path / "zbv.json")]) == 0
+    shown = figures(capsys)
+    assert (shown["fits the memory"], shown["gap"]) == ("no", "–")
+    assert main(["validate", str(tmp_path / "zbv.json")]) == 1
+    assert figures(capsys)["fits the memory"] == "no"
+
+
+def figures(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    return {name.strip(): value.strip() for _, name, value, _ in rows}
+
+
+def test_validate_shows_the_gap_of_a_solved_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, "")
+    assert main(["solve", path, "--workers", "1", "-o", str(tmp_path / "out")]) == 0
+    capsys.readouterr()
+    assert main(["validate", str(tmp_path / "out" / "schedule.json")]) == 0
+    shown = figures(capsys)
+    assert (shown["gap"], shown["lower bound (makespan)"]) == ("0.00 %", shown["makespan"])
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [("zvb", ["zb", "zbv", "zb-1p"], "zbv"), ("1fb1", ["1f1b", "zb"], "1f1b"), ("zvb", ["zb"], "zb")],
+)
+def test_swapped_letters_are_the_nearest_slip(word: str, known: list[str], meant: str) -> None:
+    assert did_you_mean(word, known) == f"; did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize("command", [["solve"], ["validate"], ["simulate"], ["frontier"]])
+@pytest.mark.parametrize("text", ["", "\n  \n"])
+@pytest.mark.parametrize("name", ["empty.yaml", "empty.json"])
+def test_an_empty_file_is_called_empty(
+    command: list[str], text: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert main([*command, str(path)]) == 2
+    assert capsys.readouterr().err == f"pipesched: {path}: the file is empty\n"
+
+
+def test_a_refused_ending_lists_all_that_the_command_writes(
+    v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = str(tmp_path / "held.json")
+    assert main(["simulate", v, "--schedule", "v-min", "-o", held]) == 0
+    assert main(["plot", held, "-o", str(tmp_path / "a.jpg")]) == 2
+    assert "found the ending '.jpg'; allowed: .png, .svg or .html" in capsys.readouterr().err
+    assert main(["simulate", v, "--schedule", "v-min", "-o", str(tmp_path / "a.jpg")]) == 2
+    assert "allowed: .png, .svg or .json" in capsys.readouterr().err
+    assert main(["frontier", v, "-o", str(tmp_path / "a.jpg")]) == 2
+    assert "allowed: .png or .svg" in capsys.readouterr().err
+
+
+def test_several_problems_stand_side_by_side(v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    flat = written(tmp_path, "name: flat\n", "flat.yaml")
+    assert main(["compare", v, flat, "--no-optimal"]) == 0
+    rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    cells = {row[1].strip(): [cell.strip() for cell in row[2:-1]] for row in rows}
+    assert cells["1f1b"][:2] == ["–", ""]
+    assert cells["zbv"][1:] == ["does not fit", "–", ""]
+    assert main(["compare", v, flat, "--no-optimal", "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)["problems"]
+    for path, held in zip((v, flat), both, strict=True):
+        assert main(["compare", path, "--no-optimal", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == held
+    assert main(["compare", v, flat, "--noise", "5%"]) == 2
+    assert "found several problems and --noise" in capsys.readouterr().err

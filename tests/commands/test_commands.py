@@ -1,0 +1,581 @@
+"""The command line as a user types it: output, files, JSON and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import time
+from argparse import ArgumentTypeError
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from commands.main import main
+from commands.shared.option_values import share
+from commands.shared.search_options import _line
+from pipesched.files.schedule_file import read_schedule
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.solution import Progress
+from pipesched.validation.validator import validate
+from pipesched.version import VERSION
+from solver.engine.phases import analytic_bounds
+from tests.support.makers import problem
+
+# The names the contract promises.
+NAMES = [
+    "gpipe",
+    "1f1b",
+    "looped-bfs",
+    "interleaved-1f1b",
+    "interleaved-zb",
+    "zb-h1",
+    "zb-h2",
+    "zb-1p",
+    "zb-2p",
+    "zb",
+    "zbv",
+    "zbv-cost-aware",
+    "v-half-cost-aware",
+    "v-min-cost-aware",
+    "v-half",
+    "v-min",
+    "v-block",
+    "dualpipe",
+    "dualpipe-v",
+    "chimera",
+    "hanayo",
+    "1f1b-overlap",
+    "interleaved-1f1b-overlap",
+    "kimi-k2",
+    "generalised-interleaved",
+]
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = """
+name: small
+devices: 2
+microbatches: 3
+time_unit: ms
+times: {forward: 1.5, backward: 1.5, weight: 0.5, transfer: 0.1}
+memory: {capacity: 2, activation: 1}
+objective: span
+"""
+SURE = ["--workers", "1", "--time-limit", "60"]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(SMALL)
+    return str(path)
+
+
+@pytest.fixture
+def solved(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    assert main(["solve", small, "-o", str(tmp_path / "out"), *SURE]) == 0
+    capsys.readouterr()
+    return tmp_path / "out" / "schedule.json"
+
+
+def test_solve_prints_the_table_and_writes_everything(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["solve", small, "-o", str(out), *SURE]) == 0
+    said = capsys.readouterr()
+    for word in ("1f1b", "gpipe", "zb-h1", "pipesched", "optimal: span", "lower bound", "peak memory", "why none"):
+        assert word in said.out
+    assert "bound" in said.err
+    written = {path.name for path in out.iterdir()}
+    assert written == {
+        "schedule.json", "gantt.png", "memory.png", "report.md", "schedule.csv", "schedule.meta.json",
+        "pipesched-manifest.json",
+    }  # fmt: skip
+    assert (out / "gantt.png").read_bytes().startswith(b"\x89PNG")
+    assert not validate(read_schedule(out / "schedule.json").timeline)
+    report = (out / "report.md").read_text()
+    assert "| **pipesched** |" in report
+    assert "## Why no schedule is below the bound" in report
+
+
+def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", small, "--json", *SURE]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {
+        "name", "objective", "status", "value", "lower_bound", "gap", "makespan", "span", "period", "bubble",
+        "idle_ratio", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
+        "under_noise", "not_tried", "notes",
+    }  # fmt: skip
+    assert document["status"] == "optimal"
+    assert document["value"] == document["lower_bound"] == document["span"]
+    assert document["gap"] == 0.0
+    assert document["period"] is None
+    assert document["memory_capacity"] == [2.0, 2.0]
+    assert set(document["bubble"]) == {"makespan", "span"}
+    assert set(document["certificate"]) == {"kind", "text"}
+
+
+def test_solve_objective_flag_goes_before_the_file(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", small, "--objective", "makespan", "--json", *SURE]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["objective"] == "makespan"
+    assert document["value"] == document["makespan"]
+
+
+def test_an_infeasible_cap_is_answered_with_device_and_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "v.yaml"
+    path.write_text(
+        "devices: 2\nmicrobatches: 2\nplacement: v-shape\ntimes: {forward: 1, backward: 1, weight: 1}\n"
+        "memory: {capacity: 1}\n"
+    )
+    assert main(["solve", str(path), "--json", "-o", str(tmp_path / "out")]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["status"] == "infeasible"
+    assert document["value"] is None
+    assert document["reason"].startswith("memory: device 0 must hold the activations of stages 0, 3")
+    assert not (tmp_path / "out").exists()
+    assert main(["solve", str(path)]) == 1
+    assert "infeasible: memory: device 0" in capsys.readouterr().err
+    assert main(["compare", str(path)]) == 1
+
+
+def test_compare_lists_every_schedule_and_the_best(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", small, "--json", *SURE]) == 0
+    document = json.loads(capsys.readouterr().out)
+    rows = {row["schedule"]: row for row in document["rows"]}
+    assert set(document) == {"name", "objective", "rows", "lower_bound"}
+    assert rows["pipesched"]["value"] == document["lower_bound"]
+    assert rows["interleaved-1f1b"]["status"] == "does not apply"
+    assert "several stages a device" in rows["interleaved-1f1b"]["reason"]
+    assert rows["gpipe"]["fits"] is False
+    assert "capacity is 2" in rows["gpipe"]["reason"]
+    for row in rows.values():
+        assert {
+            "schedule",
+            "value",
+            "makespan",
+            "span",
+            "bubble",
+            "peak_memory",
+            "fits",
+            "gap",
+            "status",
+            "reason",
+        } == set(row)
+        if row["fits"]:
+            assert row["value"] >= document["lower_bound"]
+
+
+def test_compare_lists_on_long_problems_what_the_search_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "long.yaml"
+    path.write_text("devices: 4\nmicrobatches: 1700\ntimes: {forward: 1, backward: 1, weight: 1}\n")
+    assert main(["compare", str(path), "--schedules", "1f1b,zb-h1", "--json", "--time-limit", "5"]) == 0
+    assert {row["schedule"] for row in json.loads(capsys.readouterr().out)["rows"]} == {"1f1b", "zb-h1", "pipesched"}
+
+
+def test_compare_some_without_the_search(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", small, "--schedules", "1f1b, zb-h1", "--no-optimal"]) == 0
+    said = capsys.readouterr().out
+    assert "1f1b" in said
+    assert "zb-h1" in said
+    assert "gpipe" not in said
+    assert "pipesched │" not in said
+    assert main(["compare", small, "--schedules", "1f1"]) == 2
+    assert "did you mean '1f1b'?" in capsys.readouterr().err
+
+
+def test_simulate_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", small, "--schedule", "zb-h1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    keys = {"name", "schedule", "makespan", "span", "bubble", "idle_ratio", "peak_memory", "orders"}
+    assert set(document) == keys | {"fits", "lower_bound", "gap"}
+    assert document["orders"][0][:3] == ["F0.0", "F0.1", "B0.0"]
+
+
+def test_simulate_as_a_user_of_the_older_visualiser_types_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "--num-stages", "4", "--num-batches", "8"]) == 0
+    assert (tmp_path / "pipeline_1f1b.png").exists()
+    said = capsys.readouterr().out
+    assert "33" in said  # (8 + 4 - 1) x (1 + 2)
+    flags = [
+        "-s",
+        "3",
+        "-b",
+        "5",
+        "-f",
+        "0.8",
+        "1.0",
+        "1.2",
+        "-bw",
+        "1.6",
+        "2.0",
+        "2.4",
+        "--p2p-time",
+        "0.1",
+        "-o",
+        "own.png",
+    ]
+    assert main(["simulate", *flags]) == 0
+    assert (tmp_path / "own.png").exists()
+    capsys.readouterr()
+    assert main(["simulate", *flags[:-2], "--no-visualization", "--json"]) == 0
+    flagged = json.loads(capsys.readouterr().out)
+    config = {"num_stages": 3, "num_batches": 5, "forward_times": [0.8, 1.0, 1.2], "backward_times": [1.6, 2.0, 2.4],
+              "p2p_time": 0.1, "output_file": "from_config.png"}  # fmt: skip
+    (tmp_path / "sample_config.json").write_text(json.dumps(config))
+    assert main(["simulate", "--config", "sample_config.json", "--json"]) == 0
+    configured = json.loads(capsys.readouterr().out)
+    assert (tmp_path / "from_config.png").exists()
+    assert configured["orders"] == flagged["orders"]
+    assert configured["makespan"] == flagged["makespan"]
+    (tmp_path / "sample_config.yaml").write_text(
+        "# Pipeline Parallelism Configuration\nnum_stages: 2\nnum_batches: 2\nforward_times:\n  - 0.9\n  - 1.1\n"
+        'backward_times:\n  - 1.8\n  - 2.2\noutput_file: "pipeline_1f1b_yaml.png"\n'
+    )
+    assert main(["simulate", "-c", "sample_config.yaml"]) == 0
+    assert (tmp_path / "pipeline_1f1b_yaml.png").exists()
+    assert main(["solve", "sample_config.yaml", *SURE]) == 0  # every command reads it
+
+
+def test_simulate_says_why_a_schedule_does_not_apply(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", small, "--schedule", "interleaved-1f1b"]) == 2
+    assert "interleaved-1f1b does not apply to small: needs several stages a device" in capsys.readouterr().err
+    assert main(["simulate", small, "--schedule", "zb-h3"]) == 2
+    assert "unknown schedule 'zb-h3'" in capsys.readouterr().err
+
+
+def test_validate_accepts_what_solve_wrote_and_names_what_is_broken(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["validate", str(solved)]) == 0
+    assert "valid" in capsys.readouterr().out
+    document = json.loads(solved.read_text())
+    document["starts"]["B0.0"] = 0
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved), "--json"]) == 1
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["valid"] is False
+    assert verdict["deadlock_free"] is True
+    assert verdict["circle"] is None
+    assert any("B0.0" in violation["passes"] for violation in verdict["violations"])
+
+
+def test_validate_refutes_freedom_from_deadlock_with_the_circle(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(solved.read_text())
+    order = document["orders"][1]
+    document["orders"][1] = sorted(order, key=lambda text: text[0] != "B")  # backwards before forwards
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved)]) == 1
+    assert "waits for" in capsys.readouterr().out
+
+
+def test_export_writes_beside_the_schedule_or_where_asked(
+    solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", str(solved), "--format", "torch-csv", "-o", str(tmp_path / "mine.csv")]) == 0
+    assert (tmp_path / "mine.csv").read_text().startswith("0F0")
+    assert (tmp_path / "mine.meta.json").exists()
+    assert main(["export", str(solved), "--format", "chrome-trace", "--json"]) == 0
+    said = capsys.readouterr().out
+    files = json.loads(said[said.index("{") :])["files"]
+    assert "traceEvents" in json.loads(Path(files[0]).read_text())
+    assert main(["export", str(solved), "--format", "torchcsv"]) == 2
+    assert "did you mean 'torch-csv'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml"), ("a.html", b"<!doctype html>")]
+)
+def test_plot_formats(solved: Path, tmp_path: Path, name: str, start: bytes) -> None:
+    assert main(["plot", str(solved), "-o", str(tmp_path / name)]) == 0
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
+def test_plot_refuses_other_formats(solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plot", str(solved), "-o", str(tmp_path / "a.gif")]) == 2
+    assert "'.gif'; allowed: .png, .svg or .html" in capsys.readouterr().err
+    assert not (tmp_path / "a.gif").exists()
+
+
+def test_the_period_has_its_column_wherever_it_is_minimised(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", small, "--objective", "period", "--no-optimal", "--json"]) == 0
+    rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
+    assert rows["1f1b"]["value"] > 0
+    assert rows["1f1b"]["bubble"].keys() == {"makespan", "span", "period"}
+    out = tmp_path / "out"
+    assert main(["solve", small, "--objective", "period", "-o", str(out)]) == 0
+    head = " ".join(capsys.readouterr().out.split("┡")[0].split())
+    assert "minimise period" in head
+    assert head.count("period ┃") == 2  # the value, and the gap
+    assert "(period)" in head
+    assert "| schedule | period | makespan | span | bubble(period) | fits | gap |" in (out / "report.md").read_text()
+    page = tmp_path / "page.html"
+    assert main(["plot", str(out / "schedule.json"), "-o", str(page)]) == 0
+    assert "<p>period " in page.read_text()
+    assert " of period</p>" in page.read_text()
+
+
+@pytest.mark.parametrize("flags", [["--noise", "5%"], ["--with", "any.csv"]])
+def test_what_no_finite_run_tells_of_a_period_is_refused(
+    flags: list[str], small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", small, "--objective", "period", *flags]) == 2
+    assert "objective: found period; --with and --noise are for makespan or span" in capsys.readouterr().err
+
+
+NOTHING = "{devices: 1, microbatches: 1, times: {forward: 0, backward: 0}, memory: {capacity: 4, activation: 0}}"
+
+
+@pytest.mark.parametrize("command", ["solve --then-memory", "frontier"])
+def test_one_of_nothing_is_said_in_plain_words(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "nothing.yaml"
+    path.write_text(NOTHING)
+    name, *flags = command.split()
+    assert main([name, str(path), *flags]) == 0
+    said = capsys.readouterr()
+    assert "1 device, 1 micro-batch ·" in said.out
+    assert "0 activations" in said.out
+    assert "less" not in said.out
+
+
+def test_progress_says_what_is_tried_until_there_is_a_schedule() -> None:
+    one = problem(2, 4)
+    assert (
+        _line(one, Progress(0.5, None, 3, "zb")) == "   0.5 s  no schedule yet, bound 3  (trying published schedule zb)"
+    )
+    assert _line(one, Progress(0.5, 4, 3, "CP-SAT")) == "   0.5 s  best 4, bound 3, gap 25.00 %  (CP-SAT)"
+
+
+def test_every_unknown_schedule_is_named(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", small, "--schedules", "zb-h3,1f1b,gpip"]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(";")[0] for line in said] == [f"pipesched: unknown schedule '{n}'" for n in ("zb-h3", "gpip")]
+    assert said[1].endswith("did you mean 'gpipe'?")
+
+
+@pytest.mark.parametrize("gap", ["100%", "1", "1.0", "1e0"])
+def test_a_gap_is_a_percentage_or_a_number(gap: str, small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", small, "--gap", gap, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["status"] in {"feasible", "optimal"}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5%", Fraction(1, 20)),
+        ("0.05", Fraction(1, 20)),
+        ("1e-4", Fraction(1, 10000)),
+        (".5", Fraction(1, 2)),
+        ("0", 0),
+    ],
+)
+def test_shares(text: str, value: Fraction) -> None:
+    assert share(text) == value
+
+
+@pytest.mark.parametrize("text", ["101%", "-1", "nan", "%", "", "1e-999999999", "1/2", "5 %"])
+def test_what_is_no_share(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="allowed: a share from 0 to 1"):
+        share(text)
+
+
+def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schedules", "--json"]) == 0
+    names = {entry["name"] for entry in json.loads(capsys.readouterr().out)["schedules"]}
+    assert names == set(NAMES)
+    assert main(["schedules"]) == 0
+    assert "arXiv 2401.10241" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["sovle"], "; did you mean 'solve'?"),
+        (["solve", "missing.yaml"], "missing.yaml: no such file"),
+        (["solve", "FILE", "--time-limit", "-1"], "argument --time-limit: found '-1'; allowed: a number of seconds above 0"),
+        (["solve", "FILE", "--gap", "2"], "argument --gap: found '2'; allowed: a share from 0 to 1, such as 5% or 0.05"),
+        (["simulate", "FILE", "--noise", "-5%"], "argument --noise: found '-5%'; allowed: a share from 0 to 1, such as 5% or 0.05"),
+        (["solve", "FILE", "--explain-time", "5"], "found --explain-time without --explain; allowed: with --explain"),
+        (["compare", "FILE", "--schedules", "ZB-H1"], "unknown schedule 'ZB-H1'; known: 1f1b, "),
+        (["compare", "FILE", "--schedules", "ZB-H1"], "; did you mean 'zb-h1'?"),
+        (["solve", "FILE", "--workers", "0"], "argument --workers: found '0'; allowed: a whole number from 1 to 1024"),
+        (["frontier", "FILE", "--objective", "period"], "objective: found period; "),
+        (["solve", "FILE", "-o", "FILE"], "--output: found '"),
+        (["simulate"], "found no problem; allowed: a problem file, --config FILE, or --num-stages and --num-batches"),
+        (["simulate", "FILE", "-s", "3"], "found a problem file and flags that describe a pipeline; allowed: one of the two"),
+        (["simulate", "-s", "2"], "command line: num_batches: missing; it is required"),
+        (["simulate", "-s", "two", "-b", "3"], "--num-stages: found 'two'; allowed: a whole number"),
+        (["simulate", "-s", "2", "-b", "3", "-f", "1", "2", "3"], "command line: forward_times: found 3 values; allowed: 2, one per stage"),
+        (["validate", "FILE"], "not a schedule file"),
+        (["plot", "missing.json"], "missing.json: no such file"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str], line: str, small: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        code = main([small if word == "FILE" else word for word in arguments])
+    except SystemExit as error:  # how argparse ends
+        code = int(error.code or 0)
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    assert line in said.err
+    assert said.err.startswith("pipesched: ")
+    assert said.err.count("\n") == 1
+
+
+def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text("devices: 2\nmicrobatchs: 4\ntimes: {forward: -1, backward: [1, 2, 3]}\n")
+    assert main(["compare", str(path)]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 4
+    assert any("microbatches: missing" in text for text in lines)
+    assert any("did you mean 'microbatches'?" in text for text in lines)
+    assert any("times.forward: found -1" in text for text in lines)
+    assert any("times.backward: found 3 values" in text for text in lines)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ctrl_c_keeps_the_best_schedule_found(tmp_path: Path) -> None:
+    path = tmp_path / "hard.yaml"
+    text = (ROOT / "examples" / "gpt-1.5b-pp8.yaml").read_text().replace("capacity: 1609728", "capacity: 1207296")
+    path.write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "commands.main",
+        "solve",
+        str(path),
+        "-o",
+        str(tmp_path / "out"),
+        "--time-limit",
+        "300",
+    ]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "(local search)" in line:
+                break
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "interrupted: this is the best schedule found until then" in out
+    assert not validate(read_schedule(tmp_path / "out" / "schedule.json").timeline)
+
+
+def test_validate_leaves_deadlock_open_where_passes_are_missing(
+    solved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = json.loads(solved.read_text())
+    document["orders"][0] = document["orders"][0][:-1]
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved), "--json"]) == 1
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["deadlock_free"] is None
+    assert main(["plot", str(solved)]) == 2
+    assert "cannot be drawn" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("key", ["value", "lower_bound"])
+def test_validate_finds_false_claims(key: str, solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = json.loads(solved.read_text())
+    document[key] += 1
+    solved.write_text(json.dumps(document))
+    assert main(["validate", str(solved)]) == 1
+    assert "claim: the file states a" in capsys.readouterr().out
+
+
+def test_export_never_overwrites_the_schedule(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = solved.read_text()
+    assert main(["export", str(solved), "-o", str(solved)]) == 2
+    assert "the schedule file itself" in capsys.readouterr().err
+    assert solved.read_text() == before
+
+
+def test_times_too_fine_for_exact_sums_still_get_an_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "fine.yaml"
+    path.write_text(
+        "devices: 4\nmicrobatches: 8\n"
+        "times: {forward: [1.0e-6, 1.0e6, 1, 1.0e-3], backward: [3, 1.0e-6, 1.0e6, 2], weight: 1.0e-9}\n"
+    )
+    assert main(["solve", str(path), "--workers", "1", "--time-limit", "4"]) == 0
+    said = capsys.readouterr()
+    assert "rounded" in said.out + said.err
+
+
+def test_a_schedule_file_is_no_problem_file(solved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", str(solved)]) == 2
+    assert "found a schedule file; allowed: a problem file" in capsys.readouterr().err
+
+
+def test_simulate_writes_a_schedule_file_that_export_and_validate_read(tmp_path: Path) -> None:
+    path = tmp_path / "one.json"
+    flags = ["-s", "3", "-b", "4", "-f", "1", "-bw", "2"]
+    assert main(["simulate", *flags, "-o", str(path)]) == 0
+    assert read_schedule(path).timeline.schedule.name == "1f1b"
+    assert main(["validate", str(path)]) == 0
+    assert main(["export", str(path), "--format", "torch-csv", "-o", str(tmp_path / "one.csv")]) == 0
+
+
+def test_version_names_what_results_depend_on(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from importlib.metadata import PackageNotFoundError
+
+    def found(library: str) -> str:
+        if library == "torch":
+            raise PackageNotFoundError(library)
+        return "9.99"
+
+    monkeypatch.setattr("commands.shared.versions.version", found)
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert ended.value.code == 0
+    python = platform.python_version()
+    assert capsys.readouterr().out == f"pipesched {VERSION} (Python {python}, ortools 9.99)\n"
+    monkeypatch.setattr("commands.shared.versions.version", lambda _: "9.99")
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.strip().endswith(", ortools 9.99, torch 9.99)")
+
+
+def test_a_defect_of_the_tool_is_told_and_no_traceback(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bound above every schedule: on the terminal, in the report and in JSON, with what to do."""
+    true = analytic_bounds.certificates
+
+    def wrong(problem: Problem, objective: Objective, *_: object) -> list[Certificate]:
+        return [Certificate("wrong", 10**9, "a claim that is not true"), *true(problem, objective)]
+
+    monkeypatch.setattr(analytic_bounds, "certificates", wrong)
+    out = tmp_path / "out"
+    assert main(["solve", small, "-o", str(out), *SURE]) == 0
+    said = capsys.readouterr().out
+    for text in (said, (out / "report.md").read_text()):
+        assert "A DEFECT OF PIPESCHED" in text
+        assert "Please report this with the problem file." in text
+    assert main(["solve", small, "--json", *SURE]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert "a claim that is not true" in document["notes"][0]
+    assert document["status"] == "optimal"
+    assert document["certificate"]["kind"] != "wrong"

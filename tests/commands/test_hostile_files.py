@@ -1,0 +1,111 @@
+"""Files made to break a reader: each is one line of error, at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from commands.main import main
+from pipesched.errors import BadInput
+from pipesched.files import problem_file
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.problem_file import read_problem
+from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
+from pipesched.simulation.simulator import simulate
+from solver.construction.list_scheduling import sequential
+from tests.support.makers import problem
+
+GOOD = "devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1}\n"
+BOMB = "a0: &a0 [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+)
+HOSTILE = {
+    "a list in itself": GOOD + "placement: &p [*p]\n",
+    "keys in themselves": GOOD + "memory: &m {capacity: *m}\n",
+    "references of references": GOOD + BOMB,
+    "references within a known key": GOOD.replace("forward: 1", "forward: &a [&b [&c [1]], *b]") + BOMB,
+    "half a character": GOOD + 'name: "\\ud800"\n',
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_one_line(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.yaml"
+    path.write_text(HOSTILE[name], encoding="utf-8")
+    with pytest.raises(BadInput) as caught:
+        read_problem(path)
+    assert len(caught.value.mistakes) == 1 and len(str(caught.value)) < 400
+
+
+def test_references_are_read() -> None:
+    assert read_yaml("a: &x [1, 2]\nb: *x\nc: [*x, &y z, *y]\n", "f") == {
+        "a": [1, 2],
+        "b": [1, 2],
+        "c": [[1, 2], "z", "z"],
+    }
+
+
+def schedule_document() -> dict[str, object]:
+    one = problem(2, 2)
+    found: dict[str, object] = json.loads(to_text(ScheduleFile(simulate(one, sequential(one)))))
+    return found
+
+
+@pytest.mark.parametrize("tick", ["1e400", "1e999999999", 10**50, "1/0", "-1", "nan"])
+def test_ticks_beyond_measure(tick: object, tmp_path: Path) -> None:
+    path = tmp_path / "schedule.json"
+    path.write_text(json.dumps(schedule_document() | {"tick": tick}))
+    with pytest.raises(BadInput, match=r"tick: found .*; allowed: a fraction above 0"):
+        read_schedule(path)
+
+
+def test_files_beyond_the_size_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(problem_file, "MOST_BYTES", 20)
+    path = tmp_path / "large.yaml"
+    path.write_text(GOOD)
+    with pytest.raises(BadInput, match="found more than 20 bytes"):
+        read_problem(path)
+
+
+def test_names_cannot_steer_the_terminal_or_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "named.yaml"
+    path.write_text(GOOD + 'name: "a\\e[31m\\u202eb<script>"\n', encoding="utf-8")
+    out = tmp_path / "out"
+    assert main(["solve", str(path), "--time-limit", "1", "--workers", "1", "-o", str(out)]) == 0
+    shown = capsys.readouterr()
+    assert "\x1b" not in shown.out + shown.err and "\u202e" not in shown.out + shown.err
+    assert "a\\x1b[31m\\u202eb<script>" in shown.out
+    assert "<script>" not in (out / "report.md").read_text(encoding="utf-8")
+    assert main(["solve", str(path) + "\x1b[31m"]) == 2
+    assert "\x1b" not in capsys.readouterr().err
+
+
+def test_frontier_checks_its_output_before_the_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "good.yaml").write_text(GOOD)
+    (tmp_path / "file").write_text("")
+    command = ["frontier", str(tmp_path / "good.yaml"), "-o", str(tmp_path / "file" / "f.png"), "--time-limit", "2"]
+    assert main(command) == 2
+    assert "point" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["problem.yaml", "schedule.json"])
+def test_mutated_files_never_end_in_a_traceback(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = GOOD + "memory: {capacity: 3, activation: [1, 2]}\nname: x\nplacement: linear\n"
+    commands = ["simulate", "--schedule", "1f1b", "--no-visualization"]
+    if kind == "schedule.json":
+        text, commands = json.dumps(schedule_document()), ["validate"]
+    path = tmp_path / kind
+    for seed in range(150):
+        rng = Random(seed)
+        mutated = list(text)
+        for _ in range(rng.randrange(1, 6)):
+            at = rng.randrange(len(mutated))
+            mutated[at] = rng.choice(
+                ["", "0", "-", ",", "[", "}", "{", "&a ", "*a", "1e400", "null", '"', "\\ud800", ":"]
+            )
+        path.write_text("".join(mutated), encoding="utf-8")
+        assert main([commands[0], str(path), *commands[1:]]) in (0, 1, 2), path.read_text()
+    capsys.readouterr()

@@ -1,0 +1,15 @@
+"""Notes that must say what they mean: what the gap does to a figure of the table of changes."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from commands.reports.sensitivity import footnotes
+
+
+def test_the_gap_of_the_unchanged_problem_is_explained() -> None:
+    it: Any = SimpleNamespace(as_it_is=SimpleNamespace(value=10_000, lower_bound=8_816), effects=())
+    assert footnotes(it) == [
+        "The unchanged problem already has a gap of 11.84 %, so 'at most 12 %' says almost nothing."
+    ]

@@ -1,0 +1,105 @@
+"""`solve --for`: what is solved for a runtime can be exported to it, and is the best that it can express."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from commands.main import main
+from commands.shared.runtime_restrictions import expressed, restricted
+from pipesched.errors import BadInput
+from pipesched.files.schedule_file import read_schedule
+from pipesched.problem.passes import BW, F, Pass, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Status
+from pipesched.validation.validator import validate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.exporters.restrictions import RESTRICTIONS
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.brute_force import optimum
+from tests.support.makers import problem
+
+SURE = Limits(seconds=600, workers=1, deterministic=5)
+
+
+def linear(random: Random) -> Problem:
+    """Two stages with uneven costs: few enough for every order to be tried."""
+
+    def some(least: int = 0) -> list[int]:
+        return [random.randint(least, 4) for _ in range(2)]
+
+    times = {"forward": some(), "backward": some(), "weight": some(), "transfer": random.randint(0, 2)}
+    memory = {"capacity": random.choice((1, 2, 3)), "activation": 1}
+    return problem(2, 3, times=times, memory=memory, objective=random.choice(("makespan", "span")))
+
+
+@pytest.mark.parametrize("target", ["deepspeed", "jaxpp"])
+@pytest.mark.parametrize("seed", [0, 2])
+def test_what_is_solved_for_a_runtime_is_written_for_it(target: str, seed: int) -> None:
+    whole = linear(Random(seed))
+    left = restricted(whole, target)
+    solution = solve(left, SURE)
+    done = expressed(solution, target, whole)
+    assert done.timeline is not None
+    assert not validate(done.timeline)
+    assert EXPORTERS[RESTRICTIONS[target].exporter].export(done.timeline)
+    # Where nothing but the numbers restricts, the optimum of the restricted problem is kept.
+    best = optimum(left, left.objective)
+    assert best is not None
+    assert done.status is Status.OPTIMAL
+    assert done.value_ticks == best.value
+    assert any("value and bound are those of the problem so restricted" in note for note in done.notes)
+
+
+def test_deepspeed_gets_fused_backwards_each_behind_its_forward_on_the_last_stage() -> None:
+    whole = problem(3, 6, times={"forward": 2, "backward": 2, "weight": 1, "overlapped": 3}, memory={"capacity": 3})
+    done = expressed(solve(restricted(whole, "deepspeed"), SURE), "deepspeed", whole)
+    assert done.timeline is not None
+    passes = list(done.timeline.schedule.passes())
+    assert {p.kind for p in passes} == {F, BW}
+    last = list(done.timeline.schedule.passes_on(2))
+    assert all(b == Pass(BW, 2, a.microbatch) for a, b in zip(last[::2], last[1::2], strict=True))
+    (note,) = done.notes
+    assert "every backward is fused (BW); no overlapped blocks; on the last stage" in note
+
+
+def test_jaxpp_gets_no_lone_b_on_the_first_stage() -> None:
+    whole = problem(3, 6, memory={"capacity": 2}, objective="span")
+    done = expressed(solve(restricted(whole, "jaxpp"), SURE), "jaxpp", whole)
+    assert done.timeline is not None
+    passes = list(done.timeline.schedule.passes())
+    assert not [p for p in passes if p.stage == 0 and p.kind is W]
+    assert [p for p in passes if p.kind is W]
+
+
+@pytest.mark.parametrize("target", sorted(RESTRICTIONS))
+def test_a_placement_that_a_runtime_has_no_way_to_run_is_refused_in_a_line(target: str) -> None:
+    with pytest.raises(BadInput, match=RESTRICTIONS[target].exporter) as refused:
+        restricted(problem(2, 4, placement="bidirectional"), target)
+    assert len(refused.value.mistakes) == 1
+
+
+def test_a_loop_of_many_chunks_is_for_torchtitan() -> None:
+    one = problem(2, 4, placement="interleaved", chunks=3)
+    done = expressed(solve(restricted(one, "torchtitan"), replace(SURE, deterministic=1)), "torchtitan", one)
+    assert done.timeline is not None
+
+
+def test_solve_for_writes_the_runtimes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.yaml"
+    path.write_text("devices: 2\nmicrobatches: 4\ntimes: {forward: 2, backward: 2, weight: 1}\n")
+    for target, one in RESTRICTIONS.items():
+        out = tmp_path / target
+        assert main(["solve", str(path), "--for", target, "--workers", "1", "--json", "-o", str(out)]) == 0
+        document = json.loads(capsys.readouterr().out)
+        assert any(target in note for note in document["notes"])
+        assert (out / f"schedule{EXPORTERS[one.exporter].suffix}").exists()
+        timeline = read_schedule(out / "schedule.json").timeline
+        assert EXPORTERS[one.exporter].export(timeline)
+        assert timeline.problem.objective is Objective.MAKESPAN
+    assert main(["solve", str(path), "--for", "torch", "--objective", "period"]) == 2

@@ -1,0 +1,116 @@
+"""Signals sent to real processes: SIGTERM and SIGINT end a search with its best schedule written, and leave nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+
+# Far from its bound for longer than any test waits.
+HARD = """
+devices: 6
+microbatches: 18
+times: {forward: [17.1, 11.3, 13.7, 19.9, 12.1, 18.3], backward: [12.7, 18.9, 11.1, 14.3, 19.1, 13.3], weight: 9.7}
+memory: {capacity: 3, activation: 1, freed_by_backward: 0.3}
+objective: span
+"""
+
+
+def start(*command: str, folder: Path) -> subprocess.Popen[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(folder)}
+    return subprocess.Popen(
+        [sys.executable, *command], cwd=folder, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, err = process.communicate(timeout=120)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize(("sent", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_search_that_is_ended_writes_its_best_schedule(sent: signal.Signals, code: int, tmp_path: Path) -> None:
+    (tmp_path / "hard.yaml").write_text(HARD)
+    command = ("-m", "commands.main", "solve", "hard.yaml", "-o", "out", "--workers", "1", "--time-limit", "600")
+    process = start(*command, folder=tmp_path)
+    assert process.stderr is not None
+    for line in process.stderr:  # a schedule is known
+        if "best" in line:
+            break
+    process.send_signal(sent)
+    assert ended(process)[0] == code
+    assert (tmp_path / "out" / "schedule.json").exists()
+    assert not list((tmp_path / "out").glob(".*"))
+
+
+def test_sigterm_before_there_is_anything_to_write(tmp_path: Path) -> None:
+    body = (
+        "import sys, time, commands.main as m\n"
+        "m.parser = lambda: type('P', (), {'parse_args': lambda s, a: type('A', (), {'run': lambda s, a: wait()})()})()\n"
+        "def wait():\n    print('ready', file=sys.stderr, flush=True)\n    time.sleep(600)\n"
+        "sys.exit(m.main([]))"
+    )
+    process = start("-c", body, folder=tmp_path)
+    assert process.stderr is not None and process.stderr.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    code, err = ended(process)
+    assert (code, err) == (143, "pipesched: terminated\n")
+
+
+def test_go_becomes_the_command_so_that_signals_reach_it(tmp_path: Path) -> None:
+    body = (
+        "import go, sys\n"
+        "go.PYTHON = sys.executable\n"
+        "go.become('-c', 'import signal, sys, time; signal.signal(signal.SIGINT, lambda *_: sys.exit(7));'\n"
+        "          'print(1, file=sys.stderr, flush=True); time.sleep(600)')"
+    )
+    process = start("-c", body, folder=tmp_path)
+    assert process.stderr is not None and process.stderr.readline() == "1\n"
+    process.send_signal(signal.SIGINT)
+    assert ended(process)[0] == 7
+
+
+def test_a_closed_standard_output_is_said(tmp_path: Path) -> None:
+    shell = f"{sys.executable} -m commands.main schedules >&-"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    found = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert (found.returncode, found.stderr.count("\n")) == (2, 1)
+
+
+def test_a_reader_that_went_away_is_no_error(tmp_path: Path) -> None:
+    process = start("-m", "commands.main", "schedules", folder=tmp_path)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+    assert process.stderr.read() == "" and process.wait(60) == 141
+
+
+def test_sigterm_of_run_leaves_no_folder_and_no_process(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    body = (
+        "import sys; from pathlib import Path; from tests.support.makers import problem\n"
+        "from pipesched.files.schedule_file import ScheduleFile, to_text; from pipesched.simulation.simulator import simulate\n"
+        "from solver.construction.list_scheduling import sequential\n"
+        "one = problem(2, 4); Path('s.json').write_text(to_text(ScheduleFile(simulate(one, sequential(one)))))"
+    )
+    assert ended(start("-c", body, folder=tmp_path))[0] == 0
+    process = start("-m", "commands.main", "run", "s.json", "--sleep-unit", "5s", folder=tmp_path)
+    until = time.monotonic() + 60
+    while not list(tmp_path.glob("pipesched-run-*/state.*")) and time.monotonic() < until:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGTERM)
+    assert ended(process)[0] == 143
+    assert not list(tmp_path.glob("pipesched-run-*"))
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(tmp_path) not in running

@@ -1,0 +1,18 @@
+"""What holds for every test: tables are as wide as they need, whatever terminal the tests are started from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_terminal_width() -> Iterator[None]:
+    """Without COLUMNS, which GNU readline exports to the processes that pytest starts."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("COLUMNS", "LINES"):
+            if name in os.environ:
+                patch.delenv(name)
+        yield

@@ -1,0 +1,369 @@
+"""DualPipe, DualPipeV, Chimera and Hanayo: their orders against the papers' steps and slots, and their figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import DoesNotApply
+from pipesched.problem import placement
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.schedule import Schedule, slot_text
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+
+FAMILY = ("dualpipe", "dualpipe-v", "chimera", "hanayo")
+
+
+def alike(
+    where: Placement, m: int, f: int, b: int, w: int | None, block: int | None = None, transfer: int = 0
+) -> Problem:
+    """Equal stages; an activation takes 1 and is held until the backward is done. Without w, b is a full backward."""
+    s = where.stages
+    weight, blocks = None if w is None else (w,) * s, None if block is None else (block,) * s
+    costs = Costs((f,) * s, (b,) * s, weight, (b + (w or 0),) * s, (transfer,) * s, blocks)
+    return Problem(where, m, costs, Memory((1,) * s, (0,) * s, (None,) * where.devices))
+
+
+def run(problem: Problem, name: str) -> Timeline:
+    timeline = simulate(problem, HEURISTICS[name].order(problem))
+    assert validate(timeline) == []
+    return timeline
+
+
+def idle(found: Metrics, device: int) -> int:
+    return found.makespan - found.work[device]
+
+
+class Steps:
+    """The eight steps a second time: how often each runs, as DeepSeek's report numbers them, and what a round is."""
+
+    def __init__(self, stages: tuple[int, int], first: tuple[int, int], n: int, rank: int, half: int) -> None:
+        self.stages, self.first, self.n, self.rank, self.half = stages, first, n, rank, half
+        self.ran = {(kind, side): 0 for kind in (F, B, W) for side in (0, 1)}
+        self.weights: list[Pass] = []
+
+    def one(self, kind: PassKind, side: int) -> Pass:
+        counter = (F if kind is F else B, side)
+        j = self.first[side] + self.ran[counter]
+        self.ran[counter] += 1
+        if kind is B:
+            self.weights.append(Pass(W, self.stages[side], j))
+        return Pass(kind, self.stages[side], j)
+
+    def counts(self) -> list[int]:
+        h, r = self.half, self.rank
+        return [2 * (h - r - 1), r + 1, h - r - 1, self.n - 2 * h + r + 1, h - r - 1, r + 1, h - r - 1, r + 1]
+
+    def order(self) -> Iterator[Slot]:
+        s1, s2, s3, s4, s5, s6, s7, s8 = self.counts()
+        for _ in range(s1):
+            yield (self.one(F, 0),)
+        for _ in range(s2):
+            yield (self.one(F, 0),)
+            yield (self.one(F, 1),)
+        for _ in range(s3):
+            yield (self.one(B, 1),)
+            yield (self.weights.pop(0),)
+            yield (self.one(F, 1),)
+        for i in range(s4):
+            forward, backward = self.one(F, 0), self.one(BW, 1)
+            if i == 0 and self.rank == self.half - 1:
+                yield (forward,)
+                yield (backward,)
+            else:
+                yield forward, backward
+            yield self.one(F, 1), self.one(BW, 0)
+        for _ in range(s5):
+            yield (self.one(BW, 1),)
+            yield self.one(F, 1), self.one(BW, 0)
+        split = False
+        for i in range(s6):  # the middle falls before direction 1's backward or after it
+            split = split or (i == s6 // 2 and self.rank % 2 == 1)
+            yield (self.one(B if split else BW, 1),)
+            split = split or (i == s6 // 2 and self.rank % 2 == 0)
+            yield (self.one(B if split else BW, 0),)
+        for _ in range(s7):
+            yield (self.weights.pop(0),)
+            yield (self.one(B, 0),)
+        for _ in range(s8):
+            yield (self.weights.pop(0),)
+
+
+DUALPIPE_SIZES = [(2, 4), (2, 10), (4, 8), (4, 10), (4, 14), (6, 12), (6, 20), (8, 16), (8, 20), (8, 24), (10, 20)]
+DUALPIPE_V_SIZES = [(1, 2), (1, 5), (2, 4), (2, 7), (3, 6), (3, 8), (4, 8), (4, 10), (5, 11), (6, 12), (8, 24)]
+
+
+@pytest.mark.parametrize(("p", "m"), DUALPIPE_SIZES)
+def test_dualpipe_runs_the_eight_steps_on_every_device(p: int, m: int) -> None:
+    orders = HEURISTICS["dualpipe"].order(alike(placement.bidirectional(p), m, 1, 1, 1)).orders
+    for d in range(p):
+        stages, first = (d, 2 * p - 1 - d), (0, m // 2)
+        if d >= p // 2:  # entered from the other end: the directions change places
+            stages, first = (stages[1], stages[0]), (first[1], first[0])
+        assert orders[d] == tuple(Steps(stages, first, m // 2, min(d, p - 1 - d), p // 2).order())
+
+
+@pytest.mark.parametrize(("p", "m"), DUALPIPE_V_SIZES)
+def test_dualpipe_v_runs_the_eight_steps_on_every_device(p: int, m: int) -> None:
+    orders = HEURISTICS["dualpipe-v"].order(alike(placement.v_shape(p), m, 1, 1, 1)).orders
+    for d in range(p):
+        assert orders[d] == tuple(Steps((d, 2 * p - 1 - d), (0, 0), m, d, p).order())
+
+
+def test_the_published_picture_of_dualpipe() -> None:
+    """DeepSeek-V3, figure 5: 8 devices, 20 micro-batches, 10 each way; seed 000. All passes alike, F&B is 3."""
+    timeline = run(alike(placement.bidirectional(8), 20, 1, 1, 1, block=3), "dualpipe")
+    rows = [[slot_text(slot) for slot in order] for order in timeline.schedule.orders]
+    first_backward = next(place for place, text in enumerate(rows[0]) if text.startswith("B"))
+    own = [text for text in rows[0][:first_backward] if text.startswith("F0.")]
+    assert own == [f"F0.{j}" for j in range(7)]
+    for device in range(8):  # each direction reaches a device a step later
+        assert timeline.start(Pass(F, device, 0)) == device
+        assert timeline.start(Pass(F, 8 + device, 10)) == device
+    assert next(text for text in rows[0] if "&" in text).startswith("F0.7&")
+    assert [text for text in rows[0] if text.startswith("W0.")] == [f"W0.{j}" for j in (6, 7, 8, 9)]
+    assert all(row[-1].startswith("W") and "&" in row[len(row) // 2] for row in rows)
+    assert not any("&" in text for row in rows for text in row[-5:])
+    assert rows[0][:10] == [*own, "F15.10", "B15.10", "W15.10"]
+    assert measure(timeline).makespan == 66
+    assert set(measure(timeline).peak_memory) == {9}
+
+
+@pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
+def test_the_papers_bubble_and_memory(name: str) -> None:
+    """(PP/2-1)(F&B+B-3W), B the full backward, PP stages; PP+1 activations.
+
+    It counts the innermost devices, which overlap the most pairs, and is exact where F equals the backward for the
+    input, W is no longer and F&B no shorter than the full backward.
+    """
+    random = Random(name)
+    for _ in range(60):
+        half, f = random.randint(1, 4), random.randint(1, 9)
+        w = random.randint(0, f)
+        block = random.randint(f + w, 2 * f + w + 2)
+        two_way = name == "dualpipe"
+        where = placement.bidirectional(2 * half) if two_way else placement.v_shape(half)
+        m = 4 * half + 2 * random.randint(0, 3) if two_way else 2 * half + random.randint(0, 5)
+        problem = alike(where, m, f, f, w, block)
+        found = measure(run(problem, name))
+        assert idle(found, half - 1) == (half - 1) * (block + (f + w) - 3 * w)
+        assert set(found.peak_memory) == {2 * half + 1}
+        form = HEURISTICS[name].closed_form(problem)
+        assert form is not None
+        assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
+
+
+@pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
+def test_the_papers_bubble_needs_f_equal_to_b(name: str) -> None:
+    """A longer F takes the place of B in it; a longer B leaves it, and the formula says nothing."""
+    where = placement.bidirectional(8) if name == "dualpipe" else placement.v_shape(4)
+    paper = 3 * (12 + (4 + 2) - 3 * 2)
+    assert idle(measure(run(alike(where, 16, 6, 4, 2, 12), name)), 3) == 3 * (12 + 6 - 2 * 2) > paper
+    longer = alike(where, 16, 4, 6, 2, 12)
+    assert idle(measure(run(longer, name)), 3) != 3 * (12 + (6 + 2) - 3 * 2)
+    assert HEURISTICS[name].closed_form(longer) is None
+
+
+@pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
+@pytest.mark.parametrize(("f", "w"), [(1, 1), (4, 3), (5, 0), (7, 7)])
+def test_the_bubble_where_pairs_run_in_turn(name: str, f: int, w: int) -> None:
+    where = placement.bidirectional(8) if name == "dualpipe" else placement.v_shape(4)
+    found = measure(run(alike(where, 16, f, f, w), name))
+    assert {idle(found, d) for d in range(where.devices)} == {3 * (f + f - w)}
+
+
+FIGURES = [
+    ("dualpipe", (1, 1, 1, 0), 0.0400),
+    ("dualpipe-v", (1, 1, 1, 0), 0.0464),
+    # The 6.2B model of the Zero Bubble paper (arXiv 2401.10241), p = 8, m = 24, as in its authors' code: a stage takes
+    # 29718, 29444 and 19927 us, a transfer 527. In half microseconds; a chunk of DualPipeV is half a stage.
+    ("dualpipe", (59436, 58888, 39854, 1054), 0.0626),
+    ("dualpipe-v", (29718, 29444, 19927, 1054), 0.0742),
+]
+
+
+@pytest.mark.parametrize(("name", "times", "bubble"), FIGURES)
+def test_bubbles_without_overlap_at_p_8_m_24(name: str, times: tuple[int, int, int, int], bubble: float) -> None:
+    f, b, w, transfer = times
+    where = placement.bidirectional(8) if name == "dualpipe" else placement.v_shape(8)
+    found = measure(run(alike(where, 24, f, b, w, transfer=transfer), name))
+    assert found.bubble(Objective.MAKESPAN) == pytest.approx(bubble, abs=5e-5)
+
+
+def test_dualpipe_v_is_the_first_half_of_dualpipe() -> None:
+    """On p devices with m micro-batches it has the steps, and so the times, of DualPipe on 2p with 2m."""
+    whole = run(alike(placement.bidirectional(8), 24, 2, 2, 1, 4), "dualpipe")
+    half = run(alike(placement.v_shape(4), 12, 2, 2, 1, 4), "dualpipe-v")
+    assert measure(whole).makespan == measure(half).makespan
+    for d in range(4):
+        kinds = [[[(p.kind, p.stage == d) for p in slot] for slot in one.schedule.orders[d]] for one in (whole, half)]
+        assert kinds[0] == kinds[1]
+
+
+# 4 devices, 4 micro-batches, F and BW of one slot: the two 1F1B pipelines merged by hand.
+CHIMERA_4 = [
+    "F0.0 F0.1 F7.2 BW7.2 F7.3 BW7.3 BW0.0 BW0.1",
+    "F1.0 F6.2 F1.1 F6.3 BW6.2 BW1.0 BW6.3 BW1.1",
+    "F5.2 F2.0 F5.3 F2.1 BW2.0 BW5.2 BW2.1 BW5.3",
+    "F4.2 F4.3 F3.0 BW3.0 F3.1 BW3.1 BW4.2 BW4.3",
+]
+
+
+def test_chimera_on_four_devices() -> None:
+    timeline = run(alike(placement.bidirectional(4), 4, 1, 1, None), "chimera")
+    assert [" ".join(map(slot_text, order)) for order in timeline.schedule.orders] == CHIMERA_4
+    assert measure(timeline).makespan == 10
+    assert measure(timeline).peak_memory == (3, 4, 4, 3)
+
+
+@pytest.mark.parametrize("p", (2, 4, 6, 8))
+@pytest.mark.parametrize("units", (1, 2, 3))
+def test_chimera_s_bubble_and_memory(p: int, units: int) -> None:
+    """F = BW: p-2 slots, as in the paper. BW = 2F, one unit: p forwards and 2p-2 backwards on the critical path."""
+    m = units * p
+    found = measure(run(alike(placement.bidirectional(p), m, 1, 1, None), "chimera"))
+    assert found.bubble(Objective.MAKESPAN) == pytest.approx((p - 2) / (2 * m + p - 2))
+    assert (min(found.peak_memory), max(found.peak_memory)) == (p // 2 + 1, p)
+    longer = measure(run(alike(placement.bidirectional(p), p, 1, 2, None), "chimera"))
+    assert longer.makespan == p * 1 + (2 * p - 2) * 2
+
+
+@pytest.mark.parametrize("p", (1, 2, 3, 5))
+@pytest.mark.parametrize("waves", (1, 2, 3))
+def test_hanayo_s_bubble_shrinks_with_the_waves(p: int, waves: int) -> None:
+    """2(p-1) slots of one chunk, of which a device has twice as many as waves."""
+    m, f, b = p, 12, 24  # of a whole device
+    found = measure(run(alike(placement.wave(p, 2 * waves), m, f // (2 * waves), b // (2 * waves), None), "hanayo"))
+    assert found.makespan - m * (f + b) == 2 * (p - 1) * b // (2 * waves)
+    assert max(found.peak_memory) == 2 * waves * p
+
+
+def test_one_wave_is_half_of_a_chimera_on_twice_the_devices() -> None:
+    whole = HEURISTICS["chimera"].order(alike(placement.bidirectional(8), 16, 1, 2, None))
+    half = HEURISTICS["hanayo"].order(alike(placement.v_shape(4), 8, 1, 2, None))
+    for d in range(4):
+        folded = [p for p in whole.passes_on(d) if p.stage < 8]
+        assert folded == [p for p in half.passes_on(d) if p.stage == d]
+
+
+def waits(problem: Problem, schedule: Schedule) -> int:
+    """With F and BW of one tick: how long a middle device waits between its first pass and its last."""
+    timeline = simulate(problem, schedule)
+    middle = problem.devices // 2
+    starts = sorted(timeline.start(p) for p in schedule.passes_on(middle))
+    return starts[-1] - starts[0] + 1 - len(starts)
+
+
+@pytest.mark.parametrize("name", ("chimera", "hanayo"))
+def test_units_join_without_a_gap(name: str) -> None:
+    """Where F = BW more units add their work and no wait."""
+    for p in (2, 4, 6):
+        where = placement.bidirectional(p) if name == "chimera" else placement.wave(p, 4)
+        found = set()
+        for units in (1, 2, 4):
+            problem = alike(where, units * p, 1, 1, None)
+            found.add(waits(problem, HEURISTICS[name].order(problem)))
+        assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_closed_forms_over_random_times(name: str) -> None:
+    random = Random(name)
+    said = 0
+    for _ in range(150):
+        p = random.choice((2, 4, 6)) if name in ("dualpipe", "chimera") else random.randint(1, 4)
+        where = {
+            "dualpipe": placement.bidirectional(p),
+            "dualpipe-v": placement.v_shape(p),
+            "chimera": placement.bidirectional(p),
+            "hanayo": placement.wave(p, random.randint(2, 5)),
+        }[name]
+        m = p * random.randint(2, 4)
+        block = random.choice((None, random.randint(0, 20)))
+        f, b, w = (random.randint(0, 7) for _ in range(3))
+        problem = alike(where, m, f, b if random.random() < 0.5 else f, w, block)
+        form = HEURISTICS[name].closed_form(problem)
+        if form is not None:
+            found, said = measure(run(problem, name)), said + 1
+            assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
+    assert said > 15
+
+
+@pytest.mark.parametrize("name", FAMILY)
+@pytest.mark.parametrize("p", range(1, 10))
+def test_valid_and_free_of_deadlock(name: str, p: int) -> None:
+    """Every number of micro-batches; unequal times with zeros, and transfers. Even p where the schedule needs it."""
+    random = Random(f"{name} {p}")
+    applied = 0
+    for m in range(1, 3 * p + 1):
+        wave = placement.wave(p, random.randint(2, 5))
+        where = {"hanayo": wave, "dualpipe-v": placement.v_shape(p)}.get(name, placement.bidirectional(p))
+        times = [tuple(random.randint(0, 9) for _ in range(where.stages)) for _ in range(6)]
+        forward, backward, weight, fused, transfer, block = times
+        blocks = block if random.random() < 0.5 else None
+        costs = Costs(forward, backward, weight, fused, transfer, blocks)
+        problem = Problem(where, m, costs, alike(where, m, 1, 1, 1).memory)
+        try:
+            schedule = HEURISTICS[name].order(problem)
+        except DoesNotApply:
+            continue
+        applied += 1
+        assert validate(simulate(problem, schedule)) == []
+    expected = {
+        "dualpipe": len(range(2 * p, 3 * p + 1, 2)) * (p % 2 == 0),
+        "dualpipe-v": p + 1,
+        "chimera": 3 * p * (p % 2 == 0),
+        "hanayo": 3 * p,
+    }
+    assert applied == expected[name]
+
+
+REFUSALS = [
+    ("dualpipe", placement.bidirectional(3), 6, "even number of devices; found 3"),
+    ("dualpipe", placement.bidirectional(4), 9, "even number of micro-batches, at least 8 .*; found 9"),
+    ("dualpipe", placement.bidirectional(4), 6, "at least 8 .*; found 6"),
+    ("dualpipe", placement.v_shape(4), 8, "placement: bidirectional.*v-shape"),
+    ("dualpipe-v", placement.v_shape(4), 7, "at least 8 micro-batches .*; found 7"),
+    ("dualpipe-v", placement.bidirectional(4), 8, "placement: v-shape.*bidirectional"),
+    ("dualpipe-v", placement.wave(4, 4), 8, "placement: v-shape.*wave"),
+    ("chimera", placement.bidirectional(5), 5, "even number of devices; found 5"),
+    ("chimera", placement.interleaved(4, 2), 4, "placement: bidirectional.*interleaved"),
+    ("hanayo", placement.wave(4, 1), 4, "two chunks a device or more.*wave, 1 a device"),
+    ("hanayo", placement.interleaved(4, 2), 4, "placement: wave or v-shape.*interleaved"),
+    ("hanayo", placement.bidirectional(4), 4, "placement: wave or v-shape.*bidirectional"),
+]
+
+
+@pytest.mark.parametrize(("name", "where", "m", "reason"), REFUSALS)
+def test_says_what_it_needs(name: str, where: Placement, m: int, reason: str) -> None:
+    with pytest.raises(DoesNotApply, match=reason):
+        HEURISTICS[name].order(alike(where, m, 1, 1, 1))
+
+
+@pytest.mark.parametrize("name", ("dualpipe", "dualpipe-v"))
+def test_dualpipe_needs_a_backward_that_splits(name: str) -> None:
+    where = placement.bidirectional(2) if name == "dualpipe" else placement.v_shape(2)
+    with pytest.raises(DoesNotApply, match=r"times\.weight"):
+        HEURISTICS[name].order(alike(where, 4, 1, 2, None))
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_closed_forms_are_silent_outside_the_papers_setting(name: str) -> None:
+    where = placement.bidirectional(4) if name in ("dualpipe", "chimera") else placement.v_shape(4)
+    problem = alike(where, 8, 2, 2, 1, 4)
+    assert HEURISTICS[name].closed_form(problem) is not None
+    costs = problem.costs
+    for changed in (
+        replace(costs, transfer=(1,) * where.stages),
+        replace(costs, forward=(3, *costs.forward[1:])),
+    ):
+        assert HEURISTICS[name].closed_form(replace(problem, costs=changed)) is None

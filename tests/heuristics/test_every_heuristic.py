@@ -1,0 +1,313 @@
+"""Every schedule of the catalogue, on many problems: valid, free of deadlock, and equal to its closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import product
+from random import Random
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import DoesNotApply
+from pipesched.problem import placement
+from pipesched.problem.passes import BW, F
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+
+every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
+
+
+def placements(p: int, random: Random) -> list[Placement]:
+    """Every kind of placement over p devices; the explicit ones with a shuffled line and with stages put anywhere."""
+    line = random.sample(range(p), p)
+    anywhere = random.sample([*range(p), *random.choices(range(p), k=2)], p + 2)
+    named = [placement.linear(p), placement.v_shape(p), placement.bidirectional(p)]
+    chunked = [kind(p, v) for kind in (placement.interleaved, placement.wave) for v in (1, 2, 3)]
+    return [*named, *chunked, placement.explicit(p, line), placement.explicit(p, anywhere)]
+
+
+def uneven(where: Placement, m: int, random: Random, split: bool = True) -> Problem:
+    """Stages of unequal times, some of them zero, and transfers."""
+
+    def ticks(most: int) -> tuple[int, ...]:
+        return tuple(random.randint(0, most) for _ in range(where.stages))
+
+    forward, backward, weight, transfer = ticks(9), ticks(12), ticks(6), ticks(3)
+    fused = tuple(max(0, b + w - less) for b, w, less in zip(backward, weight, ticks(2), strict=True))
+    overlapped = ticks(20) if random.random() < 0.3 else None
+    costs = Costs(forward, backward if split else fused, weight if split else None, fused, transfer, overlapped)
+    activation = tuple(random.randint(1, 3) for _ in range(where.stages))
+    freed = tuple(random.randint(-1, a) for a in activation)
+    return Problem(where, m, costs, Memory(activation, freed, (None,) * where.devices))
+
+
+def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | None = None, freed: int = 0) -> Problem:
+    """Equal stages and free transfers: the papers' setting. Without w, b is a full backward. An activation takes 4."""
+    s = where.stages
+    whole = fused if fused is not None else b + (w or 0)
+    costs = Costs((f,) * s, (b,) * s, None if w is None else (w,) * s, (whole,) * s, (0,) * s)
+    return Problem(where, m, costs, Memory((4,) * s, (freed,) * s, (None,) * where.devices))
+
+
+def run(problem: Problem, name: str) -> Metrics:
+    timeline = simulate(problem, HEURISTICS[name].order(problem))
+    assert validate(timeline) == []
+    return measure(timeline)
+
+
+EVEN_DEVICES = ("dualpipe", "chimera")  # one pipeline each way is defined for these only
+
+# Peaks of those whose order depends on the times, by devices and chunks a device, in activations of the largest chunk.
+CEILINGS: dict[str, Callable[[int, int], int]] = {
+    "zb-1p": lambda p, _: p,
+    "zb-2p": lambda p, _: 2 * p,
+    "zbv": lambda p, _: 2 * p,
+    "v-block": lambda p, _: 2 * p,
+    "v-half": lambda p, _: 2 * ((p + 2) // 2),
+    "v-min": lambda p, _: 2 * ((p + 4) // 3),
+    "generalised-interleaved": lambda p, v: v * p,
+}
+
+
+def stated_peak(heuristic: Heuristic, problem: Problem) -> tuple[int, ...] | None:
+    """Activations each device holds at most, by the closed form at unit times or the ceiling it states."""
+    name, devices = heuristic.name.removesuffix("-cost-aware"), problem.devices
+    if name in CEILINGS:
+        return (CEILINGS[name](devices, problem.placement.stages // devices),) * devices
+    unit = alike(problem.placement, problem.microbatches, 1, 1, 1 if problem.splittable else None)
+    form = heuristic.closed_form(unit)
+    return None if form is None or form.peak is None else tuple(peak // 4 for peak in form.peak)
+
+
+def settings(heuristic: Heuristic, p: int, random: Random) -> Iterator[tuple[Placement, int, bool]]:
+    """Every number of micro-batches up to 3p, on every placement it applies to, with a backward that splits or not.
+
+    From 4 devices on the placements take turns, and chance decides whether the backward splits if it need not.
+    """
+    fits = [where for where in placements(p, random) if applies(heuristic, where, 1)]
+    fused = {where for where in fits if applies(heuristic, where, None)}
+    for m in range(1, 3 * p + 1):
+        for where in fits if p < 4 else fits[m % max(1, len(fits)) :][:1]:
+            for split in (True, False) if p < 4 else (where not in fused or random.random() < 0.5,):
+                yield where, m, split
+
+
+def applies(heuristic: Heuristic, where: Placement, w: int | None) -> bool:
+    """On enough micro-batches for any schedule; w is the time of a W, None where the backward does not split."""
+    try:
+        heuristic.order(alike(where, 2 * where.devices, 1, 1, w))
+    except DoesNotApply as reason:
+        assert str(reason)
+        assert "\n" not in str(reason)
+        return False
+    return True
+
+
+@every_heuristic
+@pytest.mark.parametrize("p", range(1, 10))
+def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
+    heuristic: Heuristic, p: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unequal times with zeros and transfers; a backward that splits and one that does not."""
+    monkeypatch.setattr("heuristics.v_cost_aware.TURNS", 0)  # they take most of the time; test_v_cost_aware.py has them
+    random = Random(f"{heuristic.name} {p}")
+    applied: set[tuple[str, int]] = set()
+    simulated_and_validated = 0
+    for where, m, split in settings(heuristic, p, random):
+        problem = uneven(where, m, random, split)
+        problem = replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+        if heuristic.name in ("zb-1p", "zb-2p"):  # its cap may leave no room for a B that takes memory
+            freed = tuple(max(0, given) for given in problem.memory.freed)
+            problem = replace(problem, memory=replace(problem.memory, freed=freed))
+        try:
+            schedule = heuristic.order(problem)
+        except DoesNotApply:
+            continue
+        timeline = simulate(problem, schedule)
+        assert validate(timeline) == []
+        assert schedule.name == heuristic.name
+        applied.add((where.name, m))
+        most = stated_peak(heuristic, problem)
+        if most is not None:
+            simulated_and_validated += 1
+            memory = problem.memory
+            each = max(a + max(0, -freed) for a, freed in zip(memory.activation, memory.freed, strict=True))
+            peaks = measure(timeline).peak_memory
+            assert all(peak <= chunks * each for peak, chunks in zip(peaks, most, strict=True))
+    defined = p % 2 == 0 or heuristic.name not in EVEN_DEVICES
+    assert (simulated_and_validated > 0) == (defined and heuristic.name != "zb")
+    if heuristic.name not in ("dualpipe", "dualpipe-v"):  # which need two micro-batches a device
+        assert {m for _, m in applied} == (set(range(1, 3 * p + 1)) if defined else set())
+
+
+@every_heuristic
+def test_what_it_says_of_itself(heuristic: Heuristic) -> None:
+    for text in (heuristic.name, heuristic.reference, heuristic.needs, heuristic.bubble, heuristic.peak):
+        assert text
+        assert "\n" not in text
+
+
+# Orders that depend on the times or the capacity, in no closed form.
+NO_FORM = ("zb", "zbv-cost-aware", "v-half-cost-aware", "v-min-cost-aware")
+
+
+@every_heuristic
+@pytest.mark.parametrize("p", (1, 2, 3, 4, 6))
+def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -> None:
+    random = Random(f"{heuristic.name} {p}")
+    for where in placements(p, random):
+        for m, f, b, w in product(
+            {1, 2, p, 2 * p, 3 * p, random.randint(1, 4 * p)}, (1, 3), (1, 2, 4), (None, 0, 1, 3)
+        ):
+            if heuristic.name in NO_FORM or (random.random() < 0.8 and (f, b, w) != (1, 1, 1)):
+                continue
+            fused = None if w is None or random.random() < 0.5 else max(b, b + w - 1)
+            problem = alike(where, m, f, b, w, fused, freed=random.choice((-1, 0, 3, 4)))
+            try:
+                schedule = heuristic.order(problem)
+            except DoesNotApply:
+                continue
+            form = heuristic.closed_form(problem)
+            if form is not None:
+                found = measure(simulate(problem, schedule))
+                assert form.makespan in (None, found.makespan)
+                assert form.span in (None, found.span)
+                assert form.peak in (None, found.peak_memory)
+
+
+CLOSED_FORMS = ("gpipe", "1f1b", "interleaved-1f1b", "zb-h1", "zb-h2", "zb-1p", "zb-2p")
+
+
+@pytest.mark.parametrize("name", CLOSED_FORMS)
+def test_there_is_a_closed_form_in_the_papers_setting(name: str) -> None:
+    where = placement.interleaved(4, 2) if name.startswith("interleaved") else placement.linear(4)
+    problem = alike(where, 8, 1, 1, 1)
+    form = HEURISTICS[name].closed_form(problem)
+    assert form is not None
+    assert form.span is not None
+    transfers = replace(problem.costs, transfer=(1,) * where.stages)
+    assert HEURISTICS[name].closed_form(replace(problem, costs=transfers)) is None
+
+
+def test_one_batch_leaves_all_but_one_device_idle() -> None:
+    found = run(alike(placement.linear(5), 1, 2, 3, None), "gpipe")
+    assert found.bubble(Objective.MAKESPAN) == pytest.approx(4 / 5)
+
+
+def test_gpipe_idles_three_of_35() -> None:
+    found = run(alike(placement.linear(4), 32, 2, 4, None), "gpipe")
+    assert found.bubble(Objective.MAKESPAN) == pytest.approx(3 / 35)
+    assert found.idle_ratio == pytest.approx(3 / 35)
+    assert found.peak_memory == (4 * 32,) * 4
+
+
+SIZES = [(p, m) for p in (1, 2, 3, 4, 6, 8) for m in (2 * p, 2 * p + 1, 3 * p)]
+# F, B, W with W no longer than F or B.
+TIMES = ((1, 1, 1), (3, 2, 1), (2, 5, 2), (7, 7, 4))
+
+
+@pytest.mark.parametrize(("p", "m"), SIZES)
+@pytest.mark.parametrize(("f", "b", "w"), TIMES)
+def test_bubbles_and_peaks_of_the_papers_table(p: int, m: int, f: int, b: int, w: int) -> None:
+    """Zero Bubble, tables 1 and 2, and the memory of its worker i, counted from 1: M_B after F, M_W after B."""
+    m_b, m_w = 4, 1
+    problem = alike(placement.linear(p), m, f, b, w, freed=m_b - m_w)
+    work, workers = m * (f + b + w), range(1, p + 1)
+
+    found = run(problem, "1f1b")
+    assert found.makespan == found.span == work + (p - 1) * (f + b + w)
+    assert found.peak_memory == tuple((p - i + 1) * m_b for i in workers)
+
+    found = run(problem, "zb-h1")
+    assert found.makespan == found.span == work + (p - 1) * (f + b - w)
+    assert found.peak_memory == tuple((p - i + 1) * m_b + (i - 1) * m_w for i in workers)
+
+    found = run(problem, "zb-h2")
+    assert found.span == work + (p - 1) * (f + b - 2 * w)
+    assert found.peak_memory == tuple((2 * p - 2 * i + 1) * m_b + (2 * i - 2) * m_w for i in workers)
+
+
+@pytest.mark.parametrize("p", (2, 4, 8))
+def test_peaks_are_p_and_2p_less_1_activations(p: int) -> None:
+    problem = alike(placement.linear(p), 3 * p, 1, 1, 1)
+    for name, most in (("1f1b", p), ("zb-h1", p), ("zb-h2", 2 * p - 1)):
+        assert max(run(problem, name).peak_memory) == 4 * most
+    assert set(run(problem, "zb-h1").peak_memory) == {4 * p}
+    assert set(run(problem, "zb-h2").peak_memory) == {4 * (2 * p - 1)}
+    assert max(run(problem, "zb-1p").peak_memory) <= 4 * p
+    assert max(run(problem, "zb-2p").peak_memory) <= 4 * 2 * p
+
+
+def test_zb_2p_at_unit_costs_has_no_bubble_of_span() -> None:
+    found = run(replace(alike(placement.linear(8), 24, 1, 1, 1), objective=Objective.SPAN), "zb-2p")
+    assert (found.span, found.makespan) == (72, 79)
+
+
+@pytest.mark.parametrize("v", (1, 2, 3, 4))
+@pytest.mark.parametrize("p", (2, 4))
+def test_interleaving_divides_the_bubble_by_v(p: int, v: int) -> None:
+    m, f, b = 2 * p, 12, 24  # of a whole device; a chunk takes a v-th
+    found = run(alike(placement.interleaved(p, v), m, f // v, b // v, None), "interleaved-1f1b")
+    assert found.makespan - m * (f + b) == (p - 1) * (f + b) // v
+
+
+@pytest.mark.parametrize("p", range(1, 7))
+@pytest.mark.parametrize("v", range(1, 5))
+def test_interleaved_1f1b_runs_any_number_of_microbatches(p: int, v: int) -> None:
+    """Also where p does not divide m; with v = 1 it is 1F1B."""
+    random = Random(p * 10 + v)
+    for m in range(1, 3 * p + 2):
+        problem = uneven(placement.interleaved(p, v), m, random, split=random.random() < 0.5)
+        schedule = HEURISTICS["interleaved-1f1b"].order(problem)
+        assert validate(simulate(problem, schedule)) == []
+        if v == 1:
+            assert schedule.orders == HEURISTICS["1f1b"].order(problem).orders
+
+
+@pytest.mark.parametrize(("d", "warm_up"), [(0, 2 * 3 + 4), (1, 2 * 2 + 4), (2, 2 * 1 + 4), (3, 4)])
+def test_warm_up_of_interleaved_1f1b(d: int, warm_up: int) -> None:
+    problem = alike(placement.interleaved(4, 2), 8, 1, 2, None)
+    order = list(HEURISTICS["interleaved-1f1b"].order(problem).passes_on(d))
+    first = next(place for place, p in enumerate(order) if p.kind is BW)
+    assert first == warm_up + 1
+    assert [str(p) for p in order[:5]] == [f"F{d}.0", f"F{d}.1", f"F{d}.2", f"F{d}.3", f"F{4 + d}.0"]
+    assert order[first] == (BW, 4 + d, 0)
+
+
+@pytest.mark.parametrize("name", ("zb", "zb-1p", "zb-2p", "zb-h1", "zb-h2"))
+def test_split_schedules_refuse_a_fused_backward(name: str) -> None:
+    with pytest.raises(DoesNotApply, match=r"times\.weight"):
+        HEURISTICS[name].order(alike(placement.linear(3), 3, 1, 2, None))
+
+
+@pytest.mark.parametrize("name", ("gpipe", "1f1b", "zb", "zb-1p", "zb-2p", "zb-h1", "zb-h2"))
+def test_schedules_of_a_line_refuse_several_stages_a_device(name: str) -> None:
+    with pytest.raises(DoesNotApply, match="v-shape"):
+        HEURISTICS[name].order(alike(placement.v_shape(3), 3, 1, 1, 1))
+
+
+@pytest.mark.parametrize("where", (placement.v_shape(2), placement.bidirectional(2), placement.explicit(2, [1, 0])))
+def test_interleaved_1f1b_refuses_other_placements(where: Placement) -> None:
+    with pytest.raises(DoesNotApply, match=where.name):
+        HEURISTICS["interleaved-1f1b"].order(alike(where, 3, 1, 1, 1))
+
+
+@pytest.mark.parametrize("cap", (1, 2, 3))
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+def test_zb_keeps_to_an_uneven_capacity(cap: int, objective: Objective) -> None:
+    random = Random(cap)
+    for p, m in product((1, 2, 3, 5), (1, 4, 9)):
+        problem = uneven(placement.linear(p), m, random)
+        memory = problem.memory
+        freed = tuple(max(0, x) for x in memory.freed)
+        capacity = tuple(a * random.randint(cap, 3) for a in memory.activation)
+        problem = replace(problem, memory=replace(memory, freed=freed, capacity=capacity), objective=objective)
+        schedule = HEURISTICS["zb"].order(problem)
+        assert validate(simulate(problem, schedule)) == []
+        held = [sum(p.kind is F for p in schedule.passes_on(d)) for d in range(problem.devices)]
+        assert held == [m] * problem.devices

@@ -1,0 +1,249 @@
+"""The interleaved family: VPP, breadth-first, zero bubble, overlapped, Kimi K2, generalised; by hand and by formula."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from random import Random
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from heuristics.generalised_interleaved import default_group, generalised_interleaved
+from pipesched.errors import DoesNotApply
+from pipesched.problem import placement
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.schedule import Schedule, slot_text
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from tests.heuristics.test_every_heuristic import alike, uneven
+
+FAMILY = (
+    "interleaved-1f1b", "looped-bfs", "interleaved-zb", "interleaved-1f1b-overlap", "kimi-k2", "generalised-interleaved",
+)  # fmt: skip
+OVERLAPPED = ("1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2")
+
+
+def chunks(p: int, v: int, m: int, f: int = 1, b: int = 1, w: int | None = 1, block: int | None = None) -> Problem:
+    """Equal chunks on an interleaved placement, with overlapped blocks if `block` is given."""
+    one = alike(placement.interleaved(p, v), m, f, b, w)
+    return one if block is None else replace(one, costs=replace(one.costs, overlapped=(block,) * (p * v)))
+
+
+def line(p: int, m: int, f: int, b: int, block: int | None) -> Problem:
+    one = alike(placement.linear(p), m, f, b, None)
+    return one if block is None else replace(one, costs=replace(one.costs, overlapped=(block,) * p))
+
+
+def timed(problem: Problem, schedule: Schedule) -> Metrics:
+    timeline = simulate(problem, schedule)
+    assert validate(timeline) == []
+    return measure(timeline)
+
+
+def run(problem: Problem, name: str) -> Metrics:
+    return timed(problem, HEURISTICS[name].order(problem))
+
+
+def row(name: str, problem: Problem, device: int) -> str:
+    return " ".join(map(slot_text, HEURISTICS[name].order(problem).orders[device]))
+
+
+def test_orders_by_hand() -> None:
+    two = chunks(2, 2, 2)
+    assert row("looped-bfs", two, 0) == "F0.0 F0.1 F2.0 F2.1 BW2.1 BW2.0 BW0.1 BW0.0"
+    assert row("interleaved-zb", two, 0) == "F0.0 F0.1 F2.0 F2.1 B2.0 W2.0 B2.1 W2.1 B0.0 W0.0 B0.1 W0.1"
+    assert row("interleaved-zb", two, 1) == "F1.0 F1.1 F3.0 B3.0 F3.1 B3.1 W3.0 B1.0 W3.1 B1.1 W1.0 W1.1"
+    four = chunks(2, 2, 4)
+    steady = "F1.2&BW3.0 F1.3&BW3.1"
+    assert row("interleaved-1f1b-overlap", four, 1).startswith("F1.0 F1.1 F3.0 F3.1&BW3.0 F1.2&BW3.1 F1.3&BW1.0")
+    assert steady not in row("interleaved-1f1b-overlap", four, 1)
+    assert row("interleaved-1f1b-overlap", four, 1).endswith("F3.3&BW3.2 BW3.3 BW1.2 BW1.3")
+    assert row("kimi-k2", four, 1).endswith("F3.3&BW3.2 B3.3 W3.3 B1.2 W1.2 B1.3 W1.3")
+
+
+def test_generalised_order_by_hand() -> None:
+    """Groups of one on two devices run depth first; unsplit backwards stay whole."""
+    assert row("generalised-interleaved", chunks(2, 2, 2), 1) == (
+        "F1.0 F3.0 B3.0 W3.0 F1.1 B1.0 W1.0 F3.1 B3.1 W3.1 B1.1 W1.1"
+    )
+    whole = HEURISTICS["generalised-interleaved"].order(chunks(2, 2, 2, 1, 2, None))
+    assert {p.kind for p in whole.passes()} == {F, BW}
+
+
+def test_1f1b_overlap_by_hand() -> None:
+    problem = line(2, 4, 1, 2, 3)
+    assert row("1f1b-overlap", problem, 0) == "F0.0 F0.1 F0.2 F0.3&BW0.0 BW0.1 BW0.2 BW0.3"
+    assert row("1f1b-overlap", problem, 1) == "F1.0 F1.1&BW1.0 F1.2&BW1.1 F1.3&BW1.2 BW1.3"
+
+
+@pytest.mark.parametrize("name", OVERLAPPED)
+@pytest.mark.parametrize("p", range(1, 10))
+def test_paired_slots_hold_two_microbatches_and_blocks_of_any_length_run(name: str, p: int) -> None:
+    random = Random(f"{name} {p}")
+    for m, v in product(sorted({1, 2, p, p + 1, random.randint(1, 3 * p), 3 * p}), (1, 2, 3)):
+        where = placement.linear(p) if name == "1f1b-overlap" else placement.interleaved(p, v)
+        problem = uneven(where, m, random, split=random.random() < 0.5)
+        blocks = tuple(random.randint(0, 20) for _ in range(where.stages))
+        problem = replace(problem, costs=replace(problem.costs, overlapped=blocks))
+        schedule = HEURISTICS[name].order(problem)
+        timed(problem, schedule)
+        pairs = [slot for order in schedule.orders for slot in order if len(slot) == 2]
+        assert all(slot[0].microbatch != slot[-1].microbatch for slot in pairs)
+        assert pairs or m < 2 * p
+
+
+@pytest.mark.parametrize("p", range(1, 10))
+def test_every_group_size_is_free_of_deadlock(p: int) -> None:
+    random = Random(p)
+    for m, v in product(sorted({1, p + 1, random.randint(1, 3 * p)}), (1, 2, 3)):
+        problem = uneven(placement.interleaved(p, v), m, random, split=random.random() < 0.5)
+        for g in range(-(-p // 2), p + 1):
+            timed(problem, generalised_interleaved(problem, g))
+
+
+def test_group_sizes_out_of_range_are_refused() -> None:
+    for g in (0, 1, 2, 6):
+        with pytest.raises(DoesNotApply, match=f"needs groups of 3 to 5 micro-batches .* found {g}"):
+            generalised_interleaved(chunks(5, 2, 10), g)
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_family_refuses_other_placements(name: str) -> None:
+    for where in (placement.linear(3), placement.v_shape(3), placement.bidirectional(2)):
+        with pytest.raises(DoesNotApply, match=r"placement"):
+            HEURISTICS[name].order(alike(where, 3, 1, 1, 1))
+
+
+def peer_total(p: int, v: int, m: int, f: int, b: int, block: int) -> Fraction:
+    """What PP-Schedule-Visualization's formula.py says of interleaved 1F1B with overlap: times of a whole device."""
+    ramp = p * (v - 1) + 1
+    return Fraction((p - 1) * (f + b) + ramp * (f + b) + (m * v - ramp) * block, v)
+
+
+# Of a whole device; p=4 v=2 m=16 F=2 B=4 F&B=5.5 are the figures in the peer's own file, in halves here.
+PEER = [(4, 2, 16, 4, 8, 11), (4, 2, 16, 4, 8, 12), (8, 2, 32, 6, 12, 14), (4, 4, 8, 8, 16, 16), (2, 3, 2, 6, 12, 15)]
+
+
+@pytest.mark.parametrize(("p", "v", "m", "f", "b", "block"), PEER)
+def test_peers_formula_is_attained(p: int, v: int, m: int, f: int, b: int, block: int) -> None:
+    whole = [Fraction(x, v) for x in (f, b, block)]
+    scale = 1 if all(x.denominator == 1 for x in whole) else v
+    f_, b_, block_ = (int(x * scale) for x in whole)
+    problem = chunks(p, v, m, f_, b_, None, block_)
+    for name in ("interleaved-1f1b-overlap", "kimi-k2"):
+        assert run(problem, name).makespan == scale * peer_total(p, v, m, f, b, block)
+
+
+def test_peers_own_example_in_its_own_unit() -> None:
+    """p=4 v=2 m=16, F 2, B 4, F&B 5.5: (3*6 + 5*6 + 27*5.5) / 2."""
+    assert peer_total(4, 2, 16, 4, 8, 11) / 2 == Fraction("98.25")
+
+
+@pytest.mark.parametrize(("p", "v", "m"), [(2, 2, 4), (4, 2, 8), (4, 3, 16), (8, 2, 16)])
+def test_kimi_k2_is_shorter_than_the_peers_formula_where_weights_can_be_cut(p: int, v: int, m: int) -> None:
+    """The formula's last ramp sends the gradient after W; with W cut off it need not wait, but past one device."""
+    f, b, w, block = 2, 2, 1, 4
+    peer = (p - 1) * (f + b + w) + (p * (v - 1) + 1) * (f + b + w) + (m * v - p * (v - 1) - 1) * block
+    problem = chunks(p, v, m, f, b, w, block)
+    assert run(problem, "interleaved-1f1b-overlap").makespan == peer
+    assert run(problem, "kimi-k2").makespan == peer - (p - 2) * w
+
+
+def test_where_the_peers_formula_is_not_attained() -> None:
+    """Not where p does not divide m (its own order then has a short last group), nor for blocks shorter than a part."""
+    uneven_groups = chunks(4, 2, 10, 2, 4, None, 5)
+    assert run(uneven_groups, "interleaved-1f1b-overlap").makespan > peer_total(4, 2, 10, 4, 8, 10)
+    short = chunks(4, 2, 16, 2, 4, None, 3)
+    assert run(short, "interleaved-1f1b-overlap").makespan > peer_total(4, 2, 16, 4, 8, 6)
+    for problem in (uneven_groups, short):
+        assert HEURISTICS["interleaved-1f1b-overlap"].closed_form(problem) is None
+
+
+@pytest.mark.parametrize("name", OVERLAPPED)
+def test_closed_forms_with_blocks_are_what_the_simulator_finds(name: str) -> None:
+    random, held = Random(name), 0
+    for p, v, rounds in product((1, 2, 3, 5), (1, 2, 3), (1, 2, 4)):
+        f, b, w = (random.randint(0, 9) for _ in range(3))
+        block = random.choice((max(f, b + w), b + 2 * w, f + b + w, random.randint(0, 30)))
+        problem = chunks(p, v, rounds * p, f, b, w if v > 1 else None, block)
+        if name == "1f1b-overlap":
+            problem = line(p, rounds * p + random.randint(0, 2), f, b, block)
+        form, found = HEURISTICS[name].closed_form(problem), run(problem, name)
+        if form is not None:
+            held += 1
+            assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
+    assert held > 15
+
+
+@pytest.mark.parametrize("p", (2, 4, 8))
+def test_one_warm_up_forward_a_hop_halves_the_rate_of_blocks(p: int) -> None:
+    """Why 1f1b-overlap warms up two forwards a hop: with 1F1B's one (and one more) neighbours wait in turn."""
+    m, f, b, block = 4 * p, 2, 4, 5
+    problem = line(p, m, f, b, block)
+    found = run(problem, "1f1b-overlap").makespan
+    assert found == p * (f + b) + (m - 1) * block
+    slow = [
+        [
+            *((Pass(F, i, j),) for j in range(p - i)),
+            *((Pass(F, i, j + p - i), Pass(BW, i, j)) for j in range(m - p + i)),
+            *((Pass(BW, i, j),) for j in range(m - p + i, m)),
+        ]
+        for i in range(p)
+    ]
+    assert timed(problem, Schedule(tuple(map(tuple, slow)))).makespan > found * (1.3 if p > 2 else 1.1)
+
+
+@pytest.mark.parametrize("p", (2, 4, 8))
+@pytest.mark.parametrize("v", (2, 3))
+def test_bubbles_at_unit_times(p: int, v: int) -> None:
+    """In chunk times: VPP and BFS (p-1)(F+BW) = 3(p-1), zero bubble (p-1)(F+B-W) = p-1, generalised in between."""
+    problem, load = chunks(p, v, 4 * p), 4 * p * v * 3
+    assert run(problem, "interleaved-1f1b").makespan == load + 3 * (p - 1)
+    assert run(problem, "looped-bfs").makespan == load + 3 * (p - 1)
+    assert run(problem, "interleaved-zb").makespan == load + p - 1
+    for g in range(p // 2, p + 1):
+        if (4 * p) % g == 0:
+            found = timed(problem, generalised_interleaved(problem, g))
+            assert found.makespan == load + 2 * (p - 1) + (v - 1) * (p - g)
+            assert max(found.peak_memory) == 4 * ((v - 1) * g + p)
+
+
+def test_half_groups_hold_about_half_of_vpp() -> None:
+    problem = chunks(8, 3, 32)
+    vpp, half = (max(run(problem, name).peak_memory) for name in ("interleaved-1f1b", "generalised-interleaved"))
+    assert default_group(problem) == 4
+    assert (half, vpp) == (4 * 16, 4 * 31)
+
+
+@pytest.mark.parametrize(
+    ("times", "group"),
+    [((1, 1, 1), 4), ((1, 2, None), 6), ((1, 3, 1), 5), ((5, 1, 1), 6), ((1, 1, 0), 4), ((0, 1, 0), 8), ((0, 0, 0), 4)],
+)
+def test_default_group_covers_the_way_around(times: tuple[int, int, int | None], group: int) -> None:
+    """g(F+B+W) >= 8F and 8B, with BW for B where it does not split; 4 to 8."""
+    f, b, w = times
+    assert default_group(chunks(8, 2, 8, f, b, w)) == group
+
+
+def test_a_short_last_group_keeps_the_order_of_a_full_one() -> None:
+    full, short = (HEURISTICS["generalised-interleaved"].order(chunks(4, 2, m)) for m in (6, 5))
+    for order, kept in zip(full.orders, short.orders, strict=True):
+        assert kept == tuple(slot for slot in order if slot[0].microbatch < 5)
+
+
+def test_looped_bfs_with_fewer_microbatches_than_devices_waits_at_every_chunk() -> None:
+    assert run(chunks(4, 3, 2, 1, 2, None), "looped-bfs").makespan == ((3 - 1) * 4 + 2 + 4 - 1) * 3
+
+
+def test_zero_bubble_sends_weights_d_backwards_behind() -> None:
+    schedule = HEURISTICS["interleaved-zb"].order(chunks(4, 2, 8))
+    for d in range(4):
+        order = list(schedule.passes_on(d))
+        inputs, weights = ([x for x in order if x.kind is kind] for kind in (B, W))
+        assert [x[1:] for x in inputs] == [x[1:] for x in weights]
+        assert order[: order.index(weights[0])].count(inputs[d]) == 1
+        assert order.index(weights[0]) == order.index(inputs[d]) + 1

@@ -1,0 +1,111 @@
+"""The cost-aware V schedules: never worse than the published order, in its peak; and better where times are real."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from heuristics.building.serial_sgs import insert_all, pass_graph
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import DoesNotApply
+from pipesched.problem import placement
+from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+
+PUBLISHED = ("zbv", "v-half", "v-min")
+every_one = pytest.mark.parametrize("name", PUBLISHED)
+
+
+def uneven(p: int, m: int, random: Random, most: int = 12) -> Problem:
+    """Unequal times with zeros, transfers, unequal activations, of which B may take more."""
+
+    def some(least: int, most: int) -> tuple[int, ...]:
+        return tuple(random.randint(least, most) for _ in range(2 * p))
+
+    costs = Costs(some(0, most), some(0, most), some(0, most // 2), some(0, most), some(0, 3))
+    activation = some(1, 3)
+    memory = Memory(activation, tuple(random.randint(-1, a) for a in activation), (None,) * p)
+    return Problem(placement.v_shape(p), m, costs, memory, random.choice(list(Objective)))
+
+
+def run(problem: Problem, name: str) -> Metrics:
+    timeline = simulate(problem, HEURISTICS[name].order(problem))
+    assert timeline.schedule.name == name
+    assert validate(timeline) == []
+    return measure(timeline)
+
+
+def profile(p: int, m: int, objective: Objective = Objective.SPAN) -> Problem:
+    """Chunks of the 6.2B model in microseconds, from the Zero Bubble authors' repository."""
+    s = 2 * p
+    costs = Costs((14407,) * s, (14380,) * s, (9676,) * s, (24056,) * s, (1610,) * s)
+    return Problem(placement.v_shape(p), m, costs, Memory((1,) * s, (0,) * s, (None,) * p), objective)
+
+
+@every_one
+@pytest.mark.parametrize("p", range(1, 7))
+def test_never_worse_and_never_a_higher_peak(name: str, p: int) -> None:
+    random = Random(f"{name} {p}")
+    for m in (1, 2, p, 2 * p, 3 * p):
+        problem = uneven(p, m, random)
+        goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
+        published, aware = run(problem, name), run(problem, f"{name}-cost-aware")
+        assert aware.value(goal) <= published.value(goal)
+        assert all(a <= b for a, b in zip(aware.peak_memory, published.peak_memory, strict=True))
+
+
+@every_one
+def test_unequal_stages_are_mostly_better(name: str) -> None:
+    """The published orders of V-Half and V-Min ignore the times altogether."""
+    random, better = Random(name), 0
+    for _ in range(8):
+        problem = replace(uneven(5, 12, random), objective=Objective.SPAN)
+        better += run(problem, f"{name}-cost-aware").span < run(problem, name).span
+    assert better >= 5
+
+
+@pytest.mark.parametrize("name", ("v-half", "v-min"))
+def test_better_on_a_real_profile(name: str) -> None:
+    problem = profile(8, 24)
+    assert run(problem, f"{name}-cost-aware").span < run(problem, name).span
+
+
+@every_one
+def test_the_same_problem_gives_the_same_order(name: str) -> None:
+    problem = uneven(4, 9, Random(name))
+    order = HEURISTICS[f"{name}-cost-aware"].order
+    assert order(problem).orders == order(problem).orders
+
+
+def test_what_cannot_be_better_is_the_published_order() -> None:
+    """ZBV at unit times has no bubble of span."""
+    s = 8
+    costs = Costs((1,) * s, (1,) * s, (1,) * s, (2,) * s, (0,) * s)
+    memory = Memory((1,) * s, (0,) * s, (None,) * 4)
+    problem = Problem(placement.v_shape(4), 12, costs, memory, Objective.SPAN)
+    assert HEURISTICS["zbv-cost-aware"].order(problem).orders == HEURISTICS["zbv"].order(problem).orders
+
+
+@every_one
+def test_says_what_it_needs(name: str) -> None:
+    order = HEURISTICS[f"{name}-cost-aware"].order
+    problem = profile(3, 6)
+    with pytest.raises(DoesNotApply, match=r"times\.weight"):
+        order(replace(problem, costs=replace(problem.costs, weight=None, backward=problem.costs.fused)))
+    with pytest.raises(DoesNotApply, match="wave"):
+        order(replace(problem, placement=replace(placement.wave(2, 3), devices=2)))
+
+
+def test_passes_that_memory_never_has_room_for_are_no_schedule() -> None:
+    problem = profile(2, 3)
+    graph = pass_graph(problem)
+    assert insert_all(graph, [0] * len(graph.passes), [1, 1], [0, 0]) is None
+
+
+def test_mirrored_twice_is_the_same() -> None:
+    graph = pass_graph(uneven(3, 4, Random(1)))
+    assert graph.mirrored().mirrored() == graph

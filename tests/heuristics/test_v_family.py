@@ -1,0 +1,141 @@
+"""The V family, figure by figure: ZBV, V-Half and V-Min are the published ones, and the block between them is sound."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from heuristics.v_block import V_HALF, V_MIN, V_TWO_THIRDS, V_ZB, v_block
+from pipesched.errors import DoesNotApply
+from pipesched.problem import placement
+from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+
+# F, B, W, transfer of one chunk in microseconds, p=16: the profile of the zero-bubble repository for each m,
+# and the bubble rates of the span that its generators' orders have (arXiv 2405.15362).
+PROFILE = {48: (14407, 14380, 9676, 1610), 64: (14412, 14393, 9688, 1621), 128: (14316, 14306, 9639, 1619)}
+PUBLISHED = {
+    "zbv": {48: 0.0697, 64: 0.0533, 128: 0.0274},
+    "v-half": {48: 0.1847, 64: 0.1453, 128: 0.0784},
+    "v-min": {48: 0.3300, 64: 0.3008, 128: 0.2512},
+}
+UNIT = (1, 1, 1, 0)
+
+
+def v_problem(p: int, m: int, f: int, b: int, w: int, transfer: int, objective: Objective = Objective.SPAN) -> Problem:
+    s = 2 * p
+    costs = Costs((f,) * s, (b,) * s, (w,) * s, (b + w,) * s, (transfer,) * s)
+    return Problem(placement.v_shape(p), m, costs, Memory((1,) * s, (0,) * s, (None,) * p), objective)
+
+
+def simulated_and_validated(problem: Problem, schedule: Schedule) -> Metrics:
+    timeline = simulate(problem, schedule)
+    assert [v for v in validate(timeline) if v.rule != "memory"] == []
+    return measure(timeline)
+
+
+def run(problem: Problem, name: str) -> Metrics:
+    return simulated_and_validated(problem, HEURISTICS[name].order(problem))
+
+
+@pytest.mark.parametrize(("name", "m"), [(name, m) for name, rates in PUBLISHED.items() for m in rates])
+def test_published_bubble_rate(name: str, m: int) -> None:
+    found = run(v_problem(16, m, *PROFILE[m]), name)
+    assert found.bubble(Objective.SPAN) == pytest.approx(PUBLISHED[name][m], abs=5e-5)
+
+
+def test_at_unit_costs() -> None:
+    for name, rate in (("zbv", 0.0464), ("v-half", 0.1056), ("v-min", 0.1579)):
+        for objective in (Objective.MAKESPAN, Objective.SPAN):
+            found = run(v_problem(8, 24, *UNIT, objective), name)
+            assert found.bubble(Objective.MAKESPAN) == pytest.approx(rate, abs=5e-5)
+    assert run(v_problem(8, 24, *UNIT), "zbv").span == 6 * 24
+
+
+@pytest.mark.parametrize("p", (*range(1, 9), 16, 24, 32))
+def test_peaks_in_chunk_activations(p: int) -> None:
+    """V-Min: 4, 8, 12, 18, 24 at p = 4, 8, 16, 24, 32."""
+    problem = v_problem(p, 2 * p, *UNIT)
+    assert max(run(problem, "v-half").peak_memory) == 2 * ((p + 2) // 2)
+    assert max(run(problem, "v-min").peak_memory) == 2 * ((p + 4) // 3)
+    if p <= 8:
+        assert set(run(problem, "zbv").peak_memory) == {2 * p}
+
+
+@pytest.mark.parametrize("name", ("v-half", "v-min"))
+def test_orders_of_the_blocks_ignore_times_and_zbv_does_not(name: str) -> None:
+    unit, real = v_problem(16, 48, *UNIT), v_problem(16, 48, *PROFILE[48])
+    assert HEURISTICS[name].order(unit).orders == HEURISTICS[name].order(real).orders
+    assert simulated_and_validated(real, HEURISTICS["zbv"].order(unit)).span > run(real, "zbv").span
+
+
+def uneven(p: int, m: int, random: Random) -> Problem:
+    """Stages of unequal times and activations, some times zero, and transfers."""
+
+    def some(least: int, most: int) -> tuple[int, ...]:
+        return tuple(random.randint(least, most) for _ in range(2 * p))
+
+    costs = Costs(some(0, 9), some(0, 12), some(0, 6), some(0, 15), some(0, 3))
+    activation = some(1, 3)
+    memory = Memory(activation, tuple(random.randint(0, a) for a in activation), (None,) * p)
+    return Problem(placement.v_shape(p), m, costs, memory, random.choice((Objective.SPAN, Objective.MAKESPAN)))
+
+
+@pytest.mark.parametrize("p", range(1, 10))
+def test_any_number_of_microbatches(p: int) -> None:
+    """Also fewer than the warm-up; no deadlock, and never more chunk activations than the schedule's name says."""
+    random = Random(p)
+    for m in range(1, 3 * p + 1, 1 if p < 6 else 4):
+        problem = uneven(p, m, random)
+        biggest = max(problem.memory.activation)
+        for name, most in (("zbv", 2 * p), ("v-half", 2 * ((p + 2) // 2)), ("v-min", 2 * ((p + 4) // 3))):
+            assert max(run(problem, name).peak_memory) <= most * biggest
+        simulated_and_validated(problem, HEURISTICS["v-block"].order(problem))
+
+
+@pytest.mark.parametrize("p", (4, 5, 6))
+@pytest.mark.parametrize("down", range(1, 7))
+def test_every_pair_of_offsets_is_sound_or_refused(p: int, down: int) -> None:
+    """From 4 devices on, passes meet whatever the waits exactly where the sum is 1 or 5 modulo the period."""
+    for up in range(1, 7):
+        problem = uneven(p, 2 * p, Random(10 * down + up))
+        if (down + up) % 6 in (1, 5):
+            with pytest.raises(DoesNotApply, match=f"offsets {down} and {up}"):
+                v_block(problem, "one", (down, up))
+        else:
+            simulated_and_validated(problem, v_block(problem, "one", (down, up)))
+
+
+def test_v_block_takes_the_roomiest_block_that_fits() -> None:
+    p, m = 8, 24
+    problem = v_problem(p, m, *UNIT)
+    for capacity, offsets in ((16, V_ZB), (15, V_TWO_THIRDS), (12, V_TWO_THIRDS), (11, V_HALF), (9, V_MIN), (5, V_MIN)):
+        tight = replace(problem, memory=replace(problem.memory, capacity=(capacity,) * p))
+        assert HEURISTICS["v-block"].order(tight).orders == v_block(problem, "", offsets).orders
+    assert HEURISTICS["v-block"].order(problem).orders == v_block(problem, "", V_ZB).orders
+
+
+@pytest.mark.parametrize("name", ("zbv", "v-half", "v-min", "v-block"))
+def test_closed_forms_and_what_is_needed(name: str) -> None:
+    heuristic, random = HEURISTICS[name], Random(name)
+    for p in range(1, 10):
+        for m in (2 * p + 1, 3 * p + random.randint(1, p)):
+            problem = v_problem(p, m, 2, 2, 2, 0)
+            form, found = heuristic.closed_form(problem), run(problem, name)
+            assert form is not None
+            assert (form.makespan, form.span, form.peak) == (found.makespan, found.span, found.peak_memory)
+    assert heuristic.closed_form(v_problem(4, 12, 3, 2, 1, 0)) is None
+    assert heuristic.closed_form(v_problem(4, 12, 1, 1, 1, 1)) is None
+    fused = v_problem(3, 3, *UNIT)
+    with pytest.raises(DoesNotApply, match=r"times\.weight"):
+        heuristic.order(replace(fused, costs=replace(fused.costs, weight=None, backward=fused.costs.fused)))
+    four = (1,) * 4
+    with pytest.raises(DoesNotApply, match="linear"):
+        line = replace(fused, placement=placement.linear(4), costs=Costs(four, four, four, four, four))
+        heuristic.order(replace(line, memory=Memory(four, (0,) * 4, (None,) * 4)))

@@ -1,0 +1,101 @@
+"""The commands whose words are held, by topic, and the files that they read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+PLAIN = "devices: 3\nmicrobatches: 4\ntime_unit: ms\ntimes: {forward: 2, backward: 2, weight: 1, transfer: 0.5}\n"
+START = PLAIN + "memory: {unit: GiB, capacity: 30, static: 10, activation: 5}\n"
+UNEVEN = "devices: 2\nmicrobatches: 3\ntimes: {forward: [2, 3], backward: [3, 2], weight: 1}\nmemory: {capacity: 2}\n"
+
+# Problem files with a mistake, by name.
+MISTAKEN: Mapping[str, str] = {
+    "empty": "",
+    "list": "- devices\n",
+    "not-yaml": "devices: [2\nmicrobatches: 4\n",
+    "twice": "devices: 2\ndevices: 3\nmicrobatches: 4\ntimes: {forward: 1, backward: 1}\n",
+    "unknown-key": PLAIN.replace("transfer", "transfers") + "memroy: {capacity: 3}\n",
+    "missing": "devices: 2\ntimes: {forward: 1}\n",
+    "wrong-values": 'devices: 0\nmicrobatches: 2.5\ntimes: {forward: -1, backward: "two", weight: .nan}\n',
+    "wrong-entries": PLAIN.replace("weight: 1", "weight: [1, x, -2]"),
+    "wrong-length": PLAIN.replace("weight: 1", "weight: [1, 2]"),
+    "placement": PLAIN + "placement: circle\n",
+    "placement-device": PLAIN + "placement: [0, 1, 3]\n",
+    "idle-device": PLAIN + "placement: [0, 1, 0]\n",
+    "chunks": PLAIN + "placement: linear\nchunks: 2\n",
+    "objective": PLAIN + "objective: speed\n",
+    "freed": PLAIN + "memory: {activation: 1, freed_by_backward: 2}\n",
+    "static-above": PLAIN + "memory: {capacity: 4, static: 5}\n",
+    "too-little": PLAIN + "memory: {capacity: 0.5}\n",
+}
+
+FILES: Mapping[str, str] = {
+    "start.yaml": START,
+    "uneven.yaml": UNEVEN,
+    "v.yaml": PLAIN + "placement: v-shape\n",
+    **{f"{name}.yaml": text for name, text in MISTAKEN.items()},
+    "other.json": json.dumps({"format": "other"}),
+}
+
+# The searches come to their end by themselves, on one thread: what they say depends on no clock.
+_SEARCH = ("--workers", "1", "--time-limit", "300")
+
+# By topic, the commands that run one after the other in one folder. `EDIT FILE KEY JSON` changes a key of a JSON file.
+TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
+    "problem-files": [*(("solve", f"{name}.yaml", *_SEARCH) for name in MISTAKEN), ("solve", "absent.yaml")],
+    "options": [
+        ("simulate", "start.yaml", "--schedule", "1f1v"),
+        ("simulate", "start.yaml", "--schedule", "dualpipe"),
+        ("simulate", "start.yaml", "--schedule", "1f1b", "-o", "picture.bmp"),
+        ("compare", "start.yaml", "--no-optimal", "--schedules", "zb-h1,none"),
+        ("compare", "start.yaml", "--no-optimal", "-o", "picture.png"),
+        ("solve", "start.yaml", "--objective", "period", "--explain"),
+        ("new", "start.yaml"),
+    ],
+    "solve": [
+        ("solve", "start.yaml", *_SEARCH, "-o", "results"),
+        ("solve", "start.yaml", *_SEARCH, "--then-memory"),
+        ("solve", "start.yaml", *_SEARCH, "--for", "deepspeed"),
+        ("solve", "uneven.yaml", *_SEARCH, "--objective", "span"),
+        ("solve", "start.yaml", *_SEARCH, "--objective", "period"),
+    ],
+    "compare-and-simulate": [
+        ("compare", "start.yaml", "--no-optimal"),
+        ("compare", "v.yaml", "--no-optimal", "--objective", "span"),
+        ("compare", "start.yaml", "v.yaml", "--no-optimal", "--schedules", "1f1b,zbv"),
+        ("simulate", "start.yaml", "--schedule", "zb-h1"),
+        ("simulate", "start.yaml", "--schedule", "gpipe"),
+        ("frontier", "uneven.yaml", *_SEARCH),
+    ],
+    "schedule-files": [
+        ("simulate", "start.yaml", "--schedule", "zb-h1", "-o", "one.json"),
+        ("validate", "one.json"),
+        ("plot", "one.json", "-o", "one.gif"),
+        ("validate", "other.json"),
+        ("validate", "start.yaml"),
+        ("EDIT", "one.json", "value", "1"),
+        ("validate", "one.json"),
+        ("EDIT", "one.json", "starts.F0.1", "0"),
+        ("validate", "one.json"),
+        ("EDIT", "one.json", "orders", '[["F0.0"], [], ["F2.0", "F0.1"]]'),
+        ("validate", "one.json"),
+        ("EDIT", "one.json", "tick", '"none"'),
+        ("validate", "one.json"),
+        ("EDIT", "one.json", "format_version", "99"),
+        ("validate", "one.json"),
+    ],
+    "export": [
+        ("simulate", "start.yaml", "--schedule", "1f1b", "-o", "line.json"),
+        ("simulate", "v.yaml", "--schedule", "zbv", "-o", "v.json"),
+        *(
+            ("export", file, "--format", name)
+            for name in ("torch-csv", "torch-csv-comms", "torchtitan", "deepspeed", "jaxpp", "zero-bubble-nodes")
+            for file in ("line.json", "v.json")
+        ),
+        ("export", "line.json", "--format", "program"),
+        ("export", "line.json", "--format", "torch"),
+        ("export", "line.json", "--format", "jaxpp", "--option", "colour=red"),
+        ("export", "line.json", "--format", "torchtitan", "--option", "layers=two"),
+    ],
+}

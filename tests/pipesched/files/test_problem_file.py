@@ -1,0 +1,614 @@
+"""The problem file: what is read, exactly; and each mistake's own line."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import simplejson
+import yaml
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import common_step, read_yaml
+from pipesched.files.problem_file import problem_from, read_problem, with_objective
+from pipesched.files.problem_schema import json_schema
+from pipesched.problem.problem import Objective, Problem
+from tests.support.makers import PLACEMENTS, problem
+
+FINITE = "(finite, 0 or 1e-30 to 1e+12, at most 100 digits)"
+NUMBERS = f"a number of at least 0, or a list of them, one per stage {FINITE}"
+ENTRY = f"a number of at least 0 {FINITE}"
+PER_DEVICE = NUMBERS.replace("stage", "device")
+SIGNED = NUMBERS.replace(" of at least 0", "")
+KEYS = "name, devices, microbatches, placement, chunks, time_unit, times, memory, objective"
+TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
+PLACES = "linear, interleaved, v-shape, wave, bidirectional, or a list with the device of each stage"
+UNKNOWN = f"unknown key; allowed: {KEYS}"
+MEMORY_KEYS = "unit, capacity, static, activation, freed_by_backward"
+GOOD = {"devices": 2, "microbatches": 3, "times": {"forward": 1, "backward": 1}}
+
+
+def read(text: str, folder: Path, name: str = "small.yaml") -> Problem:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return read_problem(path)
+
+
+def mistakes(text: str, folder: Path, name: str = "small.yaml") -> list[str]:
+    """The mistakes without the file's name, with which each begins."""
+    with pytest.raises(BadInput) as caught:
+        read(text, folder, name)
+    source = f"{folder / name}: "
+    assert all(line.startswith(source) and "\n" not in line for line in caught.value.mistakes)
+    return [line.removeprefix(source) for line in caught.value.mistakes]
+
+
+def document(times: str = "", memory: str = "", **keys: str) -> str:
+    """The text of a right file, with some values replaced; an empty text leaves a key out."""
+    lines = {"devices": "2", "microbatches": "3", "times": "{forward: 1, backward: 1}"} | keys
+    if times:
+        lines["times"] = f"{{forward: 1, backward: 1, {times}}}"
+    if memory:
+        lines["memory"] = f"{{{memory}}}"
+    return "".join(f"{key}: {value}\n" for key, value in lines.items() if value)
+
+
+def not_number(path: str, found: str, allowed: str = NUMBERS) -> str:
+    return f"{path}: found {found}; allowed: {allowed}"
+
+
+ONE_MISTAKE = {
+    "misspelt key": (document(microbatch="4"), f"microbatch: {UNKNOWN}; did you mean 'microbatches'?"),
+    "unknown key": (document(zzz="4"), f"zzz: unknown key; allowed: {KEYS}"),
+    "misspelt key in times": (
+        document("wieght: 1"), f"times.wieght: unknown key; allowed: {TIMES_KEYS}; did you mean 'weight'?"
+    ),
+    "unknown key in memory": (
+        document(memory="capacities: 4"),
+        f"memory.capacities: unknown key; allowed: {MEMORY_KEYS}; did you mean 'capacity'?",
+    ),
+    "key that is a number": (document() + "3: 4\n", f"3: unknown key; allowed: {KEYS}"),
+    "key that YAML takes for true": (document() + "on: 4\n", f"true: unknown key; allowed: {KEYS}"),
+    "key that YAML takes for nothing": (document() + "~: 4\n", f"nothing: unknown key; allowed: {KEYS}"),
+    "no devices": (document(devices=""), "devices: missing; it is required"),
+    "empty devices": (document(devices="~"), "devices: missing; it is required"),
+    "no microbatches": (document(microbatches=""), "microbatches: missing; it is required"),
+    "no times": (document(times="") .replace("times: {forward: 1, backward: 1}\n", ""),
+                 "times: missing; it is required"),
+    "empty times": (document().replace("{forward: 1, backward: 1}", ""), "times: missing; it is required"),
+    "no forward": (document().replace("forward: 1, ", ""), "times.forward: missing; it is required"),
+    "empty forward": (document().replace("forward: 1", "forward: "), "times.forward: missing; it is required"),
+    "no backward": (document().replace(", backward: 1", ""), "times.backward: missing; it is required"),
+    "devices as text": (document(devices="two"), "devices: found 'two'; allowed: a whole number of at least 1"),
+    "no device": (document(devices="0"), "devices: found 0; allowed: a whole number of at least 1"),
+    "half a device": (document(devices="1.5"), "devices: found 1.5; allowed: a whole number of at least 1"),
+    "devices true": (document(devices="true"), "devices: found true; allowed: a whole number of at least 1"),
+    "negative microbatches": (
+        document(microbatches="-1"), "microbatches: found -1; allowed: a whole number of at least 1"
+    ),
+    "huge microbatches": (
+        document(microbatches="10000000000000"),
+        "microbatches: found 10000000000000; allowed: a whole number of at least 1",
+    ),
+    "times as a number": (document().replace("{forward: 1, backward: 1}", "5"),
+                          f"times: found 5; allowed: the keys {TIMES_KEYS}"),
+    "memory as a list": (
+        document() + "memory: [1, 2]\n",
+        "memory: found [1, 2]; allowed: the keys unit, capacity, static, activation, freed_by_backward",
+    ),
+    "time as text": (document("weight: fast"), not_number("times.weight", "'fast'")),
+    "time true": (document("weight: true"), not_number("times.weight", "true")),
+    "time as keys": (document("weight: {a: 1, b: 2}"), not_number("times.weight", "keys a, b")),
+    "negative time": (document("weight: -0.5"), not_number("times.weight", "-0.5")),
+    "negative time in a list": (document("weight: [1, -1]"), not_number("times.weight[1]", "-1", ENTRY)),
+    "no time in a list": (document("weight: []"), not_number("times.weight", "[]")),
+    "list in a list": (document("weight: [[1], 1]"), not_number("times.weight[0]", "[1]", ENTRY)),
+    "infinite": (document("weight: .inf"), not_number("times.weight", "inf")),
+    "not a number": (document("weight: .nan"), not_number("times.weight", "nan")),
+    "huge": (document("weight: 1000000000001"), not_number("times.weight", "1000000000001")),
+    "huge power": (document("weight: 1e400"), not_number("times.weight", "1E+400")),
+    "power beyond all": (document("weight: 1e99999999999999999999"), not_number("times.weight", "inf")),
+    "tiny power": (document("weight: 1e-31"), not_number("times.weight", "1E-31")),
+    "too many digits": (document(f"weight: 1.{'0' * 100}1"), not_number("times.weight", f"1.{'0' * 55}...")),
+    "long list is cut": (
+        document(placement=f"[{', '.join(['a'] * 40)}]"),
+        f"placement: found {('[' + repr('a') + (', ' + repr('a')) * 40)[:57]}...; allowed: {PLACES}",
+    ),
+    "transfer": (document("transfer: -1"), not_number("times.transfer", "-1")),
+    "overlapped": (document("overlapped: x"), not_number("times.overlapped", "'x'")),
+    "capacity": (document(memory="capacity: -1"), not_number("memory.capacity", "-1", PER_DEVICE)),
+    "freed": (document(memory="freed_by_backward: x"), not_number("memory.freed_by_backward", "'x'", SIGNED)),
+    "unit": (document(memory="unit: 3"), "memory.unit: found 3; allowed: text"),
+    "name": (document(name="3"), "name: found 3; allowed: text"),
+    "time unit": (document(time_unit="[a]"), "time_unit: found ['a']; allowed: text"),
+    "objective": (
+        document(objective="spam"),
+        "objective: found 'spam'; allowed: makespan, span, period; did you mean 'span'?",
+    ),
+    "placement": (document(placement="v-shap"),
+                  f"placement: found 'v-shap'; allowed: {PLACES}; did you mean 'v-shape'?"),
+    "placement of no stages": (document(placement="[]"), f"placement: found []; allowed: {PLACES}"),
+    "placement of text": (document(placement="[0, a]"), f"placement: found [0, 'a']; allowed: {PLACES}"),
+    "placement on a negative device": (document(placement="[0, -1]"), f"placement: found [0, -1]; allowed: {PLACES}"),
+    "placement out of range": (document(placement="[0, 1, 2]"), "placement[2]: found device 2; allowed: 0 to 1"),
+    "placement without a device": (
+        document(devices="4", placement="[0, 2]"),
+        "placement: found no stage on device 1, 3; allowed: at least one stage on each of the 4 devices",
+    ),
+    "chunks of linear": (
+        document(chunks="2"),
+        "chunks: found 2; allowed: 1 with placement linear (interleaved and wave take any number)",
+    ),
+    "chunks of v-shape": (
+        document(chunks="1", placement="v-shape"),
+        "chunks: found 1; allowed: 2 with placement v-shape (interleaved and wave take any number)",
+    ),
+    "chunks of bidirectional": (
+        document(chunks="3", placement="bidirectional"),
+        "chunks: found 3; allowed: 2 with placement bidirectional (interleaved and wave take any number)",
+    ),
+    "chunks of a list": (
+        document(chunks="1", placement="[0, 1]"),
+        "chunks: found 1; allowed: nothing, since the placement lists every stage",
+    ),
+    "length": (
+        document("weight: [1, 2, 3]"),
+        "times.weight: found 3 values; allowed: one number, or a list of 2, one per stage",
+    ),
+    "length with chunks": (
+        document("weight: [1, 2]", placement="interleaved", chunks="2"),
+        "times.weight: found 2 values; allowed: one number, or a list of 4, one per stage",
+    ),
+    "length with a list": (
+        document("weight: [1, 2]", placement="[0, 1, 0]"),
+        "times.weight: found 2 values; allowed: one number, or a list of 3, one per stage",
+    ),
+    "length of both directions": (
+        document("transfer: [1, 2, 3]", placement="bidirectional"),
+        "times.transfer: found 3 values; allowed: one number, or a list of 2 or 4, one per stage",
+    ),
+    "length of activation": (
+        document(memory="activation: [1]"),
+        "memory.activation: found 1 values; allowed: one number, or a list of 2, one per stage",
+    ),
+    "length of freed": (
+        document(memory="freed_by_backward: [0, 0, 0]"),
+        "memory.freed_by_backward: found 3 values; allowed: one number, or a list of 2, one per stage",
+    ),
+    "length of capacity": (
+        document(memory="capacity: [4]"),
+        "memory.capacity: found 1 values; allowed: one number, or a list of 2, one per device",
+    ),
+    "fused without weight": (
+        document("fused: 2"),
+        "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
+        "backward, or give times.weight",
+    ),
+    "fused with an empty weight": (
+        document("fused: 2, weight: "),
+        "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
+        "backward, or give times.weight",
+    ),
+    "freed above the activation": (
+        document(memory="activation: 1.5, freed_by_backward: 1.6"),
+        "memory.freed_by_backward: found 1.6; allowed: at most the activation, 1.5",
+    ),
+    "freed above the default activation": (
+        document(memory="freed_by_backward: 2"), "memory.freed_by_backward: found 2; allowed: at most the activation, 1"
+    ),
+    "freed above one activation": (
+        document(memory="activation: [1, 2], freed_by_backward: [1, 3]"),
+        "memory.freed_by_backward[1]: found 3; allowed: at most the activation, 2",
+    ),
+    "freed above one of the activations": (
+        document(memory="activation: [1, 2], freed_by_backward: 1.5"),
+        "memory.freed_by_backward[0]: found 1.5; allowed: at most the activation, 1",
+    ),
+    "not a mapping": ("hello\n", "found 'hello'; allowed: keys and values, beginning with devices: ..."),
+    "a list": ("- 1\n- 2\n", "found [1, 2]; allowed: keys and values, beginning with devices: ..."),
+    "an empty file": ("", "the file is empty"),
+    "YAML syntax": ("devices: 2\ntimes: {forward: 1\n", "line 3, column 1: not YAML: expected ',' or '}', but got "
+                    "'<stream end>'"),
+    "a tab": ("devices:\n\t- b\n", "line 2, column 1: not YAML: found character '\\t' that cannot start any token"),
+    "key twice": (document() + "devices: 3\n", "line 4, column 1: not YAML: the key 'devices' appears twice"),
+    "key twice in a section": (
+        document("forward: 3"), "line 3, column 34: not YAML: the key 'forward' appears twice"
+    ),
+    "a list as a key": (document() + "? [a, b]\n: 3\n", "line 4, column 3: not YAML: a key must be a word"),
+    "a Python object": (
+        "a: !!python/object:os.system x\n",
+        "line 1, column 4: not YAML: could not determine a constructor for the tag "
+        "'tag:yaml.org,2002:python/object:os.system'",
+    ),
+    "a control character": (
+        "a: \x01\n",
+        'not YAML: unacceptable character #x0001: special characters are not allowed in "<unicode string>", position 3',
+    ),
+    "a day that is not": (document(name="2024-99-99"), "cannot be read: month must be in 1..12"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "line"), ONE_MISTAKE.values(), ids=ONE_MISTAKE)
+def test_each_mistake_has_its_line(text: str, line: str, tmp_path: Path) -> None:
+    assert mistakes(text, tmp_path) == [line]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("{\n\n,}", "line 3, column 1: not JSON: Expecting property name enclosed in double quotes or '}'"),
+        ('{"devices": NaN}', "line 1, column 13: not JSON: Expecting value"),
+        ('{"devices": 2, "devices": 3}', "the key 'devices' appears twice"),
+        ("[]", "found []; allowed: keys and values, beginning with devices: ..."),
+    ],
+)
+def test_mistakes_of_json(text: str, line: str, tmp_path: Path) -> None:
+    assert mistakes(text, tmp_path, "small.json") == [line]
+
+
+@pytest.mark.parametrize("name", ["small.yaml", "small.json"])
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"devices": ' + "9" * 5000 + "}"], ids=["brackets", "digits"])
+def test_files_no_reader_can_take(text: str, name: str, tmp_path: Path) -> None:
+    (line,) = mistakes(text, tmp_path, name)
+    assert line.startswith("cannot be read: ")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"nowhere\.yaml: no such file$"):
+        read_problem(tmp_path / "nowhere.yaml")
+    with pytest.raises(BadInput, match=r": cannot be read: .*directory"):
+        read_problem(tmp_path)
+    (tmp_path / "latin.yaml").write_bytes(b"name: \xe9\n")
+    with pytest.raises(BadInput, match=r"latin\.yaml: cannot be read: "):
+        read_problem(tmp_path / "latin.yaml")
+
+
+def test_all_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    text = """
+devices: 2
+microbatchs: 4
+placement: [0, 3]
+chunks: 2
+times: {forward: [1, 2, 3], weight: -1, fused: 2}
+memory: {capacity: -1, freed_by_backward: 2, unit: 1}
+objective: speed
+"""
+    assert sorted(line.split(":")[0] for line in mistakes(text, tmp_path)) == [
+        "chunks",
+        "memory.capacity",
+        "memory.freed_by_backward",
+        "memory.unit",
+        "microbatches",
+        "microbatchs",
+        "objective",
+        "placement",
+        "placement[1]",
+        "times.backward",
+        "times.forward",
+        "times.weight",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        (document("weight: x, fused: 2"), "times.weight"),
+        (document("weight: [1, 1, 1, 1]", placement="v-shap"), "placement"),
+        (document("weight: [1, 1, 1, 1]", placement="interleaved", chunks="two"), "chunks"),
+        (document(placement="interleavd", chunks="2"), "placement"),
+        (document("weight: [1, 1, 1]", devices="x"), "devices"),
+        (document(memory="activation: x, freed_by_backward: 0.75"), "memory.activation"),
+    ],
+)
+def test_a_wrong_key_is_no_ground_for_other_mistakes(text: str, key: str, tmp_path: Path) -> None:
+    assert [line.split(":")[0] for line in mistakes(text, tmp_path)] == [key]
+
+
+# What is read.
+
+
+def times(text: str, folder: Path) -> tuple[Fraction, tuple[int, ...]]:
+    one = read(document().replace("forward: 1", f"forward: {text}"), folder)
+    return one.tick, one.costs.forward
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("0.1", Fraction(1, 10)),
+        ("18.522", Fraction(18522, 1000)),
+        ("1e-3", Fraction(1, 1000)),
+        ("1e3", Fraction(1000)),
+        ("1.5e3", Fraction(1500)),
+        (".5e1", Fraction(5)),
+        ("1.5E-3", Fraction(3, 2000)),
+        ("5.", Fraction(5)),
+        (".5", Fraction(1, 2)),
+        ("1_000.5", Fraction(2001, 2)),
+        ("1.000000000000000000", Fraction(1)),
+        ("0.000000000000001", Fraction(1, 10**15)),
+        ("1000000000000", Fraction(10**12)),
+        ("0e-99999999", Fraction(0)),
+        ("0", Fraction(0)),
+    ],
+)
+def test_decimals_are_exact(text: str, value: Fraction, tmp_path: Path) -> None:
+    tick, forward = times(text, tmp_path)
+    assert [tick * ticks for ticks in forward] == [value, value]
+    assert all(type(ticks) is int for ticks in forward)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "tick", "ticks"),
+    [
+        (("0.1", "0.2"), Fraction(1, 10), (1, 2)),
+        (("4", "6"), Fraction(2), (2, 3)),
+        (("1.5", "0.25"), Fraction(1, 4), (6, 1)),
+        (("0.3", "0.45"), Fraction(3, 20), (2, 3)),
+        (("0", "0"), Fraction(1), (0, 0)),
+        (("0", "7"), Fraction(7), (0, 1)),
+    ],
+)
+def test_the_tick_is_the_greatest_common_step(
+    numbers: tuple[str, str], tick: Fraction, ticks: tuple[int, int], tmp_path: Path
+) -> None:
+    one = read(document().replace("forward: 1, backward: 1", "forward: {}, backward: {}".format(*numbers)), tmp_path)
+    assert (one.tick, one.costs.forward[0], one.costs.backward[0]) == (tick, *ticks)
+
+
+@pytest.mark.parametrize("key", ["weight", "fused", "transfer", "overlapped"])
+def test_every_time_counts_for_the_tick(key: str) -> None:
+    given = {"forward": 1, "backward": 1, "weight": 1, "fused": 2, key: Decimal("0.3")}
+    assert problem(1, 1, times=given).tick == Fraction(1, 10)
+
+
+def test_common_step() -> None:
+    assert common_step([Fraction(-1, 2), Fraction(1, 3), Fraction(0)]) == Fraction(1, 6)
+
+
+def test_defaults(tmp_path: Path) -> None:
+    one = read(document(), tmp_path, "my-run.yaml")
+    assert (one.name, one.objective, one.time_unit) == ("my-run", Objective.MAKESPAN, "")
+    assert (one.placement.name, one.placement.stages, one.microbatches) == ("linear", 2, 3)
+    assert (one.costs.weight, one.costs.transfer, one.costs.overlapped) == (None, (0, 0), None)
+    assert one.costs.fused == one.costs.backward == (1, 1)
+    assert not one.splittable
+    memory = one.memory
+    assert (memory.unit, memory.activation, memory.freed) == ("activations", (1, 1), (0, 0))
+    assert (memory.capacity, memory.resolution) == ((None, None), 1)
+
+
+def test_empty_optional_values_are_left_out(tmp_path: Path) -> None:
+    assert read(document("weight: ", name="~", memory="capacity: "), tmp_path) == read(document(), tmp_path)
+
+
+def test_everything_said(tmp_path: Path) -> None:
+    one = read(
+        """
+name: gpt
+devices: 2
+microbatches: 24
+placement: linear
+chunks: 1
+time_unit: ms
+times: {forward: [1, 2], backward: 2, weight: [0.5, 1], fused: 2.5, transfer: 0.25, overlapped: [4, 5]}
+memory: {unit: GiB, capacity: [8, 7.5], activation: [1, 2], freed_by_backward: [0.25, -1]}
+objective: span
+""",
+        tmp_path,
+    )
+    assert (one.name, one.time_unit, one.objective, one.tick) == ("gpt", "ms", Objective.SPAN, Fraction(1, 4))
+    costs = one.costs
+    assert (costs.forward, costs.backward, costs.weight) == ((4, 8), (8, 8), (2, 4))
+    assert (costs.fused, costs.transfer, costs.overlapped) == ((10, 10), (1, 1), (16, 20))
+    memory = one.memory
+    assert (memory.unit, memory.resolution, memory.capacity) == ("GiB", Fraction(1, 4), (32, 30))
+    assert (memory.activation, memory.freed) == ((4, 8), (1, -4))
+    assert with_objective(one, Objective.MAKESPAN).objective is Objective.MAKESPAN
+
+
+def test_fused_is_backward_and_weight_unless_given() -> None:
+    assert problem(2, 1, times={"forward": 1, "backward": [1, 2], "weight": [3, 5]}).costs.fused == (4, 7)
+
+
+@pytest.mark.parametrize(
+    ("keys", "stage_device", "chains"),
+    [
+        ({"placement": "linear"}, (0, 1, 2), 1),
+        ({"placement": "linear", "chunks": 1}, (0, 1, 2), 1),
+        ({"placement": "interleaved"}, (0, 1, 2), 1),
+        ({"placement": "interleaved", "chunks": 2}, (0, 1, 2, 0, 1, 2), 1),
+        ({"placement": "v-shape"}, (0, 1, 2, 2, 1, 0), 1),
+        ({"placement": "v-shape", "chunks": 2}, (0, 1, 2, 2, 1, 0), 1),
+        ({"placement": "wave", "chunks": 3}, (0, 1, 2, 2, 1, 0, 0, 1, 2), 1),
+        ({"placement": "bidirectional"}, (0, 1, 2, 2, 1, 0), 2),
+        ({"placement": [2, 0, 1, 1]}, (2, 0, 1, 1), 1),
+    ],
+)
+def test_placements(keys: dict[str, object], stage_device: tuple[int, ...], chains: int) -> None:
+    where = problem(3, 4, **keys).placement
+    assert where.stage_device == stage_device
+    assert len(where.chains) == chains
+
+
+def test_lists_of_a_bidirectional_placement() -> None:
+    half = problem(2, 2, placement="bidirectional", times={"forward": [1, 2], "backward": 1, "transfer": [3, 4]})
+    assert half.costs.forward == (1, 2, 1, 2)
+    assert half.costs.transfer == (3, 4, 3, 4)
+    whole = problem(2, 2, placement="bidirectional", times={"forward": [1, 2, 3, 4], "backward": 1})
+    assert whole.costs.forward == (1, 2, 3, 4)
+    assert problem(2, 2, placement="bidirectional", memory={"activation": [1, 2]}).memory.activation == (1, 2, 1, 2)
+
+
+def test_a_device_needs_room_for_its_own_stages_only() -> None:
+    memory = {"capacity": [5, 1], "activation": [5, 1, 1, 1]}
+    assert problem(2, 1, placement="v-shape", memory=memory).memory.capacity == (5, 1)
+
+
+def test_room_for_exactly_one_activation_is_enough() -> None:
+    memory = {"capacity": 3, "activation": [1, 3], "freed_by_backward": [1, 3]}
+    assert problem(2, 1, memory=memory).memory.capacity == (3, 3)
+
+
+def test_python_floats_mean_what_they_print() -> None:
+    assert problem(1, 1, times={"forward": 0.1, "backward": Fraction(1, 2)}).tick == Fraction(1, 10)
+    with pytest.raises(BadInput, match=r"times\.forward: found nan; allowed"):
+        problem(1, 1, times={"forward": float("nan"), "backward": 1})
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_json_says_the_same_as_yaml(name: str, tmp_path: Path) -> None:
+    text = f"""{{"devices": 3, "microbatches": 4, "times": {{"forward": 0.1, "backward": 1.5e-3, "weight": 1E2}},
+    {json.dumps(PLACEMENTS[name](3))[1:-1]}, "memory": {{"capacity": 8.5, "freed_by_backward": -0.25}}}}"""
+    assert read(text, tmp_path) == read(text, tmp_path, "small.json")
+
+
+# The older visualiser's form.
+
+OLD_JSON = """{"num_stages": 6, "num_batches": 12, "forward_times": [0.8, 1.0, 1.2, 1.0, 0.9, 1.1],
+"backward_times": [1.6, 2.0, 2.4, 2.0, 1.8, 2.2], "output_file": "pipeline_1f1b_custom.png"}"""
+OLD_YAML = """
+# Pipeline Parallelism Configuration
+num_stages: 5
+num_batches: 8
+forward_times:
+  - 0.9
+  - 1.1
+  - 1.0
+  - 0.8
+  - 1.2
+backward_times: 2
+p2p_time: 0.05
+output_file: "pipeline_1f1b_yaml.png"
+"""
+
+
+def test_the_older_form(tmp_path: Path) -> None:
+    one = read(OLD_JSON, tmp_path, "sample_config.json")
+    assert (one.name, one.devices, one.microbatches, one.tick) == ("sample_config", 6, 12, Fraction(1, 10))
+    assert (one.costs.forward, one.costs.fused) == ((8, 10, 12, 10, 9, 11), (16, 20, 24, 20, 18, 22))
+    assert not one.splittable
+    other = read(OLD_YAML, tmp_path)
+    assert (other.tick, other.costs.forward) == (Fraction(1, 20), (18, 22, 20, 16, 24))
+    assert (other.costs.fused, other.costs.transfer) == ((40,) * 5, (1,) * 5)
+
+
+@pytest.mark.parametrize("more", ["", "forward_times:\nbackward_times:\np2p_time:\n"], ids=["absent", "empty"])
+def test_defaults_of_the_older_form(more: str, tmp_path: Path) -> None:
+    one = read("num_stages: 2\nnum_batches: 3\n" + more, tmp_path)
+    assert (one.costs.forward, one.costs.fused, one.costs.transfer) == ((1, 1), (2, 2), (0, 0))
+
+
+OLD_KEYS = "num_stages, num_batches, forward_times, backward_times, p2p_time, output_file"
+OLD_MISTAKES = {
+    "num_stages: 2": ["num_batches: missing; it is required"],
+    "num_batches: 2": ["num_stages: missing; it is required"],
+    "num_stages: 0\nnum_batches: 2": ["num_stages: found 0; allowed: a whole number of at least 1"],
+    "num_stages: 2\nnum_batches: 2\nforward_time: 1": [
+        f"forward_time: unknown key; allowed: {OLD_KEYS}; did you mean 'forward_times'?"
+    ],
+    "num_stages: 2\nnum_batches: 2\ndevices: 1": [f"devices: unknown key; allowed: {OLD_KEYS}"],
+    "num_stages: 2\nnum_batches: 2\nforward_times: [1]\nbackward_times: [1, 2, 3]": [
+        "forward_times: found 1 values; allowed: 2, one per stage",
+        "backward_times: found 3 values; allowed: 2, one per stage",
+    ],
+    "num_stages: 2\nnum_batches: 2\np2p_time: [1, 2]": [
+        "p2p_time: found [1, 2]; allowed: a number of at least 0 (finite, 0 or 1e-30 to 1e+12, at most 100 digits)"
+    ],
+    "num_stages: 2\nnum_batches: 2\noutput_file: 3": ["output_file: found 3; allowed: text"],
+}
+
+
+@pytest.mark.parametrize("text", OLD_MISTAKES)
+def test_mistakes_of_the_older_form(text: str, tmp_path: Path) -> None:
+    assert mistakes(text, tmp_path) == OLD_MISTAKES[text]
+
+
+# The schema for editors.
+
+
+def plain(text: str) -> Any:
+    """A document as an editor's schema checker sees it."""
+    return json.loads(simplejson.dumps(read_yaml(text, "test"), use_decimal=True))
+
+
+FULL = """
+name: gpt
+devices: 2
+microbatches: 24
+placement: [0, 1, 1]
+time_unit: ms
+times: {forward: [1, 2, 3], backward: 2, weight: 0.5, fused: 2.5, transfer: 0.25, overlapped: 4}
+memory: {unit: GiB, capacity: [8, 7.5], activation: 1, freed_by_backward: -1}
+objective: period
+"""
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(dict(json_schema()))
+
+
+@pytest.mark.parametrize("text", [FULL, document(), document(placement="wave", chunks="3"), document("weight: 1e-3")])
+def test_the_schema_accepts_what_is_right(text: str, tmp_path: Path) -> None:
+    read(text, tmp_path)
+    jsonschema.validate(plain(text), json_schema())
+
+
+BEYOND_A_SCHEMA = (
+    "placement o", "placement w", "chunks", "length", "fused", "freed above", "capacity ", "too many", "far too many",
+    "tiny", "huge micro", "YAML", "a tab", "key t", "a list as", "a Python", "a control", "a day", "infinite",
+    "not a n", "power", "huge power", "key that",
+)  # fmt: skip
+FOR_A_SCHEMA = {
+    name: text
+    for name, (text, _) in ONE_MISTAKE.items()
+    if not name.startswith(BEYOND_A_SCHEMA) or name in ("placement of text", "placement of no stages")
+}
+
+
+@pytest.mark.parametrize("text", FOR_A_SCHEMA.values(), ids=FOR_A_SCHEMA)
+def test_the_schema_rejects_what_is_wrong(text: str) -> None:
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(plain(text), json_schema())
+
+
+def test_the_schema_tells_every_key_with_a_description() -> None:
+    schema = json_schema()
+    assert list(schema["properties"]) == KEYS.split(", ")
+    assert list(schema["$defs"]["Times"]["properties"]) == TIMES_KEYS.split(", ")
+    sections = [schema, *schema["$defs"].values()]
+    undescribed = [key for s in sections for key, value in s["properties"].items() if "description" not in value]
+    assert undescribed == ["times", "memory"]
+
+
+def test_problem_from_names_its_source() -> None:
+    with pytest.raises(BadInput, match=r"^here: devices: missing; it is required$"):
+        problem_from({key: value for key, value in GOOD.items() if key != "devices"}, "here")
+
+
+def test_a_document_is_not_changed_by_reading_it() -> None:
+    wrong = {**GOOD, "times": {"forward": "x", "backward": 1}, "more": 1}
+    before = yaml.safe_dump(wrong)
+    with pytest.raises(BadInput):
+        problem_from(wrong, "here")
+    assert yaml.safe_dump(wrong) == before
+
+
+def test_a_slip_of_the_keyboard_does_not_fill_the_memory() -> None:
+    with pytest.raises(
+        BadInput, match="found 999999999 on 2 stages; allowed: up to 500000 stages times micro-batches, so 250000"
+    ):
+        problem_from({"devices": 2, "microbatches": 999999999, "times": {"forward": 1, "backward": 1}}, "x")
+
+
+@pytest.mark.parametrize("text", ["010", "1:30", "0x10"])
+def test_what_yaml_would_reinterpret_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "odd.yaml"
+    path.write_text(f"devices: {text}\nmicrobatches: 2\ntimes: {{forward: 1, backward: 1}}\n")
+    with pytest.raises(BadInput, match=r"devices: found .*; allowed: a whole number of at least 1"):
+        read_problem(path)

@@ -1,0 +1,153 @@
+"""Numbers as programs write them: floats of seventeen digits, NumPy's numbers and arrays, times too large to add up."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from commands.main import main
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.problem_document import problem_document
+from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer
+from pipesched.simulation.simulator import simulate
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem, random_order
+
+LIMITS = Limits(workers=1, deterministic=1)
+
+
+def noisy(rng: Random, devices: int, microbatches: int) -> dict[str, object]:
+    """A document whose numbers a program computed: `json` writes them with up to seventeen digits."""
+
+    def numbers(scale: float) -> list[float]:
+        return [scale * (1 + rng.random()) / 3 for _ in range(devices)]
+
+    scale = 10 ** rng.uniform(-6, 6)
+    times = {key: numbers(scale) for key in ("forward", "backward", "weight")} | {"transfer": 0.1 * scale}
+    memory = {"activation": numbers(1.0), "freed_by_backward": [0.1 + 0.2] * devices, "capacity": 2.5 + 0.1}
+    return {"devices": devices, "microbatches": microbatches, "times": times, "memory": memory}
+
+
+def read_json(document: dict[str, object], folder: Path) -> Problem:
+    path = folder / "profile.json"
+    path.write_text(json.dumps(document))
+    return read_problem(path)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_rounded_number_keeps_a_billionth_of_the_largest(seed: int, tmp_path: Path) -> None:
+    document = noisy(Random(seed), 3, 8)
+    one = read_json(document, tmp_path)
+    given = document["times"]
+    assert isinstance(given, dict) and one.costs.weight is not None
+    largest = max(max(given[key]) for key in ("forward", "backward", "weight"))
+    for key in ("forward", "backward", "weight"):
+        for ticks, number in zip(getattr(one.costs, key), given[key], strict=True):
+            assert abs(ticks * one.tick - Fraction(str(number))) <= Fraction(largest) / 10**9
+    assert one.costs.fused == tuple(b + w for b, w in zip(one.costs.backward, one.costs.weight, strict=True))
+    assert 8 * sum(map(sum, (one.costs.forward, one.costs.fused, one.costs.transfer))) < 2**50
+    assert len(one.notes) == 1 and "rounded: times to" in one.notes[0] and "memory to" in one.notes[0]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_rounded_problem_is_read_back_the_same(seed: int, tmp_path: Path) -> None:
+    one = read_json(noisy(Random(seed), 3, 8), tmp_path)
+    again = problem_from(problem_document(one), "again", one.name)
+    assert again == one and not again.notes
+    timeline = simulate(one, random_order(one, Random(seed)))
+    path = tmp_path / "schedule.json"
+    path.write_text(to_text(ScheduleFile(timeline)))
+    assert read_schedule(path).timeline == timeline
+
+
+def test_rounding_up_to_a_power_of_ten_is_read_back_the_same() -> None:
+    """Ten digits of 9.99… become 10, whose tenth digit is another."""
+    times = {"forward": Decimal("9.99999999999999999"), "backward": Decimal("0.123456789012345678")}
+    one = problem(200, 2000, times=times)
+    assert one.notes and problem_from(problem_document(one), "again", one.name) == one
+
+
+def test_decimals_that_fit_stay_exact() -> None:
+    one = problem(8, 24, times={"forward": Decimal("18.52200001"), "backward": 0.1 + 0.2, "weight": Decimal("9.3")})
+    assert one.tick * one.costs.forward[0] == Fraction("18.52200001")
+    few = problem(1, 1, times={"forward": 1.000000000000001, "backward": 1})
+    assert not few.notes and few.tick * few.costs.forward[0] == Fraction("1.000000000000001")
+
+
+def test_what_fits_into_memory_fits_after_rounding() -> None:
+    for seed in range(200):
+        rng = Random(seed)
+        taken = Decimal(repr(rng.random())) + Decimal("1e-17")
+        given = taken * Decimal(rng.randrange(100)) / 100
+        one = problem(2, 9, memory={"activation": taken, "freed_by_backward": given, "capacity": 5 * taken - 2 * given})
+        memory = one.memory
+        assert memory.capacity[0] is not None
+        assert 5 * memory.activation[0] - 2 * memory.freed[0] <= memory.capacity[0]
+        assert 6 * memory.activation[0] - 2 * memory.freed[0] > memory.capacity[0]
+
+
+def test_a_fused_backward_does_not_become_cheaper_than_its_parts() -> None:
+    for seed in range(200):
+        rng = Random(seed)
+        times = {key: Decimal(repr(rng.random())) for key in ("forward", "backward", "weight")}
+        one = problem(2, 1000, times=times | {"fused": times["backward"] + times["weight"]})
+        assert one.notes and one.fused_is_dominated(0)
+
+
+def test_numbers_of_numpy() -> None:
+    plain = problem(2, 3, times={"forward": [1.5, 2.0], "backward": 1, "weight": [0.1, 0.2]})
+    given = {"forward": np.array([1.5, 2.0]), "backward": np.int64(1), "weight": (np.float32(0.1), np.float64(0.2))}
+    assert problem(2, 3, times=given) == plain
+    assert problem_from({"devices": np.int64(2), "microbatches": np.int32(3), "times": given}, "t", "test") == plain
+
+
+@pytest.mark.parametrize("value", [np.float64("nan"), np.bool_(True), np.array([[1.0]]), np.array(["x"]), float("inf")])
+def test_what_is_no_number(value: object) -> None:
+    with pytest.raises(BadInput, match=r"^test: times\.forward.*: found .*; allowed: a number of at least 0"):
+        problem(1, 1, times={"forward": value, "backward": 1})
+
+
+def test_wrong_entries_are_named_by_index() -> None:
+    with pytest.raises(BadInput) as caught:
+        problem(3, 1, times={"forward": [1, -1, "x"], "backward": 1})
+    found = [line.split(";")[0] for line in caught.value.mistakes]
+    assert found == ["test: times.forward[1]: found -1", "test: times.forward[2]: found 'x'"]
+
+
+def test_a_capacity_beyond_all_sums_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"^test: memory\.capacity: found 1000000000000\.0; allowed: up to"):
+        problem(2, 2, memory={"activation": Decimal("1e-12"), "capacity": 10**12})
+
+
+def test_times_too_large_to_add_up_are_refused_before_the_search() -> None:
+    with pytest.raises(BadInput, match=r"test: times: found .* ticks in all"):
+        solve(finer(problem(2, 3), 2**60), LIMITS)
+
+
+def test_solve_of_measured_floats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = noisy(Random(3), 2, 4) | {"objective": "span"}
+    path = tmp_path / "profile.json"
+    path.write_text(json.dumps(document))
+    assert main(["solve", str(path), "--json", "--time-limit", "2", "--workers", "1", "-o", str(tmp_path / "out")]) == 0
+    output = capsys.readouterr()
+    found = json.loads(output.out)
+    assert "rounded" in found["notes"][0] and found["notes"][0] in output.err
+    assert main(["validate", str(tmp_path / "out" / "schedule.json")]) == 0
+
+
+def test_zero_lengths_beside_long_times_are_left_out_of_cp_sat() -> None:
+    one = problem(2, 40, times={"forward": [0, Decimal("1.23456789012")], "backward": 10**3, "weight": 0})
+    found = solve(replace(one, notes=()), Limits(workers=1, deterministic=0.1))
+    assert found.value_ticks is not None and as_decimal(found.value_ticks * one.tick)

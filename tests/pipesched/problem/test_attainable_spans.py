@@ -1,0 +1,29 @@
+"""Fractions of a bounded denominator next to a value, against all of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor
+from random import Random
+
+import pytest
+
+from pipesched.problem.attainable_spans import Value, least_above, least_from, most_below, most_up_to
+
+
+def values(random: Random, parts: int) -> list[Value]:
+    """Whole numbers, attainable fractions, others beside them, and any."""
+    near = Fraction(random.randint(-50, 50), random.randint(1, parts))
+    other = near + Fraction(random.choice((-1, 1)), random.randint(1, 10**6))
+    return [random.randint(-50, 50), near, other, Fraction(random.randint(-(10**9), 10**9), random.randint(1, 10**6))]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3, 5, 8, 16, 37])
+def test_the_neighbours_are_the_best_of_all_denominators(parts: int) -> None:
+    random = Random(parts)
+    every = range(1, parts + 1)
+    for value in (value for _ in range(300) for value in values(random, parts)):
+        assert least_from(value, parts) == min(Fraction(ceil(value * q), q) for q in every)
+        assert least_above(value, parts) == min(Fraction(floor(value * q) + 1, q) for q in every)
+        assert most_up_to(value, parts) == max(Fraction(floor(value * q), q) for q in every)
+        assert most_below(value, parts) == max(Fraction(ceil(value * q) - 1, q) for q in every)

@@ -1,0 +1,96 @@
+"""Placements, small enough to see: which device holds which stage, and the chains that micro-batches walk."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipesched.problem import placement
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.placement import Placement
+from tests.support.makers import always, never, problem
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "stage_device", "stages_of", "previous", "following"),
+    [
+        (placement.linear(3), "linear", (0, 1, 2), ((0,), (1,), (2,)), (None, 0, 1), (1, 2, None)),
+        (
+            placement.interleaved(2, 3), "interleaved",
+            (0, 1, 0, 1, 0, 1), ((0, 2, 4), (1, 3, 5)), (None, 0, 1, 2, 3, 4), (1, 2, 3, 4, 5, None),
+        ),
+        (placement.wave(2, 1), "wave", (0, 1), ((0,), (1,)), (None, 0), (1, None)),
+        (
+            placement.wave(2, 3), "wave",
+            (0, 1, 1, 0, 0, 1), ((0, 3, 4), (1, 2, 5)), (None, 0, 1, 2, 3, 4), (1, 2, 3, 4, 5, None),
+        ),
+        (
+            placement.v_shape(3), "v-shape",
+            (0, 1, 2, 2, 1, 0), ((0, 5), (1, 4), (2, 3)), (None, 0, 1, 2, 3, 4), (1, 2, 3, 4, 5, None),
+        ),
+        (
+            placement.bidirectional(3), "bidirectional",
+            (0, 1, 2, 2, 1, 0), ((0, 5), (1, 4), (2, 3)), (None, 0, 1, None, 3, 4), (1, 2, None, 4, 5, None),
+        ),
+        (
+            placement.explicit(2, [1, 0, 0, 1]), "explicit",
+            (1, 0, 0, 1), ((1, 2), (0, 3)), (None, 0, 1, 2), (1, 2, 3, None),
+        ),
+        (placement.linear(1), "linear", (0,), ((0,),), (None,), (None,)),
+    ],
+)  # fmt: skip
+def test_placements(
+    where: Placement,
+    name: str,
+    stage_device: tuple[int, ...],
+    stages_of: tuple[tuple[int, ...], ...],
+    previous: tuple[int | None, ...],
+    following: tuple[int | None, ...],
+) -> None:
+    assert (where.name, where.devices, where.stages) == (name, len(stages_of), len(stage_device))
+    assert where.stage_device == stage_device
+    assert where.stages_of == stages_of
+    assert where.previous == previous
+    assert where.next == following
+    for device, held in enumerate(stages_of):
+        assert [where.chunk(stage) for stage in held] == list(range(len(held)))
+        assert all(stage_device[stage] == device for stage in held)
+
+
+def test_chains() -> None:
+    assert placement.v_shape(2).chains == ((0, 1, 2, 3),)
+    assert placement.v_shape(2).chain_index == (0, 0, 0, 0)
+    assert placement.bidirectional(2).chains == ((0, 1), (2, 3))
+    assert placement.bidirectional(2).chain_index == (0, 0, 1, 1)
+
+
+@pytest.mark.parametrize(("microbatches", "down"), [(1, 1), (2, 1), (3, 2), (4, 2), (7, 4)])
+def test_the_larger_half_of_the_micro_batches_walks_down(microbatches: int, down: int) -> None:
+    one = problem(2, microbatches, placement="bidirectional")
+    assert one.microbatches_of == (range(down), range(down), range(down, microbatches), range(down, microbatches))
+    assert [one.chain_of(j) for j in range(microbatches)] == [(0, 1)] * down + [(2, 3)] * (microbatches - down)
+
+
+def test_one_chain_takes_every_micro_batch() -> None:
+    one = problem(2, 3, placement="v-shape")
+    assert one.microbatches_of == (range(3),) * 4
+    assert one.chain_of(2) == (0, 1, 2, 3)
+
+
+def test_what_needs_what() -> None:
+    """A V on two devices: stages 1 and 2 share device 1, so that between them nothing is sent."""
+    one = problem(2, 1, placement="v-shape", times={"forward": 1, "backward": 1, "weight": 1, "transfer": [2, 3, 4, 5]})
+    assert one.needs(Pass(F, 0, 0), never) == []
+    assert one.needs(Pass(F, 1, 0), never) == [(Pass(F, 0, 0), 2)]
+    assert one.needs(Pass(F, 2, 0), never) == [(Pass(F, 1, 0), 0)]
+    assert one.needs(Pass(F, 3, 0), never) == [(Pass(F, 2, 0), 4)]
+    assert one.needs(Pass(B, 3, 0), never) == [(Pass(F, 3, 0), 0)]
+    assert one.needs(Pass(BW, 2, 0), never) == [(Pass(F, 2, 0), 0), (Pass(B, 3, 0), 4)]
+    assert one.needs(Pass(B, 1, 0), always) == [(Pass(F, 1, 0), 0), (Pass(BW, 2, 0), 0)]
+    assert one.needs(Pass(B, 0, 0), always) == [(Pass(F, 0, 0), 0), (Pass(BW, 1, 0), 2)]
+    assert one.needs(Pass(W, 0, 0), never) == [(Pass(B, 0, 0), 0)]
+
+
+def test_the_two_directions_need_nothing_of_each_other() -> None:
+    one = problem(2, 2, placement="bidirectional")
+    assert one.needs(Pass(F, 2, 1), never) == []
+    assert one.needs(Pass(B, 1, 0), never) == [(Pass(F, 1, 0), 0)]

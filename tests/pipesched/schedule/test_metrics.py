@@ -1,0 +1,122 @@
+"""Metrics of timelines small enough to work out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipesched.problem.passes import F, Stream, Task, parse_pass
+from pipesched.problem.problem import Objective, TaskSpec
+from pipesched.schedule.metrics import measure, memory_steps
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from tests.support.makers import problem, schedule
+
+ROWS = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
+
+
+def test_one_forward_one_backward() -> None:
+    """F takes 1, BW 2: device 0 works in [0, 2], [4, 6], [7, 9], device 1 in [1, 7] without a gap."""
+    metrics = measure(simulate(problem(2, 2, times={"forward": 1, "backward": 2}), schedule(*ROWS)))
+    assert (metrics.makespan, metrics.span, metrics.work) == (9, 9, (6, 6))
+    assert metrics.peak_memory == (2, 1)
+    assert metrics.period is None
+    assert metrics.idle_ratio == pytest.approx(1 - 12 / 18)
+    assert metrics.bubbles == {"makespan": pytest.approx(1 / 3), "span": pytest.approx(1 / 3)}
+    assert metrics.bubble(Objective.SPAN) == pytest.approx(1 / 3)
+
+
+def test_span_is_the_longest_stay_of_a_device_makespan_counts_from_zero() -> None:
+    """Device 0 starts at 3 and ends at 10, device 1 runs from 5 to 7."""
+    one = problem(2, 1, times={"forward": 1, "backward": 2, "weight": 3, "fused": 2, "transfer": 0})
+    starts = {"F0.0": 3, "F1.0": 4, "BW1.0": 5, "B0.0": 7, "W0.0": 9}
+    orders = schedule("F0.0 B0.0 W0.0", "F1.0 BW1.0")
+    metrics = measure(Timeline(one, orders, {Task(parse_pass(p)): start for p, start in starts.items()}))
+    assert (metrics.makespan, metrics.span, metrics.work) == (12, 9, (6, 3))
+    assert metrics.value(Objective.MAKESPAN) == 12
+    assert metrics.value(Objective.SPAN) == 9
+    assert metrics.bubble(Objective.MAKESPAN) == pytest.approx(1 / 2)
+    assert metrics.bubble(Objective.SPAN) == pytest.approx(1 / 3)
+    assert metrics.idle_ratio == pytest.approx(1 - 9 / 24)
+
+
+def test_the_busiest_device_sets_the_bubble() -> None:
+    metrics = measure(simulate(problem(2, 2, times={"forward": [1, 3], "backward": [1, 3]}), schedule(*ROWS)))
+    assert (metrics.makespan, metrics.work) == (14, (4, 12))
+    assert metrics.bubble(Objective.MAKESPAN) == pytest.approx(1 - 12 / 14)
+    assert metrics.idle_ratio == pytest.approx(1 - 16 / 28)
+
+
+def test_a_period_has_no_value_here() -> None:
+    metrics = measure(simulate(problem(1, 1), schedule("F0.0 BW0.0")))
+    assert metrics.bubble(Objective.PERIOD) is None
+    with pytest.raises(ValueError, match="no period"):
+        metrics.value(Objective.PERIOD)
+
+
+def test_nothing_takes_no_time() -> None:
+    metrics = measure(simulate(problem(1, 1, times={"forward": 0, "backward": 0}), schedule("F0.0 BW0.0")))
+    assert (metrics.makespan, metrics.span, metrics.idle_ratio) == (0, 0, 0.0)
+    assert metrics.bubbles == {"makespan": 0.0, "span": 0.0}
+    assert replace(metrics, period=0).bubbles == {"makespan": 0.0, "span": 0.0, "period": 0.0}
+
+
+def test_a_device_with_no_micro_batch() -> None:
+    """One micro-batch walks down; every device still has a stage of the first chain."""
+    one = problem(2, 1, placement="bidirectional", times={"forward": 1, "backward": 2})
+    assert measure(simulate(one, schedule("F0.0 BW0.0", "F1.0 BW1.0"))).makespan == 6
+    idle = measure(Timeline(one, schedule("F0.0", ""), {Task(parse_pass("F0.0")): 2}))
+    assert (idle.makespan, idle.span, idle.work, idle.peak_memory) == (3, 1, (1, 0), (1, 0))
+
+
+def test_a_block_counts_once() -> None:
+    one = problem(1, 2, times={"forward": 2, "backward": 3, "overlapped": 4})
+    metrics = measure(simulate(one, schedule("F0.0 F0.1&BW0.0 BW0.1")))
+    assert (metrics.makespan, metrics.work, metrics.peak_memory) == (9, (9,), (2,))
+    in_turn = measure(simulate(problem(1, 2, times={"forward": 2, "backward": 3}), schedule("F0.0 F0.1&BW0.0 BW0.1")))
+    assert (in_turn.makespan, in_turn.work) == (10, (10,))
+
+
+def test_work_is_compute_only() -> None:
+    one = problem(1, 1, times={"forward": 5, "backward": 2})
+    parts = {(F, 0): (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.EP, 4), TaskSpec(Stream.COMPUTE, 2))}
+    timeline = simulate(replace(one, costs=replace(one.costs, parts=parts)), schedule("F0.0 BW0.0"))
+    metrics = measure(timeline)
+    assert (metrics.makespan, metrics.work) == (9, (5,))
+    assert timeline.busy(0, Stream.EP) == [(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("freed", "row", "steps"),
+    [
+        pytest.param(0, "F0.0 B0.0 W0.0", [(0, 0), (0, 4), (6, 0)], id="all with W"),
+        pytest.param(1, "F0.0 B0.0 W0.0", [(0, 0), (0, 4), (3, 3), (6, 0)], id="a part with B"),
+        pytest.param(4, "F0.0 B0.0 W0.0", [(0, 0), (0, 4), (3, 0)], id="all with B"),
+        pytest.param(-2, "F0.0 B0.0 W0.0", [(0, 0), (0, 4), (1, 6), (6, 0)], id="B takes more when it starts"),
+        pytest.param(-2, "F0.0 BW0.0", [(0, 0), (0, 4), (6, 0)], id="BW takes nothing"),
+    ],
+)
+def test_memory_steps(freed: int, row: str, steps: list[tuple[int, int]]) -> None:
+    one = problem(
+        1, 1, times={"forward": 1, "backward": 2, "weight": 3}, memory={"activation": 4, "freed_by_backward": freed}
+    )
+    one = replace(one, memory=replace(one.memory, activation=(4,), freed=(freed,)))  # whatever the file's step
+    timeline = simulate(one, schedule(row))
+    assert memory_steps(timeline, 0) == steps
+    assert measure(timeline).peak_memory == (max(level for _, level in steps),)
+
+
+@pytest.mark.parametrize(
+    ("row", "peak"),
+    [
+        ("F0.0 BW0.0 F0.1 BW0.1", 1),
+        ("F0.0 F0.1 BW0.0 BW0.1", 2),
+        ("F0.1 BW0.1 F0.0 BW0.0", 1),
+        ("F0.0 B0.0 F0.1 W0.0 BW0.1", 2),
+    ],
+)
+@pytest.mark.parametrize("ticks", [0, 1])
+def test_changes_at_one_tick_count_in_the_order_of_the_device(row: str, peak: int, ticks: int) -> None:
+    one = problem(1, 2, times={"forward": ticks, "backward": ticks, "weight": ticks})
+    assert measure(simulate(one, schedule(row))).peak_memory == (peak,)

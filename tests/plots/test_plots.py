@@ -1,0 +1,346 @@
+"""The plots: what a reader must find in them, checked on the drawn figure."""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Stream, W
+from pipesched.problem.problem import Problem, TaskSpec
+from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from plots.box_numbers import BoxNumbers
+from plots.catalogue import PLOTS
+from plots.colours import SHADES
+from plots.gantt import draw_gantt
+from plots.memory import draw_memory
+from plots.render import figure_size, make_figure, render
+
+SPLIT = {"forward": 2, "backward": 2, "weight": 1}
+FUSED = {"forward": 1, "backward": 2}
+SIZES = [(2, 4), (8, 24), (32, 256)]
+
+
+def problem(devices: int, microbatches: int, times: dict, **more: object) -> Problem:
+    document = {"devices": devices, "microbatches": microbatches, "times": times, "name": "x", **more}
+    return problem_from(document, "x")
+
+
+def one_f_one_b(devices: int, microbatches: int, split: bool = False) -> Schedule:
+    """1F1B; split, every B is followed by its W."""
+    orders = []
+    for d in range(devices):
+        warmup = min(microbatches, devices - d)
+        order = [Pass(F, d, j) for j in range(warmup)]
+        for j in range(microbatches):
+            order += [Pass(B, d, j), Pass(W, d, j)] if split else [Pass(BW, d, j)]
+            order += [Pass(F, d, j + warmup)] if j + warmup < microbatches else []
+        orders.append(order)
+    return schedule_of(orders, "1f1b")
+
+
+def linear(devices: int, microbatches: int, split: bool = False, **more: object) -> Timeline:
+    p = problem(devices, microbatches, SPLIT if split else FUSED, **more)
+    return simulate(p, one_f_one_b(devices, microbatches, split))
+
+
+def v_shape(devices: int = 2, microbatches: int = 2) -> Timeline:
+    """All forwards, then all backwards, on two chunks a device."""
+    p = problem(devices, microbatches, FUSED, placement="v-shape")
+    js = range(microbatches)
+    orders = [
+        [Pass(F, s, j) for s in (d, 2 * devices - 1 - d) for j in js]
+        + [Pass(BW, s, j) for s in (2 * devices - 1 - d, d) for j in js]
+        for d in range(devices)
+    ]
+    return simulate(p, schedule_of(orders))
+
+
+def bidirectional() -> Timeline:
+    """One device a direction's end; each device overlaps the second forward with the first backward."""
+    p = problem(1, 4, {**FUSED, "overlapped": Decimal("2.5")}, placement="bidirectional")
+    slots = (
+        (Pass(F, 0, 0),),
+        overlapped(Pass(F, 1, 2), Pass(BW, 0, 0)),
+        overlapped(Pass(F, 0, 1), Pass(BW, 1, 2)),
+        (Pass(BW, 0, 1),),
+        (Pass(F, 1, 3),),
+        (Pass(BW, 1, 3),),
+    )
+    return simulate(p, Schedule((slots,)))
+
+
+def with_streams() -> Timeline:
+    p = problem(2, 4, FUSED)
+    chain = (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.EP, 2), TaskSpec(Stream.COMPUTE, 1))
+    parts = {(kind, stage): chain for kind in (F, BW) for stage in range(2)}
+    return simulate(replace(p, costs=replace(p.costs, parts=parts)), one_f_one_b(2, 4))
+
+
+TIMELINES = {
+    "2x4": lambda: linear(2, 4),
+    "8x24": lambda: linear(8, 24, split=True),
+    "v-shape": v_shape,
+    "bidirectional": bidirectional,
+    "streams": with_streams,
+    "zero-length passes": lambda: simulate(
+        problem(2, 3, {"forward": 1, "backward": 1, "weight": 0}), one_f_one_b(2, 3, split=True)
+    ),
+    "no time at all": lambda: simulate(problem(2, 3, {"forward": 0, "backward": 0}), one_f_one_b(2, 3)),
+    "no passes": lambda: Timeline(problem(2, 3, FUSED), schedule_of([[], []]), {}),
+}
+
+
+def drawn(timeline: Timeline, draw=draw_gantt, title: str | None = None) -> Figure:
+    figure = make_figure(timeline, draw, title)
+    FigureCanvasAgg(figure).draw()
+    return figure
+
+
+def boxes(figure: Figure) -> PolyCollection:
+    (collection,) = (c for c in figure.axes[0].collections if isinstance(c, PolyCollection))
+    return collection
+
+
+def legend_texts(figure: Figure) -> list[str]:
+    return [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+
+
+def colour_of(kind: PassKind) -> str:
+    return SHADES[kind][0]
+
+
+def numbers(figure: Figure) -> BoxNumbers:
+    (artist,) = figure.axes[0].findobj(BoxNumbers)
+    return artist
+
+
+# The Gantt chart
+
+
+@pytest.mark.parametrize(("devices", "microbatches"), SIZES)
+def test_one_box_a_pass(devices: int, microbatches: int) -> None:
+    figure = drawn(linear(devices, microbatches, split=True))
+    assert len(boxes(figure).get_paths()) == devices * microbatches * 3
+
+
+@pytest.mark.parametrize(("split", "kinds"), [(False, (F, BW)), (True, (F, B, W))])
+def test_each_kind_has_its_colour_and_its_line_in_the_legend(split: bool, kinds: tuple[PassKind, ...]) -> None:
+    figure = drawn(linear(4, 8, split=split))
+    counts = Counter(to_hex(colour) for colour in boxes(figure).get_facecolor())
+    assert counts == {colour_of(kind): 32 for kind in kinds}
+    assert len(legend_texts(figure)) == len(kinds)
+
+
+def test_shades_never_repeat_a_colour() -> None:
+    assert len({colour for pair in SHADES.values() for colour in pair}) == 2 * len(PassKind)
+
+
+def test_device_0_is_on_top() -> None:
+    figure = drawn(linear(4, 8))
+    axes = figure.axes[0]
+    assert axes.yaxis_inverted()
+    assert [label.get_text() for label in axes.get_yticklabels()] == [f"Device {d}" for d in range(4)]
+    first = boxes(figure).get_paths()[0].vertices
+    assert first[:, 0].min() == 0 and first[:, 1].max() < 1  # F0.0 opens device 0's row
+
+
+@pytest.mark.parametrize(("unit", "label"), [("ms", "Time (ms)"), ("", "Time"), ("$", "Time ($)")])
+def test_time_axis_is_in_the_files_unit(unit: str, label: str) -> None:
+    times = {"forward": Decimal("0.1"), "backward": Decimal("0.2")}
+    timeline = simulate(problem(2, 4, times, time_unit=unit), one_f_one_b(2, 4))
+    axes = drawn(timeline).axes[0]
+    assert axes.get_xlabel() == label
+    assert axes.get_xlim() == pytest.approx((0, 1.5))
+
+
+@pytest.mark.parametrize(("devices", "microbatches"), SIZES)
+@pytest.mark.parametrize("width", [4, 12, 60])
+def test_numbers_never_overflow_their_boxes(devices: int, microbatches: int, width: float) -> None:
+    """Even on axes of a size that `render` would not choose."""
+    timeline = linear(devices, microbatches, split=True)
+    figure = Figure(figsize=(width, 4))
+    axes = figure.add_subplot()
+    draw_gantt(timeline, axes)
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    renderer = canvas.get_renderer()
+    extents = [axes.transData.transform(path.vertices) for path in boxes(figure).get_paths()]
+    lows, highs = np.array([e.min(axis=0) for e in extents]), np.array([e.max(axis=0) for e in extents])
+    for text in numbers(figure).texts(renderer):
+        inked = text.get_window_extent(renderer)
+        middle = np.array(text.get_position())
+        (box,) = np.flatnonzero(((lows < middle) & (middle < highs)).all(axis=1))
+        assert (lows[box] <= inked.min).all() and (inked.max <= highs[box]).all()
+
+
+def test_all_numbers_are_written_where_there_is_room_and_none_where_there_is_not() -> None:
+    for (devices, microbatches), written in zip(SIZES, [24, 576, 0], strict=True):
+        figure = drawn(linear(devices, microbatches, split=True))
+        renderer = FigureCanvasAgg(figure).get_renderer()
+        assert len(list(numbers(figure).texts(renderer))) == written
+
+
+def test_chunks_of_a_device_have_their_own_shades() -> None:
+    figure = drawn(v_shape())
+    counts = Counter(to_hex(colour) for colour in boxes(figure).get_facecolor())
+    assert counts == {shade: 4 for kind in (F, BW) for shade in SHADES[kind]}
+    assert legend_texts(figure) == ["Forward", "Backward", "Chunk 0", "Chunk 1"]
+
+
+def test_an_overlapped_block_is_its_forward_above_its_backward() -> None:
+    timeline = bidirectional()
+    figure = drawn(timeline)
+    corners = [path.vertices for path in boxes(figure).get_paths()]
+    forward, backward = corners[1], corners[2]  # the halves of the second slot
+    assert set(forward[:, 0]) == set(backward[:, 0]) == {1.0, 3.5}
+    assert forward[:, 1].max() == pytest.approx(backward[:, 1].min())
+    down, up = SHADES[F]
+    shades = [to_hex(colour) for colour in boxes(figure).get_facecolor()]
+    assert shades[1:3] == [up, SHADES[BW][0]] and shades[0] == down
+    names = ["Forward", "Backward", "Overlapped forward & backward", "Down the devices", "Up the devices"]
+    assert legend_texts(figure) == names
+
+
+def test_other_streams_get_thinner_lanes_below_the_compute_lane() -> None:
+    figure = drawn(with_streams())
+    heights = {}
+    for path in boxes(figure).get_paths()[:3]:  # F0.0: attention, dispatch, experts
+        top, bottom = path.vertices[:, 1].min(), path.vertices[:, 1].max()
+        heights[round(top, 6)] = bottom - top
+    (compute, high), (side, low) = sorted(heights.items())
+    assert low < high / 2 and side == pytest.approx(compute + high) and side + low < 1
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels(minor=True)] == ["ep", "ep"]
+
+
+# The memory plot
+
+
+def cap_lines(figure: Figure) -> list[float]:
+    return [line.get_ydata()[0] for line in figure.axes[0].lines if line.get_linestyle() == "--"]
+
+
+def test_each_strip_shows_its_own_capacity_on_one_scale() -> None:
+    timeline = linear(2, 4, memory={"capacity": [8, 4], "unit": "GiB"})
+    figure = drawn(timeline, draw_memory)
+    first, second = cap_lines(figure)
+    assert first == pytest.approx(0.1)  # the top of device 0's strip
+    assert second == pytest.approx(1.5)  # half way up device 1's
+    assert figure.axes[0].get_ylabel() == "Memory (GiB)"
+    written = [note.get_text() for note in figure.axes[0].findobj(Annotation)]
+    assert written == ["peak 2 of 8", "1 of 4"]
+
+
+def test_a_peak_above_the_capacity_is_written_in_the_colour_of_the_capacity() -> None:
+    timeline = linear(2, 4, memory={"capacity": 1})
+    over, within = drawn(timeline, draw_memory).axes[0].findobj(Annotation)
+    assert over.get_color() != within.get_color()
+
+
+def test_unlimited_memory_has_no_capacity_line() -> None:
+    figure = drawn(linear(2, 4), draw_memory)
+    assert cap_lines(figure) == []
+    assert len(legend_texts(figure)) == 1
+    assert [note.get_text() for note in figure.axes[0].findobj(Annotation)] == ["peak 2", "1"]
+
+
+def test_the_area_reaches_the_peak() -> None:
+    figure = drawn(linear(2, 4, memory={"capacity": 4}), draw_memory)
+    tops = [area.get_paths()[0].vertices[:, 1].min() for area in figure.axes[0].collections]
+    assert tops == pytest.approx([0.5, 1.7])  # 2 and 1 of 4 activations, in strips 0.8 high
+
+
+def test_a_dip_that_lasts_no_time_is_not_drawn_and_a_spike_is() -> None:
+    """Device 0 runs F0 F1 BW0 F2 BW1 F3 …: back to back, so it holds two activations from its second forward on."""
+    figure = drawn(linear(2, 4), draw_memory)
+    levels = figure.axes[0].collections[0].get_paths()[0].vertices
+    held = [y for x, y in levels if 1 < x < 12 and y < 0.9]  # 0.9 is the strip's baseline
+    assert held and all(y == pytest.approx(0.1) for y in held)
+    more_held_between = {"capacity": 4, "activation": 2, "freed_by_backward": -1}
+    timeline = simulate(
+        problem(1, 1, {**SPLIT, "backward": 0, "weight": 0}, memory=more_held_between), one_f_one_b(1, 1, split=True)
+    )
+    spike = drawn(timeline, draw_memory).axes[0].collections[0].get_paths()[0].vertices
+    assert spike[:, 1].min() == pytest.approx(0.9 - 0.8 * 3 / 4)
+
+
+# Every plot
+
+
+@pytest.mark.parametrize("plot", list(PLOTS), ids=lambda plot: plot.name)
+@pytest.mark.parametrize("name", TIMELINES)
+def test_every_plot_draws_every_timeline(plot, name: str) -> None:
+    timeline = TIMELINES[name]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert render(timeline, plot.draw, "png", "title").startswith(b"\x89PNG")
+        assert ET.fromstring(render(timeline, plot.draw, "svg", "title")).tag.endswith("svg")
+
+
+@pytest.mark.parametrize("plot", list(PLOTS), ids=lambda plot: plot.name)
+def test_svg_is_reproducible_and_its_text_is_text(plot) -> None:
+    title = "a <b> & $5, then $6_"
+    first, second = (render(linear(2, 4), plot.draw, "svg", title) for _ in range(2))
+    assert first == second
+    texts = {node.text for node in ET.fromstring(first).iter("{http://www.w3.org/2000/svg}text")}
+    assert {title, "Device 0", "Time"} <= texts
+
+
+@pytest.mark.parametrize("plot", list(PLOTS), ids=lambda plot: plot.name)
+@pytest.mark.parametrize("name", TIMELINES)
+@pytest.mark.parametrize("title", ["a long name of a problem " * 12 + "\nmakespan 15, span 15", "W" * 300])
+def test_nothing_is_clipped(plot, name: str, title: str) -> None:
+    figure = drawn(TIMELINES[name](), plot.draw, title)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    axes, whole = figure.axes[0], figure.bbox
+    legend = axes.get_legend()
+    notes = axes.findobj(Annotation)
+    labels = [*axes.get_yticklabels(), axes.xaxis.label, axes.title, axes._left_title]
+    for artist in [legend, *labels, *notes] if legend else [*labels, *notes]:
+        box = artist.get_window_extent(renderer)
+        assert whole.x0 <= box.x0 and box.x1 <= whole.x1, artist
+        assert whole.y0 <= box.y0 and box.y1 <= whole.y1, artist
+    if legend:
+        assert not legend.get_window_extent(renderer).overlaps(axes.xaxis.label.get_window_extent(renderer))
+
+
+@pytest.mark.parametrize("draw", [draw_gantt, draw_memory])
+def test_device_labels_do_not_collide_on_low_axes(draw) -> None:
+    figure = Figure(figsize=(8, 1.5))
+    axes = figure.add_subplot()
+    draw(linear(32, 32), axes)
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    for written in axes.get_yticklabels(), axes.findobj(Annotation):
+        extents = [text.get_window_extent(renderer) for text in written]
+        assert all(above.y0 >= below.y1 for above, below in pairwise(extents))
+
+
+def test_library_leaves_the_settings_of_matplotlib_alone() -> None:
+    before = dict(mpl.rcParams)
+    render(linear(2, 4), draw_gantt, "svg")
+    assert dict(mpl.rcParams) == before
+
+
+def test_pictures_grow_with_the_problem_within_limits() -> None:
+    widths, heights = zip(*(figure_size(linear(*size)) for size in SIZES), strict=True)
+    assert list(widths) == sorted(widths) and list(heights) == sorted(heights)
+    assert max(widths) <= 32 and max(heights) <= 16
+
+
+def test_plots_are_found_by_name() -> None:
+    assert PLOTS.names() == ["gantt", "memory"]

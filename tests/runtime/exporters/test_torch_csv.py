@@ -1,0 +1,199 @@
+"""The exporters without the programs they write for: exact text, refusals, and the CSV read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.passes import BW, B, F, Pass, Task, W, parse_pass
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, parse_slot, schedule_of
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.version import VERSION
+from runtime.exporters.catalogue import EXPORTERS
+
+KIND_OF = {"F": F, "I": B, "W": W, "B": BW}
+
+
+def problem(devices: int = 2, microbatches: int = 2, placement: object = "linear", **times: object) -> Problem:
+    times = {"forward": 2, "backward": 3, "weight": 1, "transfer": 1} | times
+    document = {"devices": devices, "microbatches": microbatches, "placement": placement, "times": times}
+    return problem_from(document, "test", "small")
+
+
+def schedule(*rows: str) -> Schedule:
+    return Schedule(tuple(tuple(parse_slot(word) for word in row.split()) for row in rows), "by-hand")
+
+
+def export(problem: Problem, schedule: Schedule) -> tuple[str, dict[str, Any]]:
+    files = EXPORTERS["torch-csv"].export(simulate(problem, schedule))
+    assert set(files) == {".csv", ".meta.json"}
+    return files[".csv"], json.loads(files[".meta.json"])
+
+
+def refusal(problem: Problem, orders: Schedule) -> str:
+    with pytest.raises(BadInput) as caught:
+        EXPORTERS["torch-csv"].export(simulate(problem, orders))
+    assert len(caught.value.mistakes) == 1
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["chrome-trace", "torch-csv"])
+def test_every_exporter_writes_text_files_main_file_first(name: str) -> None:
+    exporter = EXPORTERS[name]
+    files = exporter.export(simulate(problem(), schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")))
+    assert next(iter(files)) == exporter.suffix
+    assert exporter.description
+    for suffix, text in files.items():
+        assert suffix.startswith(".")
+        assert text.endswith("\n")
+
+
+def test_the_registry_knows_the_formats_and_suggests_the_nearest() -> None:
+    assert {"chrome-trace", "torch-csv"} <= set(EXPORTERS.names())
+    with pytest.raises(BadInput, match=r"unknown export format 'torch_csv'.*did you mean 'torch-csv'"):
+        EXPORTERS["torch_csv"]
+
+
+def test_exact_text_fused_and_split() -> None:
+    rows = ("F0.0 F0.1 BW0.0 B0.1 W0.1", "F1.0 B1.0 F1.1 W1.0 BW1.1")
+    csv, meta = export(problem(), schedule(*rows))
+    assert csv == "0F0,0F1,0B0,0I1,0W1\n1F0,1I0,1F1,1W0,1B1\n"
+    notes = meta.pop("notes")
+    # 10 passes, and 4 transfers of a send, a receive and an arrival each
+    assert meta.pop("deadlock").startswith("free of deadlock: 22 events in ")
+    assert meta == {
+        "tool": f"pipesched {VERSION}",
+        "format": "torch-csv",
+        "torch_format": "compute_only",
+        "problem": "small",
+        "schedule": "by-hand",
+        "devices": 2,
+        "stages": 2,
+        "microbatches": 2,
+        "placement": "linear",
+        "device_of_stage": [0, 1],
+        "backward": "mixed",
+        "csv_microbatch": [0, 1],
+    }
+    assert len(notes) == 2
+    assert "stage 0" in notes[0]
+    assert notes[1].startswith("On stage 0 the last backward is a W")
+
+
+def test_a_fused_schedule_needs_no_notes() -> None:
+    _, meta = export(problem(), schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
+    assert meta["backward"] == "fused"
+    assert meta["notes"] == []
+
+
+def test_microbatches_are_renumbered_by_the_last_stage() -> None:
+    one = problem(microbatches=3)
+    rows = ("F0.2 F0.0 BW0.2 F0.1 BW0.0 BW0.1", "F1.2 BW1.2 F1.0 BW1.0 F1.1 BW1.1")
+    csv, meta = export(one, schedule(*rows))
+    assert csv == "0F0,0F1,0B0,0F2,0B1,0B2\n1F0,1B0,1F1,1B1,1F2,1B2\n"
+    assert meta["csv_microbatch"] == [1, 2, 0]
+
+
+def test_a_block_is_one_cell() -> None:
+    """F1.1 waits for the gradient of nothing else, so the block of stage 1 can run as one."""
+    together = problem(overlapped=5)
+    csv, meta = export(together, schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 F1.1&BW1.0 BW1.1"))
+    assert csv.splitlines()[1] == "1F0,(1F1;1B0)OVERLAP_F_B,1B1"
+    assert "register_custom_function" in meta["notes"][0]
+
+
+def test_a_pair_that_runs_in_turn_is_two_cells() -> None:
+    """As one cell of torch, F0.1 would leave after BW0.0, which waits for BW1.0, which stands after F1.1."""
+    rows = ("F0.0 F0.1&BW0.0 BW0.1", "F1.0 F1.1 BW1.0 BW1.1")
+    csv, _ = export(problem(), schedule(*rows))
+    assert csv.splitlines()[0] == "0F0,0F1,0B0,0B1"
+    half = problem(overlapped=5)
+    csv, _ = export(half, schedule("F0.0 F0.1 B0.0 W0.0 BW0.1", "F1.0 F1.1&B1.0 W1.0 BW1.1"))
+    assert csv.splitlines()[1] == "1F0,1F1,1I0,1W0,1B1"
+
+
+def test_rows_are_ragged() -> None:
+    csv, meta = export(problem(2, 1, [0, 1, 1]), schedule("F0.0 BW0.0", "F1.0 F2.0 BW2.0 BW1.0"))
+    assert csv == "0F0,0B0\n1F0,2F0,2B0,1B0\n"
+    assert meta["device_of_stage"] == [0, 1, 1]
+
+
+def test_csv_reads_back_as_the_same_orders() -> None:
+    rows = ("F0.2 F0.0 B0.2 F0.1 BW0.0 W0.2 BW0.1", "F1.2 BW1.2 F1.0 B1.0 F1.1 W1.0 BW1.1")
+    orders = schedule(*rows)
+    csv, meta = export(problem(microbatches=3), orders)
+    original = {label: j for j, label in enumerate(meta["csv_microbatch"])}
+
+    def back(cell: str) -> Pass:
+        kind = next(letter for letter in cell if letter.isalpha())
+        stage, label = cell.split(kind)
+        return Pass(KIND_OF[kind], int(stage), original[int(label)])
+
+    read = schedule_of([[back(cell) for cell in line.split(",")] for line in csv.splitlines()])
+    assert read.orders == orders.orders
+
+
+def test_bidirectional_is_refused() -> None:
+    both = problem(2, 2, "bidirectional")
+    text = refusal(both, schedule("F0.0 F3.1 BW3.1 BW0.0", "F2.1 F1.0 BW1.0 BW2.1"))
+    assert text == (
+        "torch-csv: a bidirectional placement holds every stage on two devices, and torch's runtime takes a stage on "
+        "one device only; program can express it"
+    )
+
+
+def with_placement(placed: Placement) -> Problem:
+    return replace(problem(2, 1, [0, 1]), placement=placed)
+
+
+def test_a_device_without_a_stage_is_refused() -> None:
+    idle = with_placement(Placement("explicit", 3, (0, 2), ((0, 1),)))
+    idle = replace(idle, memory=replace(idle.memory, capacity=(None,) * 3))
+    assert refusal(idle, schedule("F0.0 BW0.0", "", "F1.0 BW1.0")) == (
+        "torch-csv: device 1 holds no stage, and torch's runtime needs at least one on every device; leave the device "
+        "out of the problem, or use program"
+    )
+
+
+def test_a_walk_out_of_order_is_refused() -> None:
+    backwards = with_placement(Placement("explicit", 2, (0, 1), ((1, 0),)))
+    assert refusal(backwards, schedule("F0.0 BW0.0", "F1.0 BW1.0")) == (
+        "torch-csv: micro-batches visit the stages in the order 1, 0, and torch's runtime sends from a stage to the "
+        "one numbered next only; number the stages in that order, or use program"
+    )
+
+
+@pytest.mark.parametrize("name", ["chrome-trace", "torch-csv"])
+def test_a_broken_schedule_is_refused(name: str) -> None:
+    whole = simulate(problem(), schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
+    twice = schedule("F0.0 F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
+    with pytest.raises(BadInput, match=rf"^{name}: only a valid schedule can be exported; in this one F0\.0 runs 2 ti"):
+        EXPORTERS[name].export(replace(whole, schedule=twice))
+    early = Timeline(whole.problem, whole.schedule, {**whole.starts, Task(parse_pass("F1.0")): 0})
+    with pytest.raises(BadInput, match=r"F1\.0 starts at 0, but F0\.0 ends at 2"):
+        EXPORTERS[name].export(early)
+
+
+def test_too_little_memory_does_not_stop_an_export() -> None:
+    tight = problem()
+    tight = replace(tight, memory=replace(tight.memory, capacity=(1, 1)))
+    csv, _ = export(tight, schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
+    assert csv.startswith("0F0,0F1")
+
+
+@pytest.mark.parametrize(
+    ("stages", "said"), [([0, 1, 2], "On all 3 stages"), ([0, 2], "On stages 0, 2"), ([1], "On stage 1")]
+)
+def test_stages_are_listed_unless_it_is_all_of_them(stages: list[int], said: str) -> None:
+    from runtime.exporters.torch_csv_cells import _on_stages
+
+    assert _on_stages(stages, 3) == said

@@ -1,0 +1,345 @@
+"""torch's own parser, checks and lowering on what the torch CSV exporters write: no processes, no tensors."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
+from pipesched.simulation.simulator import simulate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.lowering.deadlock import Semantics, prove
+from runtime.lowering.matching import pair_mistakes
+from runtime.lowering.programs import Compute, Instruction, Program, Receive, Send, Transfer, lower
+from runtime.lowering.torch_model import torch_lowered
+from tests.support.makers import visit
+
+pytest.importorskip("torch")
+schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
+
+Rank = Callable[[Pass], tuple[int, ...]]
+IsFused = Callable[[int, int], bool]
+Rows = dict[int, list[Any]]
+
+
+def problem(devices: int, microbatches: int, placement: object = "linear", **more: object) -> Problem:
+    times = {"forward": 2, "backward": 2, "weight": 1, "transfer": 1}
+    document = {"devices": devices, "microbatches": microbatches, "placement": placement, "times": times} | more
+    return problem_from(document, "test", "torch")
+
+
+def greedy(one: Problem, is_fused: IsFused, urgency: Rank) -> Schedule:
+    """Round after round, each device runs the most urgent pass whose needs ran in earlier rounds."""
+    todo = {p for s in range(one.placement.stages) for j in one.microbatches_of[s] for p in visit(s, j, is_fused(s, j))}
+    done: set[Pass] = set()
+    orders: list[list[Pass]] = [[] for _ in range(one.devices)]
+    while todo:
+        ready = [p for p in todo if all(need.before in done for need in one.needs(p, is_fused))]
+        for device in range(one.devices):
+            here = [p for p in ready if one.device(p) == device]
+            orders[device] += sorted(here, key=lambda p: (urgency(p), p))[:1]
+        done = {p for order in orders for p in order}
+        todo -= done
+    return schedule_of(orders, "greedy")
+
+
+def backward_first(p: Pass) -> tuple[int, ...]:
+    return (p.kind is W, p.kind is F, p.microbatch, -p.stage)
+
+
+def one_f_one_b(one: Problem) -> Schedule:
+    """A warm-up of forwards, then forward and backward in turn, then the backwards left (stage s on device s)."""
+    orders: list[list[Pass]] = []
+    for s in range(one.devices):
+        warm = min(one.devices - s, one.microbatches)
+        order = [Pass(F, s, j) for j in range(warm)]
+        for j in range(one.microbatches):
+            order.append(Pass(BW, s, j))
+            order += [Pass(F, s, warm + j)] if warm + j < one.microbatches else []
+        orders.append(order)
+    return schedule_of(orders, "1f1b")
+
+
+def with_pairs(plain: Schedule) -> Schedule:
+    """Wherever a BW directly follows a F of another micro-batch, the two share a slot."""
+    orders: list[tuple[Slot, ...]] = []
+    for device in range(len(plain.orders)):
+        slots: list[Slot] = []
+        for p in plain.passes_on(device):
+            before = slots[-1] if slots else None
+            if before and len(before) == 1 and before[0].kind is F and p.kind is BW and before[0][2] != p.microbatch:
+                slots[-1] = overlapped(before[0], p)
+            else:
+                slots.append((p,))
+        orders.append(tuple(slots))
+    return Schedule(tuple(orders), "pairs")
+
+
+def mixed(stage: int, microbatch: int) -> bool:
+    return (stage + microbatch) % 3 == 0
+
+
+def shuffled(seed: int) -> Rank:
+    """Kinds and micro-batches in a random order."""
+    rng = random.Random(seed)
+    place = {(kind, j): rng.random() for kind in (F, B, W, BW) for j in range(8)}
+    return lambda p: (int(1000 * place[p.kind, p.microbatch]),)
+
+
+def cases() -> Iterator[tuple[str, Problem, Schedule]]:
+    always, never = (lambda _s, _j: True), (lambda _s, _j: False)
+    linear = problem(4, 8)
+    yield "1f1b", linear, one_f_one_b(linear)
+    yield "zero bubble", linear, greedy(linear, never, backward_first)
+    v, wave = problem(4, 6, "v-shape"), problem(2, 4, "wave", chunks=3)
+    yield "v-shape split", v, greedy(v, never, backward_first)
+    yield "v-shape fused", v, greedy(v, always, backward_first)
+    yield "wave", wave, greedy(wave, mixed, backward_first)
+    loop = problem(4, 8, "interleaved", chunks=2)
+    yield "interleaved", loop, greedy(loop, always, backward_first)
+    yield "one device", problem(1, 3), greedy(problem(1, 3), mixed, backward_first)
+    for name, placed in {"uneven": [0, 1, 1, 0, 2, 0], "first and last together": [1, 0, 0, 2, 1]}.items():
+        one = problem(3, 5, placed)
+        yield name, one, greedy(one, mixed, backward_first)
+    for seed in range(8):
+        one = problem(3, 8, [0, 1, 2, 2, 1, 0, 1] if seed % 2 else "linear")
+        yield f"random {seed}", one, greedy(one, mixed, shuffled(seed))
+    together = problem(4, 8, times={"forward": 2, "backward": 2, "weight": 1, "transfer": 1, "overlapped": 4})
+    block = with_pairs(greedy(together, always, lambda p: (p.microbatch + 2 * (p.kind is BW), p.kind is BW)))
+    yield "pairs in turn", linear, Schedule(block.orders, "pairs in turn")
+    yield "blocks", together, block
+
+
+CASES = [pytest.param(one, orders, id=name) for name, one, orders in cases()]
+
+
+@dataclass
+class Loaded:
+    """What torch made of the files."""
+
+    compute: Rows
+    lowered: Rows
+    meta: dict[str, Any]
+    text: str
+
+
+def load(one: Problem, orders: Schedule, folder: Path) -> Loaded:
+    files = EXPORTERS["torch-csv"].export(simulate(one, orders))
+    lowered = load_text(one, files[".csv"], "compute_only", folder)
+    compute = {rank: list(map(schedules._Action.from_str, row.split(","))) for rank, row in rows(files[".csv"])}
+    return Loaded(compute, lowered, json.loads(files[".meta.json"]), files[".csv"])
+
+
+def load_text(one: Problem, text: str, form: str, folder: Path) -> Rows:
+    """torch's `_load_csv` itself, on a runtime object that was given what its constructor reads off a process group."""
+    path = folder / "schedule.csv"
+    path.write_text(text)
+    runtime = object.__new__(schedules._PipelineScheduleRuntime)
+    runtime.pipeline_order = {}
+    runtime.pp_group_size, runtime._num_stages = one.devices, one.placement.stages
+    runtime._n_microbatches, runtime._stages, runtime._defer_pp_recv = one.microbatches, [], False
+    runtime._load_csv(str(path), format=form)
+    lowered: Rows = runtime.pipeline_order_with_comms
+    return lowered
+
+
+def rows(text: str) -> Iterator[tuple[int, str]]:
+    return enumerate(text.splitlines())
+
+
+def leaves(actions: list[Any]) -> Iterator[Any]:
+    for action in actions:
+        yield from action.sub_actions or (action,)
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_torch_reads_every_cell_as_it_is_written(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    loaded = load(one, orders, tmp_path)
+    for rank, row in rows(loaded.text):
+        assert [str(action) for action in loaded.compute[rank]] == row.split(",")
+    of_torch = {"F": F, "I": B, "W": W, "B": BW}
+    label = loaded.meta["csv_microbatch"]
+    for device, actions in loaded.compute.items():
+        read = [Pass(of_torch[a.computation_type.value], a.stage_index, a.microbatch_index) for a in leaves(actions)]
+        assert read == [Pass(p.kind, p.stage, label[p.microbatch]) for p in orders.passes_on(device)]
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_torch_finds_the_schedule_valid_and_the_stages_placed(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    loaded = load(one, orders, tmp_path)
+    where = schedules._validate_schedule(loaded.compute, one.devices, one.placement.stages, one.microbatches)
+    assert [where[stage] for stage in range(one.placement.stages)] == list(one.placement.stage_device)
+    assert loaded.meta["device_of_stage"] == list(one.placement.stage_device)
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_the_last_stage_runs_its_forwards_in_order(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    loaded = load(one, orders, tmp_path)
+    last = one.placement.stages - 1
+    actions = leaves(loaded.compute[one.placement.stage_device[last]])
+    forwards = [a.microbatch_index for a in actions if (a.stage_index, a.computation_type.value) == (last, "F")]
+    assert forwards == list(range(one.microbatches))
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_renumbering_changes_no_time(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    label = load(one, orders, tmp_path).meta["csv_microbatch"]
+    assert sorted(label) == list(range(one.microbatches))
+
+    def renumber(slot: Slot) -> Slot:
+        passes = [p._replace(microbatch=label[p.microbatch]) for p in slot]
+        return (passes[0],) if len(passes) == 1 else (passes[0], passes[1])
+
+    renumbered = Schedule(tuple(tuple(map(renumber, order)) for order in orders.orders))
+    before, after = simulate(one, orders), simulate(one, renumbered)
+    for p in orders.passes():
+        same = p._replace(microbatch=label[p.microbatch])
+        assert (before.start(p), before.end(p)) == (after.start(same), after.end(same))
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_torch_lowers_it_without_a_deadlock(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    """torch's dry run reaches the end, and every pair of ranks receives in the order in which it is sent to."""
+    loaded = load(one, orders, tmp_path)
+    device = one.placement.stage_device
+    plain = ("UNSHARD", "RESHARD", "REDUCE_GRAD")  # what the dry run does not know
+    lowered = {
+        rank: [a for a in leaves(actions) if a.computation_type.value not in plain]
+        for rank, actions in loaded.lowered.items()
+    }
+    schedules._simulate_comms_compute(lowered, lambda stage: device[stage], one.placement.stages)
+    sent, received = defaultdict(list), defaultdict(list)
+    for rank, actions in lowered.items():
+        for a in actions:
+            word, _, letter = a.computation_type.value.partition("_")
+            if word == "SEND":
+                to = a.stage_index + (1 if letter == "F" else -1)
+                sent[rank, device[to]].append((letter, to, a.microbatch_index))
+            elif word == "RECV":
+                sender = a.stage_index - (1 if letter == "F" else -1)
+                received[device[sender], rank].append((letter, a.stage_index, a.microbatch_index))
+    assert sent == received
+    assert all(source != target for source, target in sent)
+
+
+def program_of(one: Problem, lowered: Rows, label: list[int]) -> Program:
+    """torch's rows in our words, without what gathers and reduces parameters."""
+    original = {new: j for j, new in enumerate(label)}
+    of_torch = {"F": F, "I": B, "W": W, "B": BW}
+    compute = [a for row in lowered.values() for cell in row for a in leaves([cell]) if a.is_compute_op]
+    fused = {(a.stage_index, a.microbatch_index) for a in compute if a.computation_type.value == "B"}
+
+    def pass_of(kind: str, stage: int, microbatch: int) -> Pass:
+        return Pass(of_torch[kind], stage, original[microbatch])
+
+    def yielded(letter: str, stage: int, microbatch: int) -> Pass:
+        backward = "B" if (stage, microbatch) in fused else "I"
+        return pass_of("F" if letter == "F" else backward, stage, microbatch)
+
+    def step(action: Any) -> Instruction:
+        if action.is_compute_op:
+            subs = [(a.computation_type.value, a.stage_index, a.microbatch_index) for a in leaves([action])]
+            return Compute(tuple(pass_of(*each) for each in subs))
+        word, _, letter = action.computation_type.value.partition("_")
+        forwards = 1 if letter == "F" else -1
+        sender = action.stage_index if word == "SEND" else action.stage_index - forwards
+        j, device = action.microbatch_index, one.placement.stage_device
+        ends = yielded(letter, sender, j), yielded(letter, sender + forwards, j)
+        transfer = Transfer(*ends, device[sender], device[sender + forwards])
+        return Send(transfer) if word == "SEND" else Receive(transfer)
+
+    plain = ("UNSHARD", "RESHARD", "REDUCE_GRAD")
+    return Program(
+        one,
+        tuple(
+            tuple(step(a) for a in lowered[rank] if a.computation_type.value not in plain) for rank in sorted(lowered)
+        ),
+    )
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_torchs_own_lowering_is_the_one_that_was_proved(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    """Cell for cell where no parameters are gathered; and the whole of it passes the same checks and proofs."""
+    loaded = load(one, orders, tmp_path)
+    device, label = one.placement.stage_device, loaded.meta["csv_microbatch"]
+    theirs = schedules._add_send_recv(
+        {rank: list(row) for rank, row in loaded.compute.items()}, lambda stage: device[stage], one.placement.stages
+    )
+    assert program_of(one, theirs, label) == torch_lowered(simulate(one, orders))
+    whole = program_of(one, loaded.lowered, label)
+    assert pair_mistakes(whole) == []
+    for semantics in Semantics:
+        assert prove(whole, semantics).steps > 0
+
+
+@pytest.mark.parametrize("fsdp", ["off", "on"])
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_torch_takes_our_communication_as_it_stands(one: Problem, orders: Schedule, fsdp: str, tmp_path: Path) -> None:
+    timeline = simulate(one, orders)
+    files = EXPORTERS["torch-csv-comms"].export(timeline, {"fsdp": fsdp})
+    lowered = load_text(one, files[".comms.csv"], "compute_comms", tmp_path)
+    for rank, row in rows(files[".comms.csv"]):
+        assert [str(action) for action in lowered[rank]] == row.split(",")
+    label = json.loads(files[".comms.meta.json"])["csv_microbatch"]
+    assert program_of(one, lowered, label) == lower(timeline)
+    for stage, device in enumerate(one.placement.stage_device):
+        mine = [a for cell in lowered[device] for a in leaves([cell]) if a.stage_index == stage]
+        kinds = [a.computation_type.value for a in mine]
+        last = max(place for place, kind in enumerate(kinds) if kind in ("W", "B"))
+        assert kinds.count("REDUCE_GRAD") == 1
+        assert kinds.index("REDUCE_GRAD") > last
+        gathers = [(place, kind) for place, kind in enumerate(kinds) if kind in ("UNSHARD", "RESHARD")]
+        assert gathers == ([(0, "UNSHARD"), (len(kinds) - 1, "RESHARD")] if fsdp == "on" else [])
+
+
+def test_a_trailing_blank_cell_is_what_torch_would_refuse(tmp_path: Path) -> None:
+    one = problem(2, 2)
+    text = EXPORTERS["torch-csv-comms"].export(simulate(one, one_f_one_b(one)))[".comms.csv"]
+    with pytest.raises(AssertionError):
+        load_text(one, text.replace("\n", ",\n", 1), "compute_comms", tmp_path)
+
+
+@pytest.mark.parametrize(("one", "orders"), CASES)
+def test_every_stage_reduces_its_gradients_once(one: Problem, orders: Schedule, tmp_path: Path) -> None:
+    lowered = load(one, orders, tmp_path).lowered
+    reduced = [a.stage_index for row in lowered.values() for a in row if a.computation_type.value == "REDUCE_GRAD"]
+    assert sorted(reduced) == list(range(one.placement.stages))
+
+
+def test_the_cases_hold_what_they_promise() -> None:
+    held = {name: (one, orders) for name, one, orders in cases()}
+    for name in ("blocks", "pairs in turn"):
+        assert any(len(slot) == 2 for order in held[name][1].orders for slot in order)
+    files = {name: EXPORTERS["torch-csv"].export(simulate(*held[name])) for name in held}
+    assert "OVERLAP_F_B" in files["blocks"][".csv"]
+    assert "OVERLAP_F_B" not in files["pairs in turn"][".csv"]
+    labels = [json.loads(files[name][".meta.json"])["csv_microbatch"] for name in held if name.startswith("random")]
+    assert sum(label != sorted(label) for label in labels) >= len(labels) // 2
+
+
+def test_one_cell_for_a_pair_in_turn_would_deadlock_in_torch(tmp_path: Path) -> None:
+    """Why a pair with no block is two cells: as one, F0.1 leaves after BW0.0, which waits for what follows F1.1."""
+    one = problem(2, 2)
+    f, b = Pass(F, 0, 1), Pass(BW, 0, 0)
+    orders = Schedule(
+        (
+            ((Pass(F, 0, 0),), (f, b), (Pass(BW, 0, 1),)),
+            tuple((p,) for p in (Pass(F, 1, 0), Pass(F, 1, 1), Pass(BW, 1, 0), Pass(BW, 1, 1))),
+        )
+    )
+    loaded = load(one, orders, tmp_path)
+    joined = loaded.text.replace("0F1,0B0", "(0F1;0B0)OVERLAP_F_B")
+    assert joined != loaded.text
+    actions = {rank: list(map(schedules._Action.from_str, row.split(","))) for rank, row in rows(joined)}
+    with pytest.raises(AssertionError, match="Malformed compute schedule"):
+        schedules._add_send_recv(actions, lambda stage: stage, 2)

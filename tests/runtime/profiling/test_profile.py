@@ -1,0 +1,299 @@
+"""Profiling a model: what passes compute, take and give back, against PyTorch itself and the written problem's model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from commands.main import main  # noqa: E402
+from pipesched.files.exact_numbers import read_yaml  # noqa: E402
+from pipesched.files.problem_file import problem_from, read_problem  # noqa: E402
+from pipesched.problem import placement  # noqa: E402
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W  # noqa: E402
+from pipesched.problem.problem import Problem  # noqa: E402
+from pipesched.schedule.metrics import measure  # noqa: E402
+from pipesched.schedule.schedule import schedule_of  # noqa: E402
+from pipesched.simulation.simulator import simulate  # noqa: E402
+from runtime.profiling.problem_text import MIB, problem_text  # noqa: E402
+from runtime.profiling.profile import KINDS, Profile, Request, Samples  # noqa: E402
+from runtime.pytorch.profiling.chain import bench_of, build_chain  # noqa: E402
+from runtime.pytorch.profiling.memory_meter import LiveStorages  # noqa: E402
+from runtime.pytorch.profiling.stage_bench import StageBench, profiled  # noqa: E402
+from runtime.pytorch.profiling.stage_passes import prepared  # noqa: E402
+
+CPU = torch.device("cpu")
+SIZES = {"hidden": 48, "heads": 4, "sequence": 24, "vocabulary": 96, "microbatch_size": 3}
+SPLITS = ["autograd", "store"]
+WAYS = [("autograd", False), ("autograd", True), ("store", False), ("store", True)]
+ROUNDED = 2 / 1000  # MiB: two amounts, each rounded up to a thousandth
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Tiny tensors: threads would only wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def request_of(split: str, stages: int = 3, **keys: Any) -> Request:
+    return Request(placement.linear(stages), options=SIZES, split=split, **keys)
+
+
+def bench(request: Request, stage: int) -> StageBench:
+    return bench_of(request, build_chain(request, CPU), stage, CPU)
+
+
+def measured_alone(request: Request) -> tuple[Profile, Problem]:
+    """The profile of a request measured in this process, and the problem written of it."""
+    stages = []
+    for stage in range(request.depth):
+        *_, one = profiled(bench(request, stage), 1, 2, 0)
+        assert one is not None
+        stages.append(one)
+    links = (Samples((0.001,)),) * (request.depth - 1)
+    found = Profile(request, tuple(stages), (*links, Samples((0.0,))))
+    return found, problem_from(read_yaml(problem_text(found, "measured", 4, None, "makespan"), "test"), "test")
+
+
+def mib(one: Problem, change: int) -> float:
+    return float(change * one.memory.resolution)
+
+
+@pytest.mark.parametrize(("split", "checkpoints"), WAYS)
+def test_every_pass_takes_and_gives_what_the_written_problem_says(split: str, checkpoints: bool) -> None:
+    found, one = measured_alone(request_of(split, checkpoints=checkpoints))
+    for number, stage in enumerate(found.stages):
+        assert stage.memory[F] > 0
+        for kind in KINDS:
+            change = mib(one, sum(one.memory_change(Pass(kind, number, 0))))
+            assert change == pytest.approx(stage.memory[kind] / MIB, abs=ROUNDED), f"{kind} of stage {number}"
+        assert stage.memory[F] + stage.memory[BW] == 0
+        assert stage.memory[F] + stage.memory[B] + stage.memory[W] == 0
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("stage", [0, 1, 2])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        [F, F, F, B, B, B, W, W, W],
+        [F, F, B, W, F, B, B, W, W],
+        [F, F, BW, F, B, BW, W],
+    ],
+)
+def test_several_microbatches_hold_what_the_simulator_says(split: str, stage: int, kinds: list[PassKind]) -> None:
+    """Measured level after every pass of one stage, and the most of them, against the written problem's."""
+    request = request_of(split)
+    _, one = measured_alone(request)
+    order = numbered(kinds)
+    alone = problem_from(
+        {
+            "devices": 1,
+            "microbatches": 3,
+            "times": {"forward": 1, "backward": 1, "weight": 1},
+            "memory": {
+                "activation": mib(one, one.memory.activation[stage]),
+                "freed_by_backward": mib(one, one.memory.freed[stage]),
+            },
+        },
+        "test",
+    )
+    ready = bench(request, stage)
+    ready.timed()
+    expected = peak = 0
+    with ready.meter() as held:
+        before = held.held()
+        for p in order:
+            ready.run(p.kind, p.microbatch)
+            expected += sum(alone.memory_change(p))
+            level = held.held() - before
+            peak = max(peak, level)
+            assert mib(alone, expected) == pytest.approx(level / MIB, abs=3 * ROUNDED), p
+        assert held.held() == before
+    (planned,) = measure(simulate(alone, schedule_of([order]))).peak_memory
+    assert mib(alone, planned) == pytest.approx(peak / MIB, abs=3 * ROUNDED)
+
+
+def numbered(kinds: list[PassKind]) -> list[Pass]:
+    """Each pass of the micro-batch that comes next for its kind; a fused backward is of the oldest one without."""
+    seen: dict[PassKind, int] = {F: 0, B: 0, W: 0}
+    todo: list[int] = []
+    passes = []
+    for kind in kinds:
+        if kind is F:
+            todo.append(seen[F])
+            seen[F] += 1
+            passes.append(Pass(F, 0, todo[-1]))
+        elif kind is W:
+            passes.append(
+                Pass(W, 0, next(p.microbatch for p in passes if p.kind is B and Pass(W, 0, p[2]) not in passes))
+            )
+        else:
+            passes.append(Pass(kind, 0, todo.pop(0)))
+    return passes
+
+
+@pytest.mark.parametrize(("split", "checkpoints"), WAYS)
+@pytest.mark.parametrize("fused", [False, True])
+def test_the_passes_compute_the_gradients_that_autograd_does(split: str, fused: bool, checkpoints: bool) -> None:
+    request = request_of(split, dtype="float64", checkpoints=checkpoints)
+    for number in range(3):
+        chain = build_chain(request, CPU)
+        alone = build_chain(request, CPU)
+        ready = bench_of(request, chain, number, CPU)
+        for kind in (F, BW) if fused else (F, B, W):
+            ready.run(kind, 0)
+        stage = alone.model.stages[number]
+        output = stage(alone.inputs[number])
+        result = alone.model.loss(output, alone.model.targets(0)) if number == 2 else output
+        torch.autograd.backward(result, alone.gradients[number])
+        found = [p.grad for p in chain.model.stages[number].parameters()]
+        expected = [p.grad for p in stage.parameters()]
+        assert len(found) == len(expected) > 5
+        for a, b in zip(found, expected, strict=True):
+            assert a is not None
+            assert b is not None
+            assert (a - b).abs().max() <= 1e-12
+
+
+def test_with_autograds_split_the_first_stages_backward_does_nothing() -> None:
+    request = request_of("autograd")
+    chain = build_chain(request, CPU)
+    first = bench_of(request, chain, 0, CPU)
+    first.run(F, 0)
+    first.run(B, 0)
+    assert all(p.grad is None for p in chain.model.stages[0].parameters())
+    first.run(W, 0)
+    assert all(p.grad is not None for p in chain.model.stages[0].parameters())
+    found, one = measured_alone(request)
+    assert found.stages[0].memory[B] == 0
+    assert one.costs.backward[0] == 0
+    assert one.costs.backward[1] > 0
+    assert one.costs.weight is not None
+    assert one.costs.weight[0] > 0
+
+
+def test_the_two_splits_differ_in_what_a_backward_keeps() -> None:
+    """Autograd's keeps the whole graph and adds gradients to it; a store keeps no more than the forward did."""
+    kept = {}
+    for split in SPLITS:
+        found, one = measured_alone(request_of(split))
+        kept[split] = found.stages[1].memory[B]
+        assert (one.memory.freed[1] < 0) == (split == "autograd")
+    unit = SIZES["microbatch_size"] * SIZES["sequence"] * SIZES["hidden"] * 4
+    assert kept["autograd"] == 11 * unit
+    assert kept["store"] < 0
+
+
+def test_a_linear_layer_takes_the_bytes_that_pencil_and_paper_give() -> None:
+    rows, into, out, size = 5, 8, 16, 4
+    module, store = prepared(torch.nn.Sequential(torch.nn.Linear(into, out)), CPU, "autograd", False)
+    ready = StageBench(module, torch.randn(rows, into), torch.randn(rows, out), False, None, store)
+    ready.timed()
+    taken, _ = ready.memory()
+    output, input_gradient = rows * out * size, rows * into * size
+    # B keeps output and graph, and the gradient of the input until its micro-batch is done.
+    assert taken == {F: output, B: input_gradient, W: -output - input_gradient, BW: -output}
+
+
+def test_live_storages_are_counted_once_and_until_they_die() -> None:
+    before = torch.zeros(100)
+    with LiveStorages([before]) as meter:
+        old = before.view(10, 10)
+        a = torch.zeros(1000)
+        b = a.view(10, 100)
+        assert meter.held() == 4000
+        del a
+        assert meter.held() == 4000
+        meter.reset_peak()
+        c = torch.ones(500) + 1  # the ones die
+        assert (meter.held(), meter.peak()) == (6000, 8000)
+        del b, c
+        assert meter.held() == 0
+        assert old.sum() == 0
+
+
+def test_spread_is_the_distance_of_the_quartiles() -> None:
+    assert Samples((1.0, 2.0, 3.0, 4.0, 5.0)).median == 3
+    assert Samples((1.0, 2.0, 3.0, 4.0, 5.0)).spread == pytest.approx(2 / 3)
+    assert Samples((7.0,)).spread == 0
+
+
+def test_profile_writes_a_problem_that_solve_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The two processes of a pipeline of two devices, with the transfer between them."""
+    path = tmp_path / "gpt.yaml"
+    sizes = ["--hidden", "32", "--sequence", "16", "--layers", "3", "--dtype", "float32"]
+    counts = ["--repetitions", "3", "--warm-up", "1", "--microbatches", "6"]
+    assert main(["profile", *sizes, *counts, "--capacity", "64", "-o", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert "transfer of" in said
+    one = read_problem(path)
+    assert (one.name, one.devices, one.microbatches, one.time_unit, one.memory.unit) == ("gpt", 2, 6, "ms", "MiB")
+    assert one.costs.backward[0] == 0
+    assert min(one.costs.forward) > 0
+    assert one.costs.transfer[0] > 0
+    assert one.costs.transfer[1] == 0
+    assert one.memory.freed[1] < 0
+    assert [float(c * one.memory.resolution) for c in one.memory.capacity if c is not None] == [64, 64]
+    text = path.read_text()
+    for word in ("# torch: ", "# threads: ", "# processors: ", "split of the backward: autograd", "stage 1: F "):
+        assert word in text
+    assert main(["solve", str(path), "--workers", "1", "--time-limit", "10", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["value"] > 0
+
+
+OWN_MODEL = """
+import torch
+from pipesched import PipelineModel
+
+def make(stages, dtype=torch.float32):
+    made = [torch.nn.Sequential(torch.nn.Linear(8, 8)).to(dtype) for _ in range(stages)]
+    return PipelineModel(made, lambda n: torch.ones(4, 8, dtype=dtype), lambda n: torch.zeros(4, 8, dtype=dtype),
+                         torch.nn.functional.mse_loss)
+"""
+
+
+def test_profile_measures_the_users_own_stages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "own_pipeline.py").write_text(OWN_MODEL)
+    monkeypatch.chdir(tmp_path)
+    flags = ["--placement", "v-shape", "--split", "store", "--transfer", "1.5", "--repetitions", "2", "-o", "own.yaml"]
+    assert main(["profile", "--model", "own_pipeline:make", *flags, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["stages"]) == 4
+    assert found["stages"][0]["parameters"] == 2 * (64 + 8) * 8
+    one = read_problem("own.yaml")
+    assert one.placement.stage_device == (0, 1, 1, 0)
+    assert [one.in_units(t) for t in one.costs.transfer] == [1.5, 1.5, 1.5, 0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--devices", "0", "--repetitions", "0"], "--repetitions: found 0; allowed: at least 1"),
+        (["--placement", "0,2"], "placement[1]: found device 2"),
+        (["--placement", "vshape"], "did you mean 'v-shape'"),
+        (["--transfer", "soon"], "--transfer: found 'soon'"),
+        (["--model", "nothing"], "--model: found 'nothing'; allowed: package.module:function"),
+        (["--model", "a.b:c", "--hidden", "8"], "--hidden: found with --model"),
+        (["--hidden", "30"], "heads: found 4"),
+    ],
+)
+def test_what_is_typed_wrong_is_said(flags: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", *flags]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
+def test_without_a_gpu_none_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "--device", "cuda"]) == 2
+    assert "--device: found cuda" in capsys.readouterr().err

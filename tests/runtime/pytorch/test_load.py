@@ -1,0 +1,104 @@
+"""`pipesched.torch.load` and the snippet for torch alone: a loop of the user's own in two processes."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from commands.main import main
+from commands.shared.file_arguments import write_schedule
+from pipesched.files.schedule_file import ScheduleFile
+from pipesched.simulation.simulator import simulate
+from tests.support.makers import problem, random_order
+
+pytest.importorskip("torch.distributed.pipelining.schedules")
+
+ROOT = Path(__file__).resolve().parents[3]
+LOOP = """
+import sys
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.distributed.pipelining import PipelineStage
+import pipesched
+from pipesched import BadInput
+{snippet}
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+
+
+def layers():
+    torch.manual_seed(0)
+    return [nn.Sequential(nn.Linear(4, 4), nn.Tanh()).double() for _ in range(4)]
+
+
+x, y = torch.randn(2, 8, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+whole = nn.Sequential(*layers())
+loss_fn = nn.functional.mse_loss
+nn.functional.mse_loss(whole(x), y).backward()
+own = [0, 3] if rank == 0 else [1, 2]
+
+
+def check(load):
+    made = {{s: layers()[s] for s in own}}
+    runtime = load(made)
+    losses = []
+    for _ in range(2):
+        for stage in made.values():
+            stage.zero_grad()
+        runtime.step(x, target=y, losses=losses) if rank == 0 else runtime.step()
+    for s, stage in made.items():
+        for mine, right in zip(stage.parameters(), whole[s].parameters()):
+            assert torch.allclose(mine.grad, right.grad, rtol=1e-12, atol=1e-15), s
+
+
+def as_stages(made):
+    return [PipelineStage(stage, s, 4, torch.device("cpu")) for s, stage in made.items()]
+
+
+check(lambda made: pipesched.torch.load(sys.argv[1], made, loss_fn))
+check(lambda made: pipesched.torch.load(sys.argv[1], as_stages(made), loss_fn, comms=False))
+check(lambda made: load_csv(sys.argv[2], as_stages(made), 4, loss_fn))
+try:
+    pipesched.torch.load(sys.argv[1], {{s: layers()[s] for s in (0, 1)}}, loss_fn)
+except BadInput as error:
+    assert f"found 0, 1 of 4; rank {{rank}} of this schedule runs" in str(error), error
+else:
+    raise AssertionError("wrong stages were taken")
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def snippet() -> str:
+    """The page's code that loads a CSV with torch alone."""
+    page = (ROOT / "docs" / "exporting.md").read_text()
+    found = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def load_csv" in code]
+    assert len(found) == 1
+    return str(found[0])
+
+
+def test_a_loop_of_ones_own_gets_the_right_gradients(tmp_path: Path) -> None:
+    one = problem(2, 4, placement="v-shape")
+    path = tmp_path / "schedule.json"
+    write_schedule(path, ScheduleFile(simulate(one, random_order(one, Random(4)))))
+    assert main(["export", str(path), "--format", "torch-csv-comms"]) == 0
+    (tmp_path / "loop.py").write_text(LOOP.format(snippet=snippet()))
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = str(found.getsockname()[1])
+    ranks = []
+    for rank in range(2):
+        own = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        environment = os.environ | own | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "loop.py", str(path), str(path.with_suffix(".comms.csv"))]
+        ranks.append(subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True))
+    said = [one.communicate(timeout=120)[1] for one in ranks]
+    assert [one.returncode for one in ranks] == [0, 0], said

@@ -1,0 +1,139 @@
+"""Models as users write them, run in processes: what passes between stages, their types, their small gradients."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from heuristics.catalogue import HEURISTICS  # noqa: E402
+from pipesched.errors import BadInput  # noqa: E402
+from runtime.pytorch.gradient_check import compare_step, tolerance  # noqa: E402
+from runtime.pytorch.load_model import load_model  # noqa: E402
+from runtime.pytorch.reference import Gradient, StepReference  # noqa: E402
+from runtime.pytorch.weight_split import store_weight_gradients  # noqa: E402
+from runtime.running.job import Job, ModelSpec  # noqa: E402
+from tests.support.makers import problem, random_order  # noqa: E402
+from tests.support.run_jobs import TIMES, Ran, from_rows, job, run_all, with_comms  # noqa: E402
+
+
+def theirs(name: str) -> ModelSpec:
+    return ModelSpec(f"tests.support.their_models:{name}")
+
+
+def jobs() -> Iterator[Job]:
+    v, both = problem(2, 3, placement="v-shape", times=TIMES), problem(2, 4, placement="bidirectional", times=TIMES)
+    v_order, both_order = random_order(v, Random(11)), random_order(both, Random(12))
+    for name in ("dicts", "tuples", "dropout"):
+        yield job(v, v_order, f"right {name}", model=theirs(name))
+        yield job(both, both_order, f"right {name} both ways", model=theirs(name), split="store")
+    yield job(v, v_order, "right autocast", model=theirs("autocast"), split="store")
+    yield job(v, v_order, "right small", model=theirs("small"))
+    yield job(v, v_order, "right logged", model=theirs("logged"))
+    for dtype in ("float32", "bfloat16"):
+        yield job(v, v_order, f"right {dtype}", dtype=dtype)
+    linear = problem(2, 3)
+    order = HEURISTICS["1f1b"].order(linear)
+    rows = [[cell for cell in row if "REDUCE_GRAD" not in cell] for row in with_comms(linear, order)]
+    yield from_rows(job(linear, order, model=theirs("small")), rows, "small, not divided")
+    yield replace(from_rows(job(linear, order), rows, "bfloat16, not divided"), dtype="bfloat16")
+
+
+@cache
+def ran() -> tuple[Ran, set[str]]:
+    with TemporaryDirectory() as folder:
+        os.environ["PIPESCHED_TEST_LOG"] = folder
+        return run_all(list(jobs())), {path.name for path in Path(folder).iterdir()}
+
+
+def test_every_kind_of_model_has_the_gradients_of_the_reference() -> None:
+    wrong = []
+    for name, (_, outcome) in ran()[0].items():
+        if name.startswith("right"):
+            wrong += [f"{name}: {line}" for line in outcome.complaints()]
+            assert outcome.compared > 0
+            assert (outcome.random != ()) == ("dropout" in name)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_process_builds_the_stages_it_runs_and_no_other() -> None:
+    assert ran()[1] == {"0.0", "1.1", "2.1", "3.0"}
+
+
+@pytest.mark.parametrize("name", ["small, not divided", "bfloat16, not divided"])
+def test_wrong_gradients_are_seen_however_small_or_coarse(name: str) -> None:
+    outcome = ran()[0][name][1]
+    assert outcome.worst_loss is not None
+    assert outcome.worst_loss.fits
+    assert outcome.worst_gradient is not None
+    assert not outcome.worst_gradient.fits
+    assert outcome.worst_gradient.value > 1.5 * outcome.worst_gradient.norm  # three times what it should be
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("size", [1.0, 1e-3])
+def test_a_gradient_is_judged_by_its_own_norm_and_type(dtype: torch.dtype, size: float) -> None:
+    right = size * torch.linspace(-1, 1, 64, dtype=torch.float64).to(dtype)
+    scale = float(torch.linalg.vector_norm(right, dtype=torch.float64))
+
+    def fits(found: torch.Tensor | None, reference: torch.Tensor | None = right) -> bool:
+        held = StepReference({}, {(0, "w"): Gradient(reference, 0.0 if reference is None else scale)})
+        result = compare_step(0, 4, {0: 0}, {}, {(0, "w"): found}, held)
+        return not result.missing and (result.worst_gradient is None or result.worst_gradient.fits)
+
+    assert fits(right)
+    assert fits((right.double() * (1 + tolerance(dtype, 4) / 8)).to(dtype))
+    assert not fits((right.double() * (1 + 4 * tolerance(dtype, 4))).to(dtype))
+    assert not fits(torch.zeros_like(right))
+    assert not fits(right * float("nan"))
+    assert not fits(None)
+    assert fits(None, None)
+    assert fits(torch.zeros_like(right), None)
+    assert not fits(right, None)
+
+
+def test_a_missing_micro_batch_is_more_than_rounding() -> None:
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        assert tolerance(dtype, 24) < 1 / 24
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("tied", ["0.weight of stage 0 and 0.weight of stage 2 are one parameter (tied weights)"]),
+        (
+            "broken",
+            ["raised KeyError: 'no weights for 3 stages'", "their_models.py, line", "in broken: raise KeyError"],
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_model_is_said_with_its_place(name: str, said: list[str]) -> None:
+    with pytest.raises(BadInput) as caught:
+        load_model(f"tests.support.their_models:{name}", 3)
+    for words in said:
+        assert words in str(caught.value)
+
+
+def test_a_module_that_does_not_parse_is_said_with_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "no_python.py").write_text("x = 1\ndef make(stages:\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BadInput, match=r"(?s)raised SyntaxError.*no_python\.py, line 2"):
+        load_model("no_python:make", 3)
+
+
+def test_a_stored_split_leaves_the_layers_what_they_are() -> None:
+    alone = torch.nn.Linear(4, 3)
+    weight, store = alone.weight, store_weight_gradients(alone)
+    assert (type(alone), alone.in_features, alone.weight) == (torch.nn.Linear, 4, weight)
+    alone(torch.ones(2, 4)).sum().backward()
+    assert weight.grad is None
+    store()()
+    assert torch.equal(weight.grad, torch.full((3, 4), 2.0))

@@ -1,0 +1,244 @@
+"""`run` as a user types it: output, files, JSON, exit codes, stalls and crashes, with and without torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from commands.main import main
+from commands.shared.file_arguments import write_schedule
+from heuristics.catalogue import HEURISTICS
+from pipesched.files.schedule_file import ScheduleFile, read_schedule
+from pipesched.measurement.trace import read_measured
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
+from runtime.pytorch import launch as torch_launch
+from runtime.running import heartbeat as torch_status
+from tests.support.makers import problem, random_order
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALL = ["--hidden", "16", "--heads", "2", "--sequence", "6", "--vocabulary", "24", "--steps", "2", "--device", "cpu"]
+
+# A user's model whose first stage misbehaves in its third forward, in the way that the test fills in.
+MODEL = """
+import time, torch
+from torch import nn
+from pipesched import PipelineModel
+
+class Stage(nn.Module):
+    def __init__(self, number):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.number, self.calls = number, 0
+
+    def forward(self, x):
+        if self.number == 0 and torch.is_grad_enabled():
+            self.calls += 1
+            if self.calls == 3:
+                {misbehave}
+        return self.inner(x)
+
+def make(stages, dtype):
+    torch.manual_seed(1)
+    data = lambda n: torch.full((2, 4), 0.1 * n, dtype=dtype)
+    return PipelineModel([Stage(s).to(dtype) for s in range(stages)], data, data, nn.functional.mse_loss)
+
+def short(stages):
+    return make(stages - 1, torch.float64)
+
+def nothing(stages):
+    return None
+"""
+
+
+def written(folder: Path, one: Problem, order: Schedule) -> str:
+    return str(write_schedule(folder / "schedule.json", ScheduleFile(simulate(one, order))))
+
+
+@pytest.fixture
+def schedule_path(tmp_path: Path) -> str:
+    one = problem(2, 4, time_unit="ms", times={"forward": 2, "backward": 2, "weight": 1})
+    return written(tmp_path, one, HEURISTICS["zb-h1"].order(one))
+
+
+def user_model(folder: Path, monkeypatch: pytest.MonkeyPatch, misbehave: str) -> None:
+    (folder / "their_model.py").write_text(MODEL.format(misbehave=misbehave))
+    monkeypatch.chdir(folder)
+
+
+def test_a_run_prints_and_writes_predicted_and_measured(
+    schedule_path: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch.distributed.pipelining.schedules")
+    user_model(tmp_path, monkeypatch, "pass")
+    out = tmp_path / "out"
+    arguments = ["--model", "their_model:make", "--split", "store", "--device", "cpu", "-o", str(out), "--json"]
+    assert main(["run", schedule_path, *arguments]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["good"]
+    assert document["complaints"] == document["missing"] == []
+    assert document["gradients_compared"] == 2 * 2 * 2  # steps, stages, parameters
+    assert document["worst_gradient"]["fits"]
+    assert len(document["passes"]) == 2 * 4 * 3
+    timeline = read_schedule(schedule_path).timeline
+    assert document["predicted"]["makespan"] == max(map(timeline.end, timeline.schedule.passes())) == 23
+    measured = read_measured(out / "measured.json")
+    assert len(measured.steps) == 3  # of four, the first one warms up
+    assert min(measured.makespans) == document["measured"]["makespan"] > 0
+    assert measured.versions["torch"].startswith("2.")
+    assert (out / "measured.png").read_bytes().startswith(b"\x89PNG")
+    assert document["files"] == [str(out / "measured.json"), str(out / "measured.png")]
+    entries = json.loads((out / "pipesched-manifest.json").read_text())["files"]
+    assert {name: entry["command"] for name, entry in entries.items()} == {
+        "measured.json": "run",
+        "measured.png": "run",
+    }
+    for device, row in enumerate(measured.best):
+        assert all(before.end <= after.start for before, after in pairwise(row)), device
+
+
+@pytest.mark.parametrize(
+    ("misbehave", "seconds", "said"),
+    [
+        (
+            "time.sleep(600)",
+            "4",
+            ["stalled: no device has moved on for 4 s", r"device 0 is still in F0\.\d", r"device 1 waits for F0\.(\d) of device 0, to run F1\.\1"],
+        ),
+        (
+            "raise ValueError('no third time')",
+            "60",
+            ["device 0 failed: ValueError: no third time", r"their_model\.py, line \d+, in forward: raise ValueError"],
+        ),
+        ("import os; os._exit(7)", "60", ["device 0 failed: its process ended with code 7"]),
+    ],
+    ids=["stalls", "raises", "dies"],
+)  # fmt: skip
+def test_a_run_that_does_not_end_says_who_waits_for_whom(
+    misbehave: str, seconds: str, said: list[str], schedule_path: str, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    pytest.importorskip("torch.distributed.pipelining.schedules")
+    user_model(tmp_path, monkeypatch, misbehave)
+    assert main(["run", schedule_path, "--model", "their_model:make", "--device", "cpu", "--timeout", seconds]) == 1
+    complaints = capsys.readouterr().err
+    for line in said:
+        assert re.search(line, complaints), complaints
+
+
+class Supervisor:
+    """Ends well after some looks at it."""
+
+    def __init__(self, looks: int) -> None:
+        self.looks = looks
+
+    def poll(self) -> int | None:
+        self.looks -= 1
+        return None if self.looks else 0
+
+
+@pytest.mark.parametrize("slow", [torch_status.BUILDS, torch_status.REFERENCE])
+def test_the_user_s_model_and_the_reference_may_take_longer_than_the_time_limit(slow: str, tmp_path: Path) -> None:
+    for rank, doing in enumerate([slow, "waits for the others to start a step"]):
+        torch_status.Heartbeat(tmp_path / f"state.{rank}").tell(doing)
+    torch_launch._wait([], tmp_path, Supervisor(8), 2, 0.1)  # type: ignore[arg-type]
+    torch_status.Heartbeat(tmp_path / "state.0").tell("joins the others")
+    with pytest.raises(torch_launch.RunFailed, match=r"no device has moved on for 0\.1 s"):
+        torch_launch._wait([], tmp_path, Supervisor(8), 2, 0.1)  # type: ignore[arg-type]
+
+
+def test_the_same_entry_runs_under_torchrun(tmp_path: Path) -> None:
+    pytest.importorskip("torch.distributed.pipelining.schedules")
+    from random import Random
+
+    one = problem(2, 4, placement="v-shape")
+    path = written(tmp_path, one, random_order(one, Random(4)))
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [
+        *launcher,
+        "-m",
+        "pipesched",
+        "run",
+        path,
+        *SMALL,
+        "--dtype",
+        "bfloat16",
+        "--lowering",
+        "torch",
+        "--json",
+    ]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)  # one object, from the first rank only
+    assert document["good"]
+    assert (document["dtype"], document["lowering"]) == ("bfloat16", "torch")
+    assert document["gradients_compared"] > 0
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--steps", "1"], "--steps: found 1; allowed: at least 2"),
+        (["--timeout", "0"], "--timeout: found 0"),
+        (["--sleep", "--model", "a:b"], "--sleep: found together with --model"),
+        (["--hidden", "0"], "--hidden: found 0"),
+        (["--sleep", "--hidden", "8"], "--hidden: found with another model"),
+        (["--sleep-unit", "20"], "--sleep-unit: found '20'"),
+        (["--sleep-unit", "0ms"], "--sleep-unit: found '0ms'"),
+    ],
+)
+def test_flags_that_do_not_fit_are_said(
+    flags: list[str], said: str, schedule_path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commands.run.need_torch", lambda: None)
+    assert main(["run", schedule_path, *flags]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_model_that_does_not_fit_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    from pipesched.errors import BadInput
+    from runtime.pytorch.load_model import load_model
+    from runtime.pytorch.models import gpt
+
+    user_model(tmp_path, monkeypatch, "pass")
+    assert len(load_model("their_model:make", 3, dtype=__import__("torch").float64, seed=7).stages) == 3
+    for name, said in {
+        "their_model": "package.module:function",
+        "no_such_module:make": "cannot be imported",
+        "their_model:absent": "cannot be imported",
+        "their_model:Stage": "no function with a parameter `stages`",
+        "their_model:short": "found 2 stages; the schedule needs 3",
+        "their_model:nothing": "found a NoneType",
+    }.items():
+        with pytest.raises(BadInput, match=said):
+            load_model(name, 3)
+    for options, said in (({"layers": 2}, "layers: found 2"), ({"hidden": 10, "heads": 4}, "heads: found 4")):
+        with pytest.raises(BadInput, match=said):
+            gpt(3, **options)
+
+
+def test_everything_else_works_without_torch(schedule_path: str) -> None:
+    script = (
+        "import sys\n"
+        "sys.modules['torch'] = None  # importing it now fails\n"
+        "from commands.main import main\n"
+        "path = sys.argv[1]\n"
+        "assert main(['schedules']) == 0\n"
+        "assert main(['validate', path]) == 0\n"
+        "assert main(['export', path, '--format', 'torch-csv']) == 0\n"
+        "sys.exit(main(['run', path]))\n"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script, schedule_path], cwd=ROOT, capture_output=True, text=True, env=environment, check=False)  # fmt: skip
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.splitlines()[-1].endswith("pip install pipesched[torch]")

@@ -1,0 +1,285 @@
+"""Time against memory: every point holds against brute force, and the picture shows what was found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+
+from commands.main import main
+from pipesched.problem.problem import Objective
+from pipesched.results.certificate import Certificate
+from pipesched.results.frontier import Frontier, Point
+from pipesched.results.memory_scale import MemoryScale
+from pipesched.validation.validator import validate
+from plots.frontier import Known, Spot, draw_frontier, render_frontier
+from solver.analysis.memory_levels import MemoryLevels
+from solver.analysis.pareto_sweep import _Sweep, frontier
+from solver.limits import Limits
+from tests.support.brute_force import SHAPES, optimum, tiny_problem
+from tests.support.makers import problem
+
+SURE = Limits(seconds=600, workers=1, deterministic=60)
+SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].stages < 4)
+
+
+def levels_of(found: Frontier) -> MemoryLevels:
+    """The levels that a sweep chose from: those of the problem without its capacities."""
+    one, scale = found.problem, found.scale
+    unlimited = replace(one, memory=replace(one.memory, capacity=(None,) * one.devices))
+    return MemoryLevels(unlimited, scale.weights if scale.by_share else None)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_every_point_and_every_bound_holds_against_brute_force(seed: int) -> None:
+    random = Random(seed)
+    one = replace(tiny_problem(random, SMALL), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    found = frontier(one, 5, SURE)
+    levels = levels_of(found)
+    assert found.points
+    for point in found.points:
+        held = levels.under(point.level)
+        truth = optimum(held, one.objective)
+        assert truth is not None
+        assert point.value is not None
+        assert point.timeline is not None
+        assert point.lower_bound <= truth.value <= point.value
+        assert not validate(replace(point.timeline, problem=held))
+    for level, bound in found.bounds:
+        truth = optimum(levels.under(level), one.objective)
+        assert truth is None or bound <= truth.value
+    values = [point.value for point in found.points if point.value is not None]
+    assert values == sorted(values, reverse=True)
+
+
+def test_the_known_optima_of_the_1_5b_profile_are_on_it() -> None:
+    one = problem(
+        4,
+        8,
+        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
+        memory={"activation": 131, "freed_by_backward": 83, "capacity": 131 * 4},
+        objective="span",
+    )
+    found = frontier(one, 8, SURE)
+    by_level = {point.level: point for point in found.points}
+    at_own = by_level[levels_of(found).snapped(Fraction(131 * 4))]
+    assert (at_own.value, at_own.lower_bound) == (456585, 456585)
+    assert (found.points[-1].value, found.points[-1].lower_bound) == (415631, 415631)
+    assert found.points[0].level == 131
+    assert found.own == 131 * 4
+
+
+def test_capacities_that_differ_are_swept_as_shares() -> None:
+    one = problem(2, 4, memory={"capacity": [2, 4], "activation": 1})
+    found = frontier(one, 4, SURE)
+    assert found.scale.by_share
+    assert found.own == 1
+    assert found.points[0].level == Fraction(1, 2)
+
+
+def test_a_stop_keeps_the_points_so_far() -> None:
+    stop = Event()
+
+    def on_progress(done: int, *_: object) -> None:
+        if done == 2:
+            stop.set()
+
+    one = problem(4, 8, memory={"capacity": 4, "activation": 1}, objective="span")
+    found = frontier(one, 8, SURE, on_progress, stop)
+    assert found.interrupted
+    assert found.points
+    for point in found.points:
+        assert point.value is None or point.lower_bound <= point.value
+
+
+def test_the_bound_changes_only_at_levels_that_a_schedule_can_have() -> None:
+    found = frontier(problem(2, 4, memory={"capacity": 4, "activation": 1}, objective="span"), 8, SURE)
+    assert all(point.value == point.lower_bound for point in found.points)
+    # Proved at every level: the bound's steps are then those of the schedules found, and nothing between is open.
+    ends = [*(point.level for point in found.points[1:]), found.points[-1].level]
+    values = [point.value for point in found.points]
+    assert found.steps == ((found.points[0].level, values[0]), *zip(ends, values, strict=True))
+
+
+def test_nothing_is_shaded_where_everything_is_proved() -> None:
+    axes = Figure().add_subplot()
+    draw_frontier(SPOTS, [(1, 100.0), (2, 100.0), (8, 60.0), (8, 50.0)], [], None, axes)
+    assert not axes.collections
+    draw_frontier(SPOTS, BOUNDS, [], None, axes)
+    assert axes.collections
+
+
+def test_points_that_the_time_did_not_last_for_are_counted(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["frontier", small, "--workers", "1", "--time-limit", "0.000001", "--points", "5"]) == 0
+    said = capsys.readouterr().out
+    assert "the time was up after 1 of 5 points; a longer --time-limit brings more" in said
+
+
+def test_fewer_than_two_points_are_none() -> None:
+    with pytest.raises(ValueError, match="two points"):
+        frontier(problem(2, 2), 1, SURE)
+
+
+SPOTS = [Spot(1, 100.0), Spot(2, 60.0), Spot(8, 50.0)]
+BOUNDS = [(1.0, 95.0), (3.0, 55.0), (8.0, 50.0)]
+
+
+def test_the_steps_of_the_picture_are_those_of_the_points() -> None:
+    axes = Figure().add_subplot()
+    draw_frontier(SPOTS, BOUNDS, [Known("on it", 2, 60.0), Known("beyond", 40, 130.0)], 4.0, axes)
+    found, dots, proved, own, known = axes.get_lines()[:5]
+    assert list(zip(*dots.get_data(), strict=True)) == [tuple(spot) for spot in SPOTS]
+    assert found.get_drawstyle() == "steps-post"
+    assert proved.get_drawstyle() == "steps-pre"
+    assert list(proved.get_ydata())[:3] == [95.0, 55.0, 50.0]
+    assert set(own.get_xdata()) == {4.0}
+    assert list(known.get_xdata()) == [2, 40]
+    assert {text.get_text() for text in axes.texts} == {"on it", "beyond"}
+    assert axes.get_xlim()[1] > 40  # a published schedule beyond the last point is in view
+    assert axes.get_ylim()[1] > 130
+    assert axes.get_xscale() == "log"  # 8 is more than 4 times 1
+    assert axes.get_yscale() == "linear"
+
+
+@pytest.mark.parametrize("spots", [SPOTS, [Spot(1, 5.0)], [Spot(0, 0.0)]])
+def test_any_frontier_has_a_picture(spots: list[Spot]) -> None:
+    one = replace(problem(2, 4, memory={"unit": "$", "activation": 1}), name="a $title")
+    values = [(Fraction(spot.memory), int(spot.value)) for spot in spots]
+    points = [Point(level, value, value, None, Certificate("any", value, "")) for level, value in values]
+    scale = MemoryScale(one, (1, 1), False)
+    found = Frontier(scale, Fraction(0), tuple(points), tuple(values), tuple(values), (), None)
+    image = render_frontier(found)
+    assert image.startswith(b"\x89PNG")
+    assert image == render_frontier(found)
+    assert b"<svg" in render_frontier(replace(found, own=Fraction(3)), "svg")
+
+
+FILE = """
+name: small
+devices: 2
+microbatches: 4
+time_unit: ms
+times: {forward: 1.5, backward: 1.5, weight: 0.5, transfer: 0.1}
+memory: {capacity: 2, activation: 1, unit: GiB}
+objective: span
+"""
+QUICK = ["--workers", "1", "--time-limit", "60", "--points", "5"]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_frontier_json_and_picture(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "frontier.png"
+    assert main(["frontier", small, "--json", "-o", str(picture), *QUICK]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert set(document) == {
+        "name", "objective", "by_share", "least_memory", "memory_in_file", "points", "bounds", "schedules",
+        "not_tried", "interrupted", "files",
+    }  # fmt: skip
+    assert document["memory_in_file"] == 2.0
+    assert document["not_tried"] == 0
+    assert document["least_memory"] == document["points"][0]["memory"] == 1.0
+    assert [point["memory"] for point in document["points"]] == [1.0, 2.0, 3.0, 4.0]
+    assert all(point["gap"] == 0.0 for point in document["points"])
+    assert document["files"] == [str(picture)]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_frontier_prints_a_table(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["frontier", small, *QUICK]) == 0
+    said = capsys.readouterr()
+    for words in (
+        "span against memory",
+        "(GiB)",
+        "no schedule fits with less than 1 GiB",
+        "none is faster with any memory",
+    ):
+        assert words in said.out
+    assert "point 1 of 5" in said.err
+
+
+def test_frontier_complains_before_it_searches(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["frontier", small, "-o", "x.pdf"]) == 2
+    assert "allowed: .png or .svg" in capsys.readouterr().err
+    assert main(["frontier", small, "--objective", "period"]) == 2
+    assert "objective" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["frontier", small, "--points", "1"])
+    assert "allowed: a whole number from 2" in capsys.readouterr().err
+
+
+def test_the_next_point_is_where_the_curve_falls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where next to nothing changes, nor within a narrow interval while a wide one still falls."""
+    one = problem(2, 60, memory={"activation": 1}, objective="span")
+    sweep = _Sweep(one, 6, SURE, lambda *_: None, Event(), None)
+    curve = {1: 1000, 10: 999, 30: 600, 31: 200, 60: 150}
+    points = [SimpleNamespace(level=Fraction(level), value=value) for level, value in curve.items()]
+    sweep.solved = set(map(Fraction, curve))
+    monkeypatch.setattr(sweep.front, "points", lambda: points)
+    monkeypatch.setattr(sweep.front, "analytic", lambda _: SimpleNamespace(value=0))
+    chosen = sweep._next()
+    assert chosen is not None
+    assert 10 < chosen < 30, "not 1 to 10, which is flat, nor 30 to 31, which is the steepest"
+
+
+def test_a_range_of_memory_is_kept_to() -> None:
+    one = problem(2, 4, memory={"activation": 1, "capacity": 2}, objective="span")
+    found = frontier(one, 4, SURE, within=(Fraction(1), Fraction(2)))
+    assert [point.level for point in found.points] == [1, 2]
+    whole = {point.level: point.value for point in frontier(one, 5, SURE).points}
+    assert all(whole[point.level] == point.value for point in found.points)
+    with pytest.raises(ValueError, match="no schedule fits with less than"):
+        frontier(one, 4, SURE, within=(Fraction(1, 2), Fraction(3, 4)))
+
+
+def test_the_command_takes_a_range_in_the_unit_of_the_file(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "range.svg"
+    assert main(["frontier", small, "--memory", "2..3", "--json", *QUICK, "-o", str(picture)]) == 0
+    assert [point["memory"] for point in json.loads(capsys.readouterr().out)["points"]] == [2.0, 3.0]
+    assert main(["frontier", small, "--memory", "2..3", *QUICK]) == 0
+    assert "with up to 3 GiB" in capsys.readouterr().out
+    assert main(["frontier", small, "--memory", "0.1..0.5"]) == 2
+    assert "allowed: a range that reaches 1 GiB" in capsys.readouterr().err
+    for wrong in ("3", "3..2", "a..b", "..3", "-1..3"):
+        with pytest.raises(SystemExit, match="2"):
+            main(["frontier", small, f"--memory={wrong}"])
+        assert "a range of memory in the file's unit, such as 16..48" in capsys.readouterr().err
+
+
+def test_every_published_schedule_is_named_beside_its_own_mark() -> None:
+    known = [Known(f"schedule-{n}", 2 + 0.3 * (n % 4), 60 + 4 * n) for n in range(12)] + [Known("same", 2, 60)]
+    figure = Figure(figsize=(9, 5.6))
+    axes = figure.add_subplot()
+    draw_frontier(SPOTS, BOUNDS, known, None, axes)
+    labels = {text.get_text(): text.get_window_extent() for text in axes.texts}
+    assert set(labels) == {f"schedule-{n}" for n in range(1, 12)} | {"schedule-0, same"}
+    boxes = list(labels.values())
+    assert not any(one.overlaps(other) for n, one in enumerate(boxes) for other in boxes[:n])
+    marks = {one.name: axes.transData.transform((one.memory, one.value)) for one in known}
+    ends = [line.get_transform().transform(line.get_xydata()) for line in axes.get_lines()[-len(boxes) :]]
+    for name, box in labels.items():
+        at = marks[name.split(",")[0]]
+        assert not any(box.contains(*mark) for mark in marks.values()), "a name hides no mark"
+        near = min(marks, key=lambda other: _distance(box, marks[other]))
+        joined = any(abs(line - at).sum(axis=1).min() < 2 for line in ends)
+        assert joined or near == name.split(",")[0]
+
+
+def _distance(box: Bbox, at: Any) -> float:
+    return float(max(box.x0 - at[0], 0, at[0] - box.x1) + max(box.y0 - at[1], 0, at[1] - box.y1))

@@ -1,0 +1,300 @@
+"""Why not better: the binding, and what changes are worth, against known optima and brute force."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from threading import Event
+
+import pytest
+
+from commands.main import main
+from commands.reports.sensitivity import lines, rows
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from solver.analysis.bottleneck import bottleneck, story
+from solver.analysis.perturbations import Perturbation, changes
+from solver.analysis.sensitivity import BoundAndValue, Effect, Explanation, explain
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.brute_force import SHAPES, optimum, tiny_problem
+from tests.support.makers import problem
+
+SURE = Limits(seconds=600, workers=1, deterministic=60)
+SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3)
+
+
+def profile(activations: int, **keys: object) -> Problem:
+    """The 1.5B profile of the Zero Bubble paper on 4 devices with 8 micro-batches."""
+    times = {"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601}
+    memory = {"activation": 131, "freed_by_backward": 83, "capacity": 131 * activations}
+    return problem(4, 8, **{"times": times, "memory": memory, "objective": "span", "time_unit": "ms"} | keys)
+
+
+def explained(one: Problem) -> Explanation:
+    return explain(solve(one, SURE), SURE)
+
+
+def effect(it: Explanation, text: str) -> Effect:
+    (found,) = [effect for effect in it.effects if effect.change.text.startswith(text)]
+    return found
+
+
+def test_memory_binds_and_one_more_activation_is_worth_what_it_is_known_to_be() -> None:
+    # 456.585 with 4 activations and 417.289 with 5 are proved optima (tests/solver/engine/test_solve.py).
+    it = explained(profile(4))
+    # The way to the last device and back makes most of what is beyond the work, memory of device 0 nearly as much.
+    assert it.bottleneck.binds == ("way", "memory")
+    assert it.bottleneck.device == 0
+    assert [line.split(" is the bottleneck")[0] for line in story(it.bottleneck)[1:3]] == [
+        "The pipeline's latency",
+        "The memory of device 0",
+    ]
+    everywhere = effect(it, "one more activation on every device")
+    assert everywhere.outcome.lower_bound == everywhere.outcome.value == Fraction("417.289")
+    gain = Fraction("456.585") - Fraction("417.289")
+    assert it.gain(everywhere) == (gain, gain)
+    # On the last device an activation is given back before the next one comes: there, more memory is of no use.
+    assert it.gain(effect(it, "one more activation on device 3")) == (0, 0)
+    assert not it.untried
+
+
+def test_with_ample_memory_and_unequal_stages_the_work_binds_and_moving_it_helps() -> None:
+    one = problem(3, 24, times={"forward": [1, 3, 1], "backward": [1, 3, 1], "weight": [1, 3, 1]}, objective="span")
+    it = explained(one)
+    assert (it.bottleneck.binds, it.bottleneck.device, it.bottleneck.work) == (("load",), 1, 24 * 9)
+    assert story(it.bottleneck)[0] == "Device 1 computes 216 of any span's 216, 100.0 %: the work is the bottleneck."
+    moves = [e for e in it.effects if e.change.kind == "move"]
+    assert [e.change.text.split(" moved to ")[1] for e in moves] == [
+        "stage 0 (device 1 to 0)",
+        "stage 2 (device 1 to 2)",
+    ]
+    for move in moves:
+        gain = it.gain(move)
+        assert gain is not None
+        assert gain[0] > 0
+    faster = it.gain(effect(it, "forwards (F) 10 % faster on device 1"))
+    assert faster is not None
+    assert faster[0] <= Fraction(24 * 3, 10) <= faster[1] + 1
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_what_is_said_of_every_change_holds_against_brute_force(seed: int) -> None:
+    random = Random(seed)
+    one = replace(tiny_problem(random, SMALL), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    best = optimum(one, one.objective)
+    if best is None:
+        return
+    it = explained(one)
+    for found in it.effects:
+        changed = found.change.problem
+        truth = optimum(changed, one.objective)
+        assert (truth is None) == bool(found.reason), found.change.text
+        if truth is None:
+            assert it.gain(found) is None
+            continue
+        value = truth.value * changed.tick
+        assert found.outcome.value is not None
+        assert found.outcome.lower_bound <= value <= found.outcome.value, found.change.text
+        gain = it.gain(found)
+        assert gain is not None
+        assert gain[0] <= best.value * one.tick - value <= gain[1], found.change.text
+        if found.change.relaxes:
+            assert value <= best.value * one.tick, found.change.text
+            assert it.known.value is not None
+            assert found.outcome.value <= it.known.value
+    assert it.known.lower_bound <= it.as_it_is.lower_bound <= best.value * one.tick
+
+
+def test_no_row_is_weaker_than_what_is_proved_nor_tells_the_searchs_own_noise() -> None:
+    one = profile(4)
+    wider, move = changes(one, 0, 0)[0], next(c for c in changes(one, 0, 0) if not c.relaxes)
+
+    def said(change: Perturbation, lower_bound: int, value: int) -> str:
+        effect = Effect(change, BoundAndValue(Fraction(lower_bound), Fraction(value)))
+        it = Explanation(
+            bottleneck(one),
+            BoundAndValue(Fraction(100), Fraction(110)),
+            BoundAndValue(Fraction(95), Fraction(110)),
+            (effect,),
+        )
+        assert it.as_it_is == BoundAndValue(Fraction(max(100, lower_bound if change.relaxes else 0)), Fraction(110))
+        top, row = rows(it)
+        assert top[1] == str(it.as_it_is.lower_bound)
+        assert row[1:3] == [str(lower_bound), str(value)]
+        return row[3]
+
+    assert said(wider, 96, 110) == said(wider, 95, 105) == "not told"
+    assert said(wider, 90, 110) == "at most 18.18 %"
+    assert said(wider, 90, 99) == "0.91 to 18.18 %"
+    assert said(wider, 103, 110) == "not told"  # and the row as it is has 103
+    assert said(wider, 110, 110) == "0.00 %"
+    assert said(move, 96, 110) == "not told"
+    assert said(move, 96, 121) == "-19.09 to 12.73 %"
+    assert said(move, 111, 121) == "-19.09 to -0.91 %"
+
+
+def test_the_advice_in_words_ranks_as_the_table_does() -> None:
+    # Device 2 has most of the work, though the way to it makes most of the rest of the bound.
+    one = problem(
+        3, 6, times={"forward": [1, 1, 9], "backward": [1, 1, 9], "weight": [1, 1, 9], "transfer": 3}, objective="span"
+    )
+    it = explained(one)
+    advice = lines(it)[0]
+    assert advice.startswith("What helps most: 10 % of stage 2's times and activation moved to stage 1")
+    table = [row[0] for row in rows(it)[1:]]
+    named = [text.split(" (the best possible value")[0] for text in advice.split(": ", 1)[1].split(". Next: ")]
+    assert named == table[:2]
+    assert not any("micro-batches" in line for line in lines(it))
+    falls = [gain[0] for effect in it.ranked() if it.tells(effect) and (gain := it.gain(effect)) and gain[0] > 0]
+    assert falls == sorted(falls, reverse=True)
+    assert len(falls) > 2
+
+
+def test_what_is_certain_ranks_before_what_is_possible_and_before_a_loss() -> None:
+    one = profile(4)
+    wider, faster, further = changes(one, 0, 0)[:3]
+    move = next(change for change in changes(one, 0, 0) if not change.relaxes)
+
+    def effect(change: Perturbation, lower_bound: int, value: int) -> Effect:
+        return Effect(change, BoundAndValue(Fraction(lower_bound), Fraction(value)))
+
+    loss, untold = effect(move, 111, 121), effect(further, 96, 110)
+    possible, certain = effect(wider, 50, 101), effect(faster, 90, 99)
+    known, again = BoundAndValue(Fraction(100), Fraction(110)), BoundAndValue(Fraction(95), Fraction(110))
+    it = Explanation(bottleneck(one), known, again, (untold, loss, possible, certain))
+    assert it.ranked() == (certain, possible, loss, untold)
+
+
+def test_a_better_value_found_in_short_counts_as_it_is() -> None:
+    it = Explanation(
+        bottleneck(profile(4)), BoundAndValue(Fraction(100), Fraction(110)), BoundAndValue(Fraction(90), Fraction(105))
+    )
+    assert it.as_it_is == BoundAndValue(Fraction(100), Fraction(105))
+
+
+def test_changes_keep_what_they_do_not_name() -> None:
+    one = profile(4)
+    found = {change.text: change for change in changes(one, 0, 0)}
+    for change in found.values():
+        new = change.problem
+        if change.kind != "move":
+            continue
+        for times in ("forward", "backward", "fused"):
+            before, after = (sum(getattr(p.costs, times)) * p.tick for p in (one, new))
+            assert before == after
+        assert sum(new.memory.activation) * new.memory.resolution == 4 * 131
+        assert new.memory.capacity[0] == 4 * 131 / new.memory.resolution
+    transfer = found["transfers 10 % faster"].problem
+    assert transfer.costs.transfer[0] * transfer.tick == Fraction("0.5409")
+    assert transfer.costs.forward[0] * transfer.tick == Fraction("18.522")
+    weight = found["weight passes (W) 10 % faster on device 0"].problem
+    assert weight.costs.weight is not None
+    assert weight.costs.weight[0] * weight.tick == Fraction("8.4033")
+    assert weight.costs.fused[0] * weight.tick == Fraction("18.086") + Fraction("8.4033")
+    assert weight.costs.weight[1] * weight.tick == Fraction("9.337")
+
+
+def test_both_directions_of_a_bidirectional_pipeline_move_their_layers() -> None:
+    one = problem(4, 4, placement="bidirectional")
+    (move,) = [
+        c for c in changes(one, 0, 0) if c.text.startswith("10 % of stage 0's times and activation moved to stage 1")
+    ]
+    forward = [x * move.problem.tick for x in move.problem.costs.forward]
+    assert forward == [Fraction(9, 10), Fraction(11, 10), 1, 1] * 2
+
+
+def test_the_same_limits_give_the_same_answer() -> None:
+    limits = replace(SURE, deterministic=0.5)
+    one = problem(3, 5, times={"forward": 7, "backward": 6, "weight": 4, "transfer": 1}, memory={"capacity": 2})
+    first, second = (explain(solve(one, limits), limits) for _ in range(2))
+    assert [e.outcome for e in first.effects] == [e.outcome for e in second.effects]
+    assert first.again == second.again
+
+
+def test_devices_that_come_close_are_named() -> None:
+    it = bottleneck(problem(2, 8, times={"forward": 2, "backward": 2, "weight": 2, "transfer": 0}, objective="span"))
+    assert [certificate.device for certificate in it.close] == [1]
+    assert any("the next bottleneck" in line and "device 1" in line for line in story(it))
+
+
+def test_what_a_search_proves_beyond_words_is_part_of_the_story() -> None:
+    one = profile(4)
+    words = bottleneck(one)
+    beyond = Certificate("some proof", 2 * words.strongest.value, "because", 2)
+    it = bottleneck(one, beyond)
+    assert (it.binds, it.device, it.strongest) == (("interplay",), 2, words.strongest)
+    assert any("A proof by computation about device 2 goes further (some proof)" in line for line in story(it))
+    assert bottleneck(one, Certificate("weak", 0, "none", 2)) == words
+
+
+def test_a_stop_keeps_what_there_is() -> None:
+    stop = Event()
+
+    def on_progress(number: int, _of: int, _text: str) -> None:
+        if number == 2:
+            stop.set()
+
+    it = explain(solve(profile(4), SURE), SURE, on_progress, stop)
+    assert it.interrupted
+    assert 1 <= len(it.effects) <= 2
+    assert it.untried
+    assert len(it.effects) + len(it.untried) == len(changes(profile(4), 0, 0))
+
+
+FILE = """
+name: small
+devices: 2
+microbatches: 4
+time_unit: ms
+times: {forward: 1.5, backward: 1.5, weight: 0.5, transfer: 0.1}
+memory: {capacity: 2, activation: 1}
+objective: span
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    path = tmp_path / "small.yaml"
+    path.write_text(FILE)
+    return str(path)
+
+
+def test_solve_explain_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["solve", small, "--explain", "--explain-time", "30", "--workers", "1", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    explanation = document["explanation"]
+    assert explanation["as_it_is"] == {"lower_bound": document["lower_bound"], "value": document["value"]}
+    assert set(explanation["binds"]) <= {"memory", "transfers", "way", "load", "interplay"}
+    assert explanation["certificates"][0]["value"] <= document["lower_bound"]
+    kinds = {change["kind"] for change in explanation["changes"]}
+    assert kinds == {"memory", "transfer", "passes", "move"}
+    for change in explanation["changes"]:
+        assert change["lower_bound"] <= change["value"]
+        assert change["gain_at_least"] <= change["gain_at_most"]
+    assert explanation["not_tried"] == []
+
+
+def test_solve_explain_prints_the_story_and_writes_it(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["solve", small, "--explain", "--workers", "1", "-o", str(out)]) == 0
+    said = capsys.readouterr()
+    for words in ("why not better?", "The strongest analytic bound is", "as it is", "transfers 10 % faster"):
+        assert words in said.out
+    assert "explaining 1 of" in said.err
+    report = (out / "report.md").read_text()
+    assert "## Why not better" in report
+    assert "| transfers 10 % faster |" in report
+
+
+@pytest.mark.parametrize("flag", ["--explain", "--then-memory", "--memory-within=1%"])
+def test_the_period_is_neither_explained_nor_traded_for_memory(
+    small: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["solve", small, flag, "--objective", "period"]) == 2
+    assert "objective: found period" in capsys.readouterr().err

@@ -1,0 +1,87 @@
+"""Refuted values: none above the true optimum, more than one device proves, and a schedule where there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from random import Random
+from threading import Event
+
+import pytest
+
+from pipesched.problem.problem import Objective
+from pipesched.schedule.metrics import measure
+from pipesched.validation.validator import validate
+from solver.backends.background import BackgroundIterator
+from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
+from solver.bounds.lp_bound import lp_bounds
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.brute_force import optimum, tiny_problem
+from tests.support.makers import gpt_1_5b, problem
+
+SURE = Limits(workers=1, deterministic=5.0)
+
+
+@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: int, objective: Objective) -> None:
+    """From a bound of 0 and the worst schedule."""
+    one = replace(tiny_problem(Random(seed)), objective=objective)
+    best = optimum(one, objective)
+    if best is None:
+        return
+    known = [0, measure(best_times(one, sequential(one))).value(objective)]
+    for found in destructive_bounds(one, SURE, 60, lambda: (known[0], known[1]), Event()):
+        if isinstance(found, RefutedValue):
+            assert known[0] < found.value <= best.value
+            known[0] = found.value
+        else:
+            timeline = best_times(one, found)
+            assert not validate(timeline)
+            assert measure(timeline).value(objective) < known[1]
+            known[1] = measure(timeline).value(objective)
+    assert known == [best.value, best.value]
+
+
+def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
+    """The 1.5B profile on 4 devices with memory for two micro-batches, half an activation a stage."""
+    one = gpt_1_5b(4, 12, 2)
+    value = solve(one, Limits(seconds=600, workers=1, deterministic=20)).value_ticks
+    assert value is not None
+    alone = max(bound.value for bound in lp_bounds(one, value, 600, Event()))
+    proved = [(1, alone)]
+    for found in destructive_bounds(one, SURE, 60, lambda: (proved[-1][1], value), Event()):
+        assert isinstance(found, RefutedValue)
+        proved.append((len(found.devices), found.value))
+    assert [devices for devices, _ in proved][:2] == [1, 2]
+    assert proved[-1] == (4, value)
+
+
+def test_a_stop_ends_it() -> None:
+    stop = Event()
+    stop.set()
+    assert list(destructive_bounds(problem(2, 4), Limits(), 60, lambda: (0, 100), stop)) == []
+
+
+def test_a_schedule_is_not_called_for_where_bound_and_value_meet() -> None:
+    assert list(destructive_bounds(problem(2, 4), Limits(), 60, lambda: (14, 14), Event())) == []
+
+
+def test_beside_hands_over_everything_and_raises_what_went_wrong() -> None:
+    def items() -> Iterator[int]:
+        yield 1
+        yield 2
+        raise ValueError("no third")
+
+    background = BackgroundIterator(items())
+    background.join(60)
+    found = background.found()
+    assert [next(found), next(found)] == [1, 2]
+    with pytest.raises(ValueError, match="no third"):
+        next(found)
+    whole = BackgroundIterator(iter((1, 2)))
+    whole.join(60)
+    assert list(whole.found()) == [1, 2]

@@ -1,0 +1,298 @@
+"""Periods: patterns against exhaustive search and long runs, bounds against brute force, unrolled schedules for any m."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations, product
+from math import ceil
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from ortools.sat.python import cp_model
+
+from benchmarks.tessel import SHAPES, load, shape_graph
+from formulations.cyclic.block_graph import BlockGraph, graph_of
+from formulations.cyclic.pattern import Copy, Pattern, sequential_pattern
+from formulations.cyclic.periodic_model import PeriodicModel
+from heuristics.catalogue import HEURISTICS
+from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Objective, Problem, Stream, TaskSpec
+from pipesched.problem.rescale import finer
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.cyclic.pattern_extraction import read_pattern
+from solver.cyclic.period_bounds import period_certificates
+from solver.cyclic.period_search import best_pattern
+from solver.cyclic.problem_period import best_period, best_unrolled, unroll
+from solver.cyclic.solve_period import solve_period
+from solver.limits import Limits
+from tests.support.brute_force import optimum, tiny_problem
+from tests.support.makers import problem
+
+LITTLE = Limits(workers=1, deterministic=0.05)
+several = settings(
+    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+PLACEMENTS: tuple[dict[str, object], ...] = (
+    {"placement": "linear"},
+    {"placement": "interleaved", "chunks": 2},
+    {"placement": "v-shape"},
+    {"placement": "wave", "chunks": 3},
+    {"placement": "bidirectional"},
+    {"placement": [0, 1, 1, 0, 2, 3]},
+)
+
+
+def period_below(one: Problem) -> None:
+    """No certificate is above the makespan per micro-batch: batches one after another repeat that fast."""
+    if one.microbatches % len(one.placement.chains) and one.microbatches > 1:
+        return  # unequal shares of the chains are no long run
+    best = optimum(one, Objective.MAKESPAN)
+    if best is not None:
+        for certificate in period_certificates(one):
+            assert certificate.value <= Fraction(best.value, one.microbatches), certificate
+
+
+@given(st.randoms(use_true_random=False))
+@several
+def test_no_bound_is_above_what_brute_force_reaches(random: Random) -> None:
+    period_below(tiny_problem(random))
+
+
+@pytest.mark.parametrize("seed", range(250))
+def test_no_bound_is_above_what_brute_force_reaches_on_these(seed: int) -> None:
+    period_below(tiny_problem(Random(seed)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) -> None:
+    """Tiny problems of all placements, with zeros, transfers, negative `freed` and tight memory, for m from 1 up."""
+    one = tiny_problem(Random(seed))
+    one = replace(one, microbatches=max(one.microbatches, len(one.placement.chains)))
+    if why_infeasible(one) is not None:
+        assert best_period(one, LITTLE).pattern is None
+        return
+    found = best_period(one, LITTLE)
+    assert found.pattern is not None
+    assert found.period is not None
+    assert found.period >= found.bound
+    chains = found.pattern.graph.microbatches
+    for m in (*range(chains, 6), 17):
+        longer = replace(one, microbatches=m)
+        for first in range(found.pattern.copies):
+            assert validate(simulate(longer, unroll(found.pattern, longer, first))) == []
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_long_run_of_a_pattern_grows_by_its_period(seed: int) -> None:
+    """The cycle ratio against the simulator, which knows nothing of patterns."""
+    one = tiny_problem(Random(seed))
+    pattern = best_period(one, LITTLE).pattern
+    if pattern is None:
+        return
+    each = pattern.copies * pattern.graph.microbatches
+    ends = []
+    for repetitions in (120, 240):
+        longer = replace(one, microbatches=repetitions * each)
+        ends.append(measure(simulate(longer, unroll(pattern, longer))).makespan)
+    assert ends[1] - ends[0] == 120 * pattern.length
+
+
+def every_pattern(graph: BlockGraph, most_turns: int) -> list[Pattern]:
+    """All orders and turns of one copy, the first block of each device in place."""
+    rows = []
+    for held in graph.on_device:
+        first, *rest = [Copy(b, 0) for b in held]
+        repetitions = product(range(most_turns + 1), repeat=len(rest))
+        rows.append(
+            [
+                ((first, *order), dict(zip(rest, t, strict=True)) | {first: 0})
+                for t in repetitions
+                for order in permutations(rest)
+            ]
+        )
+    found = []
+    for choice in product(*rows):
+        repetitions = {x: {d: t} for d, (_, of) in enumerate(choice) for x, t in of.items()}
+        found.append(Pattern(graph, 1, tuple(cyclic_order for cyclic_order, _ in choice), repetitions))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_model_finds_the_shortest_period_of_one_copy_and_no_shorter(seed: int) -> None:
+    rng = Random(seed)
+
+    def some(low: int, high: int) -> list[int]:
+        return [rng.randint(low, high) for _ in range(2)]
+
+    times: dict[str, object] = {"forward": some(1, 6), "backward": some(1, 6), "transfer": some(0, 4)}
+    if rng.random() < 0.6:
+        times["weight"] = some(1, 5)
+    memory = {"capacity": some(2, 6), "activation": 2, "freed_by_backward": rng.choice((-1, 0, 1, 2))}
+    if "weight" not in times:
+        memory["freed_by_backward"] = 0
+    graph = replace(graph_of(problem(2, 1, times=times, memory=memory)), fusions=())
+    best: Fraction | None = None
+    for pattern in every_pattern(graph, 3):
+        if pattern.fits():
+            try:
+                best = pattern.period if best is None else min(best, pattern.period)
+            except ValueError:
+                continue
+    statuses = {}
+    for length in [40] if best is None else [ceil(best), ceil(best) - 1]:
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = 5
+        statuses[length] = solver.solve(PeriodicModel(graph, 1, length).cp)
+    if best is None:
+        assert statuses == {40: cp_model.INFEASIBLE}
+    else:
+        assert statuses == {ceil(best): cp_model.OPTIMAL, ceil(best) - 1: cp_model.INFEASIBLE}
+
+
+@pytest.mark.parametrize("keys", PLACEMENTS, ids=lambda keys: str(keys["placement"]))
+@pytest.mark.parametrize("capacity", (6, 9))
+def test_every_placement_for_any_number_of_micro_batches(keys: dict[str, object], capacity: int) -> None:
+    times = {"forward": 10, "backward": 11, "weight": 5, "transfer": 2}
+    memory = {"capacity": capacity, "activation": 1, "freed_by_backward": 0.5}
+    one = problem(4, 8, **keys, times=times, memory=memory)
+    pattern = best_period(one, LITTLE).pattern
+    assert pattern is not None
+    for m in range(pattern.graph.microbatches, 14):
+        for objective in (Objective.MAKESPAN, Objective.SPAN):
+            assert validate(best_unrolled(pattern, replace(one, microbatches=m, objective=objective))) == []
+
+
+def test_a_pattern_of_one_chain_is_not_unrolled_over_two() -> None:
+    one = problem(2, 1, placement="bidirectional")
+    pattern = best_period(one, LITTLE).pattern
+    assert pattern is not None
+    assert validate(best_unrolled(pattern, one)) == []
+    with pytest.raises(ValueError, match="stage 2"):
+        unroll(pattern, replace(one, microbatches=2))
+
+
+def test_a_pattern_that_waits_for_itself_says_so() -> None:
+    """A backward two repetitions before its own forward."""
+    graph = graph_of(problem(1, 1, times={"forward": 1, "backward": 1}))
+    early = Pattern(graph, 1, ((Copy(0, 0), Copy(1, 0)),), {Copy(0, 0): {0: 0}, Copy(1, 0): {0: -2}})
+    with pytest.raises(ValueError, match="waits for itself"):
+        _ = early.period
+
+
+def test_everything_in_turn_holds_least() -> None:
+    one = problem(3, 1, times={"forward": 2, "backward": 3, "transfer": 1})
+    pattern = sequential_pattern(graph_of(one))
+    assert pattern.period == 3 * (2 + 3) + 4 * 1
+    assert [pattern.peak(d) for d in range(3)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize(("name", "keys"), (("v-half", {"placement": "v-shape"}), ("zb-h1", {}), ("1f1b", {})))
+def test_a_published_schedule_repeats_at_the_load(name: str, keys: dict[str, object]) -> None:
+    one = problem(4, 40, **keys)
+    pattern = read_pattern(simulate(one, HEURISTICS[name].order(one)), graph_of(one))
+    assert pattern is not None
+    assert pattern.period == 3 * len(one.placement.stages_of[0])
+
+
+def test_tokens_bind_where_memory_admits_few() -> None:
+    """p=4 and one activation: one micro-batch at a time, a round trip and its W."""
+    one = problem(4, 8, times={"forward": 2, "backward": 3, "weight": 1, "transfer": 1}, memory={"capacity": 1})
+    found = best_period(one, LITTLE)
+    assert found.certificates[0].kind == "in-flight limit"
+    assert found.period == found.bound == 4 * 5 + 6 * 1 + 1
+
+
+def test_a_cheaper_fused_backward_is_chosen() -> None:
+    one = problem(2, 8, times={"forward": 4, "backward": 3, "weight": 3, "fused": 4})
+    found = best_period(one, LITTLE)
+    assert found.pattern is not None
+    assert found.pattern.fused
+    assert found.period == found.bound == 8
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("devices", (4, 8))
+def test_shapes_with_shared_blocks_repeat_at_the_load(name: str, devices: int) -> None:
+    graph = shape_graph(name, devices, 2 * devices)
+    found = best_pattern(graph, load(graph), Limits(workers=1, deterministic=20))
+    assert found.pattern is not None
+    assert found.pattern.fits()
+    assert found.period == load(graph) == {"V": 4, "X": 8, "M": 6, "NN": 8, "K": 6}[name]
+
+
+def test_one_worker_and_units_of_work_give_the_same_pattern_twice() -> None:
+    one = problem(4, 8, times={"forward": 10, "backward": 11, "weight": 5, "transfer": 2}, memory={"capacity": 3})
+    found = [best_period(one, Limits(workers=1, seed=3, deterministic=0.2)).pattern for _ in range(2)]
+    assert found[0] == found[1]
+
+
+def test_solve_gives_the_period_in_finer_ticks_where_it_is_a_fraction(tmp_path: Path) -> None:
+    one = problem(4, 8, times={"forward": 2, "backward": 3}, memory={"capacity": 3}, objective="period")
+    solution = solve_period(one, LITTLE)
+    assert solution.metrics is not None
+    assert solution.timeline is not None
+    period = best_period(one, LITTLE).period
+    assert period is not None
+    assert solution.value_ticks is not None
+    assert solution.value_ticks * solution.problem.tick == period * one.tick
+    assert solution.lower_bound_ticks <= solution.value_ticks
+    assert validate(solution.timeline) == []
+    assert solution.metrics.bubble(Objective.PERIOD) == pytest.approx(1 - 5 / float(period))
+    path = tmp_path / "schedule.json"
+    file = ScheduleFile(solution.timeline, solution.lower_bound_ticks, solution.certificate, solution.value_ticks)
+    path.write_text(to_text(file), encoding="utf-8")
+    again = read_schedule(path)
+    assert again == file
+    assert again.value == solution.value_ticks
+
+
+def test_solve_tells_the_period_of_the_published_schedules() -> None:
+    one = problem(4, 8, objective="period")
+    solution = solve_period(one, search=False)
+    assert solution.status is Status.UNKNOWN
+    periods = {c.name: c.metrics.period for c in solution.candidates if c.metrics is not None}
+    assert periods["1f1b"] == periods["zb-h1"] == 3
+
+
+def test_a_period_that_does_not_fit_is_told_apart_from_no_period() -> None:
+    one = problem(4, 3, times={"forward": 2, "backward": 2, "weight": 1}, memory={"capacity": 4}, objective="period")
+    found = {c.name: c for c in solve_period(one, search=False).candidates}
+    over = found["zb-h2"].metrics
+    assert over is not None
+    assert over.period == 5
+    assert not found["zb-h2"].fits
+    # All forwards, then all backwards: three micro-batches fit the memory, but nothing repeats.
+    assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it settles into no repetition")
+    assert found["1f1b"].fits
+
+
+def test_what_does_not_fit_is_infeasible() -> None:
+    one = problem(2, 2, placement="v-shape", memory={"capacity": 1}, objective="period")
+    solution = solve_period(one, LITTLE)
+    assert solution.status is Status.INFEASIBLE
+    assert "device" in solution.reason
+
+
+def test_passes_of_several_tasks_are_not_for_periods() -> None:
+    one = problem(1, 2)
+    parts = {(F, 0): (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.EP, 1))}
+    with pytest.raises(ValueError, match="single tasks"):
+        best_period(replace(one, costs=replace(one.costs, parts=parts)))
+
+
+def test_finer_ticks_change_no_time() -> None:
+    one = problem(2, 2, times={"forward": 1, "backward": 2, "weight": 3, "transfer": 4, "overlapped": 5})
+    fine = finer(one, 6)
+    for p in (Pass(F, 0, 0), Pass(BW, 1, 1)):
+        assert fine.in_units(fine.duration(p)) == one.in_units(one.duration(p))
+    assert fine.lag(0, 1) * fine.tick == one.lag(0, 1) * one.tick

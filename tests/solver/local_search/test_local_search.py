@@ -1,0 +1,135 @@
+"""Annealing and windows: what comes out is a valid order of the same passes, never worse, and the same every time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from ortools.sat.python import cp_model
+
+from formulations.window.order_units import Units
+from formulations.window.window_model import Window
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from solver.construction.list_scheduling import list_schedules, sequential
+from solver.construction.timing import best_times
+from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.moves import shift
+from solver.local_search.window_lns import Windows, placed_in
+from tests.support.brute_force import optimum, tiny_problem
+from tests.support.published import ROWS
+
+HEAT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=6)
+
+
+def openings(timeline: Timeline) -> list[int]:
+    return list(placed_in(timeline).opening)
+
+
+def start(problem: Problem) -> Timeline:
+    return best_times(problem, next(iter(list_schedules(problem)), None) or sequential(problem))
+
+
+def cases() -> list[Problem]:
+    found = []
+    for seed in range(60):
+        problem = tiny_problem(Random(seed))
+        if optimum(problem, problem.objective) is not None:
+            found.append(replace(problem, objective=Random(seed).choice((Objective.MAKESPAN, Objective.SPAN))))
+    return found
+
+
+def test_a_unit_jumps_over_its_line_in_line_and_moving_it_back_undoes_it() -> None:
+    random, problem = Random(0), ROWS[0].problem(1)
+    units = Units(problem, start(problem).schedule)
+    annealer = Annealer(units)
+    order, count, place = annealer.packed(units.orders)
+    for _ in range(300):
+        d = random.randrange(len(count))
+        source, target = random.choices(range(int(count[d])), k=2)
+        before = order.copy()
+        shift(annealer.shop, order, place, d, source, target)
+        row = order[d, : count[d]].tolist()
+        assert sorted(row) == sorted(before[d, : count[d]].tolist())
+        assert [int(place[unit]) for unit in row] == list(range(len(row)))
+        for line in {units.line[unit] for unit in row}:
+            held = [unit for unit in row if units.line[unit] == line]
+            assert held == [unit for unit in before[d].tolist() if unit in held]
+        shift(annealer.shop, order, place, d, target, source)
+        assert (order == before).all()
+
+
+def test_annealed_orders_are_valid_never_worse_and_often_optimal() -> None:
+    best_found = 0
+    for problem in cases():
+        timeline = start(problem)
+        units = Units(problem, timeline.schedule)
+        schedule = Annealer(units).run(units.orders, openings(timeline), HEAT, 3000, 1)
+        assert schedule is not None
+        after = best_times(problem, schedule)
+        assert sorted(schedule.passes()) == sorted(timeline.schedule.passes())
+        assert not validate(after)
+        value = measure(after).value(problem.objective)
+        assert value <= measure(timeline).value(problem.objective)
+        best = optimum(problem, problem.objective)
+        assert best is not None
+        best_found += value == best.value
+    assert best_found > len(cases()) // 2
+
+
+def test_annealing_mends_a_list_schedule_where_memory_is_tight_and_says_the_same_twice() -> None:
+    problem = next(row for row in ROWS if row.model == "1.5B" and row.m == 24).problem(1)
+    tight = replace(
+        problem, memory=replace(problem.memory, capacity=tuple((c or 0) * 3 // 4 for c in problem.memory.capacity))
+    )
+    timeline = start(tight)
+    units = Units(tight, timeline.schedule)
+    runs = [Annealer(units).run(units.orders, openings(timeline), HEAT, 60_000, 3) for _ in range(2)]
+    assert runs[0] == runs[1]
+    assert runs[0] is not None
+    after = best_times(tight, runs[0])
+    assert not validate(after)
+    assert measure(after).span is not None
+    assert measure(after).span < 0.98 * measure(timeline).span
+
+
+def test_an_order_that_runs_in_a_circle_is_not_annealed() -> None:
+    problem = cases()[0]
+    timeline = start(problem)
+    units = Units(problem, timeline.schedule)
+    backwards = [order[::-1] for order in units.orders]
+    assert Annealer(units).run(backwards, openings(timeline), HEAT, 100, 0) is None
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_window_over_everything_is_the_whole_problem(seed: int) -> None:
+    """With all units free, the window's optimum is the best order of these units, so it is never worse and is valid."""
+    problem = tiny_problem(Random(seed))
+    if optimum(problem, problem.objective) is None:
+        return
+    timeline = start(problem)
+    placed = placed_in(timeline)
+    window = Window(placed, 0, 10**9, range(problem.devices))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(window.cp) == cp_model.OPTIMAL
+    after = best_times(problem, placed.units.schedule(window.orders(solver.value)))
+    best = optimum(problem, problem.objective)
+    assert best is not None
+    assert best.value <= measure(after).value(problem.objective) <= measure(timeline).value(problem.objective)
+
+
+def test_windows_keep_what_is_outside_and_stay_valid() -> None:
+    problem = next(row for row in ROWS if row.model == "1.5B" and row.m == 24).problem(1)
+    timeline = start(problem)
+    value = measure(timeline).value(problem.objective)
+    windows = Windows(deterministic=True)
+    for seed in range(6):
+        schedule = windows.improve(timeline, seed, 60)
+        if schedule is not None:
+            timeline = best_times(problem, schedule)
+            assert not validate(timeline)
+    assert measure(timeline).value(problem.objective) < value

@@ -1,0 +1,240 @@
+"""What tests build with: small problems, hand-written and random orders, and times worked out without the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from random import Random
+
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.passes import BW, B, F, Pass, Slot, Stream, Task, W
+from pipesched.problem.problem import IsFused, Problem, TaskSpec
+from pipesched.schedule.schedule import Schedule, parse_slot, schedule_of
+
+TIMES: Mapping[str, object] = {"forward": 1, "backward": 1, "weight": 1}
+FULL: Mapping[str, object] = {"forward": 1, "backward": 2}  # a backward that cannot be split
+
+
+def problem(devices: int, microbatches: int, **keys: object) -> Problem:
+    """A problem file's document, as a problem: forward, backward and weight of one tick unless `times` says more."""
+    document = {"devices": devices, "microbatches": microbatches, "times": dict(TIMES)} | keys
+    return problem_from(document, "test", "test")
+
+
+def gpt_1_5b(devices: int, microbatches: int, activations: int, objective: str = "span") -> Problem:
+    """The 1.5B profile of the Zero Bubble paper with memory for some activations, as its instance files count it."""
+    return problem(
+        devices,
+        microbatches,
+        times={"forward": 18.522, "backward": 18.086, "weight": 9.337, "transfer": 0.601},
+        memory={"activation": 131, "freed_by_backward": 83, "capacity": 131 * activations},
+        objective=objective,
+    )
+
+
+def schedule(*rows: str, name: str = "by-hand") -> Schedule:
+    """One row a device: `F0.0 F0.1 F0.2&BW0.0`."""
+    return Schedule(tuple(tuple(map(parse_slot, row.split())) for row in rows), name)
+
+
+def never(stage: int, microbatch: int) -> bool:
+    return False
+
+
+def always(stage: int, microbatch: int) -> bool:
+    return True
+
+
+def visit(stage: int, microbatch: int, fused: bool) -> list[Pass]:
+    """The passes of one micro-batch at one stage."""
+    return [Pass(kind, stage, microbatch) for kind in ((F, BW) if fused else (F, B, W))]
+
+
+def passes_of(one: Problem, is_fused: IsFused) -> list[list[Pass]]:
+    """Every pass of a problem, device by device."""
+    held: list[list[Pass]] = [[] for _ in range(one.devices)]
+    for stage, device in enumerate(one.placement.stage_device):
+        for j in range(one.microbatches):
+            if stage in one.chain_of(j):
+                held[device] += visit(stage, j, is_fused(stage, j))
+    return held
+
+
+def random_kinds(one: Problem, rng: Random) -> IsFused:
+    """Each backward fused or split, by chance; all fused where no backward splits."""
+    fused = {
+        (stage, j): not one.splittable or rng.random() < 0.5
+        for stage in range(one.placement.stages)
+        for j in range(one.microbatches)
+    }
+    return lambda stage, j: fused[stage, j]
+
+
+def random_order(one: Problem, rng: Random, pairs: float = 0.0) -> Schedule:
+    """A random order that runs to its end; `pairs` is how often a forward and a backward after it share a slot."""
+    is_fused = random_kinds(one, rng)
+    todo = {p for held in passes_of(one, is_fused) for p in held}
+    orders: list[list[Pass]] = [[] for _ in range(one.devices)]
+    while todo:
+        ready = sorted(p for p in todo if not any(before in todo for before, _ in waits(one, p, is_fused)))
+        chosen = rng.choice(ready)
+        orders[one.device(chosen)].append(chosen)
+        todo.remove(chosen)
+    paired = Schedule(tuple(_paired(order, rng, pairs) for order in orders), "random")
+    return schedule_of(orders, "random") if times_by_hand(one, paired) is None else paired
+
+
+def shuffled(one: Problem, rng: Random, pairs: float = 0.0) -> Schedule:
+    """A random order that mostly cannot run."""
+    orders = passes_of(one, random_kinds(one, rng))
+    for order in orders:
+        rng.shuffle(order)
+    return Schedule(tuple(_paired(order, rng, pairs) for order in orders), "shuffled")
+
+
+def _paired(order: list[Pass], rng: Random, pairs: float) -> tuple[Slot, ...]:
+    slots: list[Slot] = []
+    for p in order:
+        last = slots[-1] if slots else ()
+        if p.kind in (B, BW) and len(last) == 1 and last[0].kind is F and rng.random() < pairs:
+            slots[-1] = (last[0], p)
+        else:
+            slots.append((p,))
+    return tuple(slots)
+
+
+PLACEMENTS: dict[str, Callable[[int], dict[str, object]]] = {
+    "linear": lambda p: {"placement": "linear"},
+    "interleaved": lambda p: {"placement": "interleaved", "chunks": 2},
+    "wave": lambda p: {"placement": "wave", "chunks": 3},
+    "v-shape": lambda p: {"placement": "v-shape"},
+    "bidirectional": lambda p: {"placement": "bidirectional"},
+    "explicit": lambda p: {"placement": [*range(p), p - 1, 0, p // 2]},
+}
+
+
+def random_problem(rng: Random, blocks: bool = True, parts: bool = True) -> Problem:
+    """Up to three devices and micro-batches, any placement, times with zeros; overlapped blocks and parts by chance."""
+    devices = rng.randint(1, 3)
+    keys = PLACEMENTS[rng.choice(sorted(PLACEMENTS))](devices)
+    stages = problem(devices, 1, **keys).placement.stages
+
+    def some(most: int) -> list[int]:
+        return [rng.randint(0, most) for _ in range(stages)]
+
+    times = {"forward": some(3), "backward": some(3), "transfer": some(2)}
+    if rng.random() < 0.7:
+        times |= {"weight": some(2), "fused": some(4)}
+    if blocks and rng.random() < 0.5:
+        times["overlapped"] = some(5)
+    one = problem(devices, rng.randint(1, 3), **keys, times=times)
+    return with_parts(one, rng) if parts and rng.random() < 0.3 else one
+
+
+def with_parts(one: Problem, rng: Random) -> Problem:
+    """Some passes become chains of tasks on several streams."""
+    kinds = (F, B, W, BW) if one.splittable else (F, BW)
+    streams = (Stream.COMPUTE, Stream.EP, Stream.D2H)
+    parts = {
+        (kind, stage): tuple(TaskSpec(rng.choice(streams), rng.randint(0, 2)) for _ in range(rng.randint(1, 3)))
+        for kind in kinds
+        for stage in range(one.placement.stages)
+        if rng.random() < 0.5
+    }
+    return replace(one, costs=replace(one.costs, parts=parts))
+
+
+# The rest says a second time, from the definitions, what precedes what and how an order runs.
+
+
+@dataclass(frozen=True)
+class Job:
+    """What runs in one go: a task, or a block of two passes."""
+
+    tasks: tuple[Task, ...]
+    stream: Stream
+    ticks: int
+    ends: tuple[Pass, ...]  # the passes that end with it
+
+    @property
+    def text(self) -> str:
+        return "&".join(map(str, self.tasks))
+
+
+def waits(one: Problem, p: Pass, is_fused: IsFused) -> Iterator[tuple[Pass, int]]:
+    """The passes that must have ended before p starts, and how long before."""
+    kind, stage, j = p
+    chain = next(chain for chain in one.placement.chains if stage in chain)
+    at = chain.index(stage)
+
+    def transfer(a: int, b: int) -> int:
+        return one.costs.transfer[a] if one.placement.stage_device[a] != one.placement.stage_device[b] else 0
+
+    if kind is W:
+        yield Pass(B, stage, j), 0
+    elif kind is F:
+        if at > 0:
+            yield Pass(F, chain[at - 1], j), transfer(chain[at - 1], stage)
+    else:
+        yield Pass(F, stage, j), 0
+        if at + 1 < len(chain):
+            yield Pass(BW if is_fused(chain[at + 1], j) else B, chain[at + 1], j), transfer(stage, chain[at + 1])
+
+
+def jobs(one: Problem, order: tuple[Slot, ...]) -> list[Job]:
+    """What a device runs, in its order."""
+    costs, found = one.costs, []
+    for slot in order:
+        if len(slot) == 2 and slot[1].kind is BW and costs.overlapped is not None:
+            block = costs.overlapped[slot[0].stage]
+            found.append(Job((Task(slot[0]), Task(slot[1])), Stream.COMPUTE, block, slot))
+            continue
+        for p in slot:
+            plain = {F: costs.forward, B: costs.backward, W: costs.weight, BW: costs.fused}[p.kind]
+            parts = costs.parts.get((p.kind, p.stage)) or (TaskSpec(Stream.COMPUTE, plain[p.stage]),)
+            for number, (stream, ticks) in enumerate(parts):
+                found.append(Job((Task(p, number),), stream, ticks, (p,) if number == len(parts) - 1 else ()))
+    return found
+
+
+def times_by_hand(
+    one: Problem, orders: Schedule, delay: Callable[[], int] = lambda: 0, idle: list[int] | None = None
+) -> dict[Task, int] | None:
+    """Starts found by running whatever stands first in a queue and may run; None if the queues come to a halt.
+
+    `delay` is added before every job, `idle[d]` is how long device d must wait.
+    """
+    fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
+    queues: dict[tuple[int, Stream], list[Job]] = {}
+    for device, order in enumerate(orders.orders):
+        for job in jobs(one, order):
+            queues.setdefault((device, job.stream), []).append(job)
+    free = {queue: idle[queue[0]] if idle else 0 for queue in queues}
+    starts: dict[Task, int] = {}
+    task_end: dict[Task, int] = {}
+    pass_end: dict[Pass, int] = {}
+
+    def earliest(job: Job) -> int | None:
+        bounds: list[int] = []
+        for p, part in job.tasks:
+            before = [task_end.get(Task(p, part - 1))] if part else [
+                None if other not in pass_end else pass_end[other] + lag
+                for other, lag in waits(one, p, lambda s, j: (s, j) in fused)
+            ]  # fmt: skip
+            if None in before:
+                return None
+            bounds += [end for end in before if end is not None]
+        return max(bounds, default=0)
+
+    moved = True
+    while moved:
+        moved = False
+        for queue, waiting in queues.items():
+            while waiting and (bound := earliest(waiting[0])) is not None:
+                job, moved = waiting.pop(0), True
+                start = max(bound, free[queue]) + delay()
+                free[queue] = start + job.ticks
+                starts |= dict.fromkeys(job.tasks, start)
+                task_end |= dict.fromkeys(job.tasks, start + job.ticks)
+                pass_end |= dict.fromkeys(job.ends, start + job.ticks)
+    return None if any(queues.values()) else starts

@@ -1,0 +1,180 @@
+"""What the tests of running execute: jobs for two, three and four processes, each group started once for all tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, DoesNotApply
+from pipesched.problem.passes import Pass, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.simulation.simulator import simulate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.pytorch.launch import launch
+from runtime.running.job import Job, ModelSpec, Outcome, job_for
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem, random_order, schedule
+
+SPLITS = ("autograd", "store")
+TIMES = {"forward": 2, "backward": 2, "weight": 1, "transfer": 1}
+SHAPES: dict[str, dict[str, object]] = {
+    "linear": {},
+    "interleaved": {"placement": "interleaved", "chunks": 2},
+    "v-shape": {"placement": "v-shape"},
+    "wave": {"placement": "wave", "chunks": 3},
+    "bidirectional": {"placement": "bidirectional"},
+}
+
+TINY = ModelSpec("gpt", {"hidden": 16, "heads": 2, "sequence": 6, "vocabulary": 24, "microbatch_size": 1})
+
+
+def job(one: Problem, order: Schedule, name: str = "", **options: object) -> Job:
+    """Two compared steps of a tiny GPT in float64, unless `options` say otherwise."""
+    made = job_for(simulate(one, order), Job("", one, order, (), model=TINY))
+    return replace(made, name=name or made.name, **options)  # type: ignore[arg-type]
+
+
+def with_comms(one: Problem, order: Schedule) -> list[list[str]]:
+    """The cells of the text with sends and receives, a list a device."""
+    text = EXPORTERS["torch-csv-comms"].export(simulate(one, order))
+    (csv,) = (value for suffix, value in text.items() if suffix.endswith(".csv"))
+    return [line.split(",") for line in csv.splitlines()]
+
+
+def from_rows(like: Job, rows: list[list[str]], name: str, comms: bool = True) -> Job:
+    """The job with other text for PyTorch's runtime."""
+    return replace(like, name=name, rows="".join(",".join(row) + "\n" for row in rows), comms=comms)
+
+
+def solved(one: Problem) -> Schedule:
+    """What the solver finds in a little, counted work."""
+    timeline = solve(one, Limits(seconds=600, workers=1, deterministic=0.5)).timeline
+    assert timeline is not None
+    return timeline.schedule
+
+
+def both_splits(one: Problem, order: Schedule, name: str) -> Iterator[Job]:
+    for split in SPLITS:
+        yield job(one, order, f"{name}, {split}", split=split)
+
+
+def on_two_devices() -> Iterator[Job]:
+    """Random orders with random kinds of backward on every placement, and what the solver finds."""
+    for shape, keys in [*SHAPES.items(), ("explicit", {"placement": [1, 0, 0, 1, 1]})]:
+        one = problem(2, 4, times=TIMES, **keys)
+        yield from both_splits(one, random_order(one, Random(shape), pairs=0.3), f"random {shape}")
+        if shape == "wave":
+            continue
+        small = problem(2, 3, times=TIMES, **keys)
+        yield from both_splits(small, solved(small), f"solved {shape}")
+    one = problem(2, 4)
+    yield job(one, random_order(one, Random(1)), "random linear, float32", dtype="float32")
+
+
+def on_three_devices() -> Iterator[Job]:
+    """An odd number of devices, where the middle one holds both replicas of a stage; uneven and unordered placements."""
+    shapes: dict[str, object] = {"bidirectional": "bidirectional", "uneven": [2, 0, 0, 1, 2, 0]}
+    for name, placement in shapes.items():
+        one = problem(3, 5, placement=placement)
+        yield from both_splits(one, random_order(one, Random(5)), f"random {name}")
+    alone = problem(3, 1, placement="bidirectional")
+    yield job(alone, random_order(alone, Random(2)), "one micro-batch: replicas that see none")
+
+
+def on_four_devices() -> Iterator[Job]:
+    """Every published schedule on the first placement where it is defined, the two ways of splitting in turn."""
+    for number, heuristic in enumerate(HEURISTICS):
+        for shape, keys in SHAPES.items():
+            one = problem(4, 8, **keys)
+            try:
+                made = job(one, heuristic.order(one), f"{heuristic.name} on {shape}", split=SPLITS[number % 2])
+            except (DoesNotApply, BadInput):
+                continue
+            yield made
+            break
+
+
+def doctored() -> Iterator[Job]:
+    """Each wrong in one way that a runtime does not complain of, or that makes it refuse the schedule."""
+    one = problem(2, 3)
+    order = schedule("F0.0 F0.1 F0.2 B0.0 W0.0 B0.1 W0.1 B0.2 W0.2", "F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2")
+    plain = job(one, order, "plain")
+    rows = with_comms(one, order)
+    yield from_rows(plain, rows, "right with comms")
+    yield from_rows(plain, _received_in_another_order(rows), "swapped receive")
+    yield from_rows(plain, [[cell for cell in row if "REDUCE_GRAD" not in cell] for row in rows], "no REDUCE_GRAD")
+    yield from_rows(plain, _last_stage_out_of_order(), "last stage out of order", comms=False)
+    assert plain.rows is not None
+    yield replace(plain, name="W removed", rows=plain.rows.replace(",0W1", ""))
+    both_ways = problem(2, 4, placement="bidirectional")
+    right = random_order(both_ways, Random(8))
+    assert any(p.kind is W for p in right.passes())
+    yield job(both_ways, right, "right both ways")
+    yield replace(job(both_ways, right, "W removed both ways"), schedule=_without_a_w(right))
+
+
+def _received_in_another_order(rows: list[list[str]]) -> list[list[str]]:
+    """Device 1 posts its first two receives first of all, and in the wrong order."""
+    first, second = "1RECV_F0", "1RECV_F1"
+    assert {first, second} <= set(rows[1])
+    return [rows[0], [second, first, *(cell for cell in rows[1] if cell not in (first, second))]]
+
+
+def _last_stage_out_of_order() -> list[list[str]]:
+    """Runs without a word: torch looks its losses up by number in a list that has them in order of execution."""
+    return [
+        ["0F2", "0F0", "0F1", "0B2", "0B0", "0B1"],
+        ["1F2", "1F0", "1F1", "1B2", "1B0", "1B1"],
+    ]
+
+
+def _without_a_w(order: Schedule) -> Schedule:
+    victim = next(p for p in order.passes() if p.kind is W)
+    return Schedule(tuple(tuple(slot for slot in row if slot != (victim,)) for row in order.orders), order.name)
+
+
+UNIT = 0.03  # seconds of one unit of time of sleeping stages
+
+
+def asleep(attempt: int = 0) -> Iterator[Job]:
+    """Three schedules on stages of exact duration, and one with autograd's split, whose first stage is different."""
+    one = problem(3, 6, times={"forward": 2, "backward": 2, "weight": 2})
+    orders = {name: HEURISTICS[name].order(one) for name in ("1f1b", "zb-h1")} | {"solved": solved(one)}
+    orders["late W"] = schedule_of([_late_weights(orders["zb-h1"], device) for device in range(3)])
+    for name, split in (("1f1b", "store"), ("zb-h1", "store"), ("solved", "store"), ("late W", "autograd")):
+        yield job(
+            one, orders[name], f"asleep {name}, {split}, {attempt}", model=ModelSpec("sleep"), split=split, steps=3,
+            seconds_per_tick=UNIT * float(one.tick),
+        )  # fmt: skip
+
+
+def _late_weights(order: Schedule, device: int) -> list[Pass]:
+    """A device's passes with every W behind all others."""
+    return sorted(order.passes_on(device), key=lambda p: p.kind is W)
+
+
+GROUPS = {
+    2: lambda: [*on_two_devices(), *doctored()],
+    3: lambda: [*on_three_devices(), *asleep()],
+    4: lambda: [*on_four_devices()],
+}
+
+Ran = dict[str, tuple[Job, Outcome]]
+
+
+def run_all(jobs: list[Job]) -> Ran:
+    """Every job with what came of it, by name."""
+    outcomes = launch(jobs, timeout=60, device="cpu")
+    assert len({one.name for one in jobs}) == len(jobs)
+    return {one.name: (one, outcome) for one, outcome in zip(jobs, outcomes, strict=True)}
+
+
+@cache
+def ran(devices: int) -> Ran:
+    """A group's jobs, run in one group of processes the first time it is asked for."""
+    return run_all(GROUPS[devices]())

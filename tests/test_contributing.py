@@ -1,0 +1,89 @@
+"""The examples of the contributor page: what a new rule, bound, heuristic or exporter is held to, they keep."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from formulations.constraints.catalogue import CONSTRAINTS
+from heuristics.catalogue import HEURISTICS
+from pipesched.problem.problem import Objective
+from pipesched.registry import Registry
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from runtime.exporters.catalogue import EXPORTERS
+from solver.bounds.analytic.catalogue import BOUNDS
+from tests.formulations.test_constraints import feasible, granted, random_timeline, small_problem
+from tests.support.brute_force import optimum, tiny_problem
+from tests.support.makers import problem
+
+PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text()
+EXAMPLES = dict(re.findall(r"<!-- example: (.*?) -->\n```python\n(.*?)```", PAGE, re.DOTALL))
+Adds = Callable[[Registry, str], object]
+
+
+@pytest.fixture
+def adds(monkeypatch: pytest.MonkeyPatch) -> Adds:
+    """Runs an example and gives what it registers, which is gone after the test."""
+
+    def run(registry: Registry, example: str) -> object:
+        before = registry.names()
+        monkeypatch.setattr(registry, "_items", dict(registry._items))
+        exec(compile(EXAMPLES[example], example, "exec"), {})
+        (added,) = set(registry.names()) - set(before)
+        return registry[added]
+
+    return run
+
+
+def test_the_heuristic_is_valid_and_has_its_closed_form(adds: Adds) -> None:
+    heuristic = adds(HEURISTICS, "heuristic")
+    one = problem(4, 8, times={"forward": 2, "backward": 3})
+    schedule = heuristic.order(one)
+    timeline = simulate(one, schedule)
+    assert schedule.name == heuristic.name
+    assert validate(timeline) == []
+    assert heuristic.closed_form(one).peak == measure(timeline).peak_memory
+
+
+@pytest.mark.parametrize("literals", [True, False], ids=["order literals", "intervals"])
+def test_the_rule_is_the_same_as_check_and_as_rows(literals: bool, adds: Adds) -> None:
+    rule = adds(CONSTRAINTS, "rule")
+    seen = {True: 0, False: 0}
+    for seed in range(120):
+        random = Random(seed)
+        timeline = random_timeline(small_problem(random), random, in_microbatch_order=literals)
+        said = rule.check(timeline)
+        if seen[said] < 15 and all(other.check(timeline) for other in granted(rule, literals)):
+            assert feasible([rule], timeline, literals) == said, seed
+            seen[said] += 1
+    assert min(seen.values()) > 5
+
+
+def test_the_exact_model_keeps_the_rule(adds: Adds, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    adds(CONSTRAINTS, "rule")
+    exec(compile(EXAMPLES["solve with a rule of your own"], "solve", "exec"), {})
+    assert (tmp_path / "with-a-pause.json").exists()
+
+
+def test_the_bound_is_below_the_optimum(adds: Adds) -> None:
+    bound = adds(BOUNDS, "bound")
+    for seed in range(100):
+        one = tiny_problem(Random(seed))
+        best = optimum(one, Objective.MAKESPAN)
+        if best is not None:
+            assert all(certificate.value <= best.value for certificate in bound.certify(one, Objective.MAKESPAN)), seed
+
+
+def test_the_exporter_writes_every_pass(adds: Adds) -> None:
+    exporter = adds(EXPORTERS, "exporter")
+    one = problem(4, 8, times={"forward": 2, "backward": 3})
+    timeline = simulate(one, HEURISTICS["1f1b"].order(one))
+    (text,) = exporter.export(timeline).values()
+    assert len(text.splitlines()) == 1 + sum(1 for _ in timeline.schedule.passes())

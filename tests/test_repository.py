@@ -1,0 +1,131 @@
+"""The repository as a whole: packages, what is offered, what is imported when, and that README and docs are current."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pipesched
+from heuristics.catalogue import HEURISTICS
+from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.files.problem_schema import json_schema
+from pipesched.registry import Registry
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = {"pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "commands"}
+
+
+@pytest.mark.parametrize("package", sorted(PACKAGES))
+def test_every_folder_with_modules_is_a_package(package: str) -> None:
+    folders = {path.parent for path in (ROOT / package).rglob("*.py")}
+    assert all((folder / "__init__.py").exists() for folder in folders)
+
+
+@pytest.mark.parametrize("name", sorted(set(pipesched.__all__)))
+def test_what_pipesched_offers_is_there(name: str) -> None:
+    assert getattr(pipesched, name) is not None
+
+
+def test_a_star_import_leaves_torch_alone_and_all_names_are_completed() -> None:
+    lazy = {"torch", "PipelineModel"}
+    assert not lazy & {*pipesched.__all__}
+    assert {*pipesched.__all__, *lazy} <= {*dir(pipesched)}
+
+
+def test_pipesched_offers_the_class_of_a_users_model() -> None:
+    pytest.importorskip("torch")
+    from runtime.pytorch.models import PipelineModel
+
+    assert pipesched.PipelineModel is PipelineModel
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nonsense"):
+        pipesched.nonsense  # noqa: B018
+
+
+def test_heavy_libraries_are_imported_only_when_used() -> None:
+    script = (
+        "import sys, pipesched, pipesched.files.problem_file, pipesched.simulation.simulator, heuristics.catalogue\n"
+        "print([m for m in ('ortools', 'matplotlib', 'torch') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_a_registry_refuses_two_of_one_name() -> None:
+    registry: Registry[object] = Registry("heuristics", "schedule")  # type: ignore[type-var]
+
+    class Thing:
+        name = "one"
+
+    registry.register(Thing())
+    with pytest.raises(ValueError, match="two schedules are named 'one'"):
+        registry.register(Thing())
+
+
+def test_the_schema_for_editors_is_current() -> None:
+    assert json.loads((ROOT / "docs" / "problem.schema.json").read_text()) == json_schema()
+
+
+def test_the_examples_and_the_documented_problem_are_read() -> None:
+    for path in sorted((ROOT / "examples").glob("*.yaml")):
+        assert read_problem(path).microbatches > 0
+    documented = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "problem-file.md").read_text(), re.DOTALL)
+    from pipesched.files.exact_numbers import read_yaml
+
+    for text in documented:
+        document = read_yaml(text, "docs")
+        assert isinstance(document, dict)
+        assert problem_from(document, "docs").costs.overlapped is not None
+
+
+def test_the_readme_shows_the_result_of_its_command() -> None:
+    from docs.make_readme import printed, shown
+
+    text = (ROOT / "README.md").read_text()
+    said = printed(text)
+    assert [line for line in shown(text) if line not in said] == [], "run `python -m docs.make_readme`"
+
+
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").glob("*.md")
+)
+
+
+def links(page: Path) -> set[Path]:
+    """The files that a page links to."""
+    return {(page.parent / target).resolve() for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text())}
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert [path for path in links(page) if not path.exists()] == []
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+        assert anchor in anchors(page.parent / target if target else page), f"{target}#{anchor}"
+
+
+def test_the_index_of_the_docs_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "README.md"
+    assert {*PAGES} - {ROOT / "README.md", index} <= links(index)
+    assert index in links(ROOT / "README.md")
+
+
+def test_the_page_of_schedules_is_current() -> None:
+    from docs.make_schedules import PICTURES, page
+
+    assert (ROOT / "docs" / "schedules.md").read_text() == page(), "run `python -m docs.make_schedules`"
+    assert {path.stem for path in PICTURES.glob("*.png")} == set(HEURISTICS.names()), (
+        "run `python -m docs.make_schedules`"
+    )

@@ -1,0 +1,260 @@
+"""The wheel: one name in site-packages, and all commands where the user's own modules have the names of our packages."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from commands.main import main
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "commands")
+MOVED = {
+    "solver",
+    "solver.solve",
+    "solver.bounds",
+    "solver.bounds.analytic.load",
+    "runtime",
+    "runtime.pytorch.models",
+    "plots",
+}
+TINY = ["--hidden", "8", "--heads", "2", "--sequence", "4", "--vocabulary", "8"]
+
+# Builds the wheel from the folder itself, from the source distribution made of it, and that of an editable install.
+BUILD = """
+import os, sys, tarfile
+from setuptools import build_meta
+source, out = sys.argv[1:]
+for folder in ("sdist", "checkout", "editable", "unpacked", "again"):
+    os.makedirs(f"{out}/{folder}")
+os.chdir(source)
+sdist = build_meta.build_sdist(f"{out}/sdist")
+build_meta.build_wheel(f"{out}/checkout")
+build_meta.build_editable(f"{out}/editable")
+tarfile.open(f"{out}/sdist/{sdist}").extractall(f"{out}/unpacked", filter="data")
+os.chdir(f"{out}/unpacked/" + os.listdir(f"{out}/unpacked")[0])
+build_meta.build_wheel(f"{out}/again")
+"""
+
+MODEL = """
+import torch
+from pipesched import PipelineModel
+
+def make(stages, dtype):
+    torch.manual_seed(1)
+    data = lambda n: torch.full((2, 4), 0.1 * n, dtype=dtype)
+    made = [torch.nn.Linear(4, 4).to(dtype) for _ in range(stages)]
+    return PipelineModel(made, data, data, torch.nn.functional.mse_loss)
+"""
+
+
+def script(name: str) -> ModuleType:
+    """A file at the top of the repository as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def setup_py() -> ModuleType:
+    return script("setup")
+
+
+@pytest.mark.parametrize(
+    ("source", "rewritten"),
+    [
+        ("from solver.solve import solve", "from pipesched.solver.solve import solve"),
+        ("def f():\n    from  plots import (\n  a,\n b)", "def f():\n    from  pipesched.plots import (\n  a,\n b)"),
+        ("if X: import solver.solve, os; f()", "if X: import pipesched.solver.solve, os; from pipesched import solver; f()"),
+        ("import solver.solve as s, plots", "import pipesched.solver.solve as s, pipesched.plots; from pipesched import plots"),
+        ("from . import solver", "from . import solver"),
+        ("from solvers import solve", "from solvers import solve"),
+        ("é = 'é'; from plots import é", "é = 'é'; from pipesched.plots import é"),
+        ("solver.solve(plots)", "solver.solve(plots)"),
+        ('R("-m", "runtime.pytorch.models")', 'R("-m", "pipesched.runtime.pytorch.models")'),
+        ('import_module("plots")', 'import_module("pipesched.plots")'),
+        ('X: Registry = Registry("solver", "solvers")', 'X: Registry = Registry("pipesched.solver", "solvers")'),
+        ('f("see solver.bounds.load.X, and not mysolver.bounds")', 'f("see pipesched.solver.bounds.load.X, and not mysolver.bounds")'),
+        ('"""In `solver.solve`, unlike solver.py."""', '"""In `pipesched.solver.solve`, unlike solver.py."""'),
+        ('{"solver": 1, f"{plots.x}": "a solver"}', '{"solver": 1, f"{plots.x}": "a solver"}'),
+    ],
+)  # fmt: skip
+def test_a_source_is_rewritten(source: str, rewritten: str, setup_py: ModuleType) -> None:
+    assert setup_py.relocated(source, "x.py", MOVED) == rewritten
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'x = "solver"',
+        'x = "solver.absent"',
+        'x = "solver/solve.py"',
+        'x = f"{y} in solver.solve"',
+        'x = {"a": "plots"}',
+        'x = "solver.so" "lve"',
+    ],
+)
+def test_a_string_that_may_name_a_module_stops_the_build(source: str, setup_py: ModuleType) -> None:
+    with pytest.raises(setup_py.SetupError, match=r"x\.py:2: .* may name a"):
+        setup_py.relocated(f"pass\n{source}", "x.py", MOVED)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of this checkout, in which an older version was built before."""
+    pytest.importorskip("setuptools.command.bdist_wheel")
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    old = folder / "build" / "lib" / "solver"
+    old.mkdir(parents=True)
+    (old / "gone.py").touch()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ...]:
+    """The wheel made from the checkout, that from its source distribution, and that of an editable install."""
+    out = tmp_path_factory.mktemp("out")
+    done = subprocess.run([sys.executable, "-c", BUILD, checkout, out], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    one, again, editable = (next((out / name).glob("*.whl")) for name in ("checkout", "again", "editable"))
+    return one, again, editable
+
+
+def contents(wheel: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name: archive.read(name) for name in archive.namelist() if not name.endswith("RECORD")}
+
+
+def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(built: tuple[Path, ...]) -> None:
+    files = {path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file()}
+    names = {path.relative_to(ROOT).as_posix() for path in files if "__pycache__" not in path.parts}
+    expected = {name if name.startswith("pipesched/") else f"pipesched/{name}" for name in names}
+    assert {name for name in contents(built[0]) if ".dist-info/" not in name} == expected
+
+
+def test_the_wheel_says_that_it_installs_one_name(built: tuple[Path, ...]) -> None:
+    (top_level,) = (text for name, text in contents(built[0]).items() if name.endswith("/top_level.txt"))
+    assert top_level.split() == [b"pipesched"]
+
+
+def test_no_import_in_the_wheel_leads_to_a_package_beside_it(built: tuple[Path, ...]) -> None:
+    beside = re.compile(rf"^\s*(from|import) ({'|'.join(PACKAGES[1:])})\b".encode(), re.MULTILINE)
+    assert [name for name, text in contents(built[0]).items() if name.endswith(".py") and beside.search(text)] == []
+
+
+def test_the_source_distribution_gives_the_same_wheel(built: tuple[Path, ...]) -> None:
+    assert contents(built[0]) == contents(built[1])
+
+
+def run(*command: str | Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
+    environment |= {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def installed(home: Path, wheel: Path) -> Path:
+    """The interpreter of a new environment that holds this alone; what we depend on it finds where this one does."""
+    venv.create(home, with_pip=False)
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check"]
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
+    (site_packages(python) / "dependencies.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
+    return python
+
+
+def site_packages(python: Path) -> Path:
+    say = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    return Path(run(python, "-c", say).strip())
+
+
+@pytest.fixture(scope="module")
+def wheel_python(built: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("venv"), built[0])
+
+
+@pytest.fixture(scope="module")
+def editable_python(built: tuple[Path, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return installed(tmp_path_factory.mktemp("venv"), built[2])
+
+
+def test_site_packages_get_one_name(wheel_python: Path) -> None:
+    found = {path.name for path in site_packages(wheel_python).iterdir() if path.suffix != ".pth"}
+    assert {re.sub(r"-.*\.", "-VERSION.", name) for name in found} == {"pipesched", "pipesched-VERSION.dist-info"}
+
+
+@pytest.fixture
+def shadows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder, which is the working directory: its modules are named like our packages and must not be used."""
+    for name in PACKAGES[1:]:
+        theirs = tmp_path / name / "__init__.py" if name in ("runtime", "commands") else tmp_path / f"{name}.py"
+        theirs.parent.mkdir(exist_ok=True)
+        theirs.write_text(f"raise RuntimeError('the {name} of the user')\n")
+    (tmp_path / "theirs.py").write_text(MODEL)
+    (tmp_path / "small.yaml").write_text("devices: 2\nmicrobatches: 2\ntimes: {forward: 1, backward: 1, weight: 1}\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["simulate", "small.yaml", "--schedule", "zb-h1", "-o", "schedule.json"]) == 0
+    return tmp_path
+
+
+@pytest.fixture(params=["wheel", "editable"])
+def python(request: pytest.FixtureRequest, shadows: Path) -> Path:
+    """An interpreter that has the wheel, and one that has an editable install; both run in the user's folder."""
+    interpreter: Path = request.getfixturevalue(f"{request.param}_python")
+    return interpreter
+
+
+def test_solve_uses_our_modules(python: Path) -> None:
+    found = json.loads(run(python, "-m", "pipesched", "solve", "small.yaml", "-o", "out", "--workers", "1", "--json"))
+    assert found["status"] == "optimal"
+    assert "out/gantt.png" in found["files"]
+
+
+def test_go_uses_our_modules(editable_python: Path, shadows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go = script("go")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    monkeypatch.setattr(go, "PYTHON", editable_python)
+    monkeypatch.setattr(go, "install", lambda *_: None)
+    monkeypatch.setattr(go, "become", go.run)  # it would take the place of the process that runs the tests
+    monkeypatch.setattr(sys, "argv", ["go.py", "simulate", "small.yaml", "--schedule", "zb-h1", "-o", "by_go.json"])
+    assert go.main() == 0
+    assert Path("by_go.json").exists()
+
+
+def test_run_uses_our_modules_and_the_users_model(python: Path) -> None:
+    pytest.importorskip("torch.distributed.pipelining.schedules")
+    model = ["--model", "theirs:make", "--steps", "2", "--device", "cpu"]
+    assert json.loads(run(python, "-m", "pipesched", "run", "schedule.json", *model, "--json"))["good"]
+
+
+def test_profile_uses_our_modules(wheel_python: Path, shadows: Path) -> None:
+    pytest.importorskip("torch")
+    fast = ["--repetitions", "1", "--warm-up", "1", "--transfer", "1"]
+    run(wheel_python, "-m", "pipesched", "profile", *TINY, *fast, "-o", "profile.yaml")
+    assert Path("profile.yaml").exists()
+
+
+def test_the_script_and_a_notebook_use_the_wheels_modules(wheel_python: Path, shadows: Path) -> None:
+    """A notebook looks for modules in its folder first, as `python -c` does."""
+    assert run(wheel_python.with_name("pipesched"), "simulate", "small.yaml", "--schedule", "1f1b")
+    script = "from pipesched import *; from pipesched.solver.limits import Limits as L; print(L is Limits, draw_gantt)"
+    assert run(wheel_python, "-c", script).startswith("True <function draw_gantt")
