@@ -7,14 +7,13 @@ from itertools import pairwise
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
 from formulations.variables.order_literals import DeviceOrder, negation
-from pipesched.problem.passes import Stream
 from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
     """Sorted by start, no interval of a stream begins before the one before it ends."""
     for device in range(timeline.problem.devices):
-        for stream in Stream:
+        for stream in timeline.problem.streams:
             intervals = sorted(timeline.busy(device, stream))
             if any(other[0] < one[1] for one, other in pairwise(intervals)):
                 return False

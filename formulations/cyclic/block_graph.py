@@ -13,17 +13,7 @@ from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
-
-
-class MemoryChange(NamedTuple):
-    """What a block takes of a device's memory when it starts and when it ends (negative: gives back)."""
-
-    at_start: int = 0
-    at_end: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.at_start + self.at_end
+from pipesched.problem.task_network import MemoryChange
 
 
 @dataclass(frozen=True)
@@ -111,14 +101,13 @@ def graph_of(problem: Problem) -> BlockGraph:
         for kind, stage in ((kind, stage) for kind in kinds for stage in chain):
             p = Pass(kind, stage, 0)
             of_pass[B if kind is BW else kind, stage] = len(blocks)
-            memory = {problem.device(p): MemoryChange(*problem.memory_change(p))}
+            memory = {problem.device(p): problem.network.change[kind, stage]}
             blocks.append(Block(f"{kind.value}{stage}", problem.duration(p), memory))
     waits = []
     for (kind, stage), block in of_pass.items():
-        p = Pass(BW if kind is B and not splittable else kind, stage, 0)
-        for before, lag in problem.needs(p, lambda *_: not splittable):
-            role = B if before.kind is BW else before.kind
-            waits.append(Wait(of_pass[role, before.stage], block, lag))
+        for alternatives, lag in problem.network.needs[BW if kind is B and not splittable else kind, stage]:
+            before, sender = alternatives[0]
+            waits.append(Wait(of_pass[B if before is BW else before, sender], block, lag))
     fusions = tuple(
         Fusion(of_pass[B, s], of_pass[W, s], problem.duration(Pass(BW, s, 0)))
         for s in (s for chain in walked for s in chain)
@@ -127,7 +116,7 @@ def graph_of(problem: Problem) -> BlockGraph:
     return BlockGraph(
         blocks=tuple(blocks),
         waits=tuple(waits),
-        capacity=problem.memory.capacity,
+        capacity=problem.room,
         microbatches=len(walked),
         fusions=fusions,
         of_pass=of_pass,

@@ -51,10 +51,10 @@ class ExactModel:
     def bounds_everything(self) -> bool:
         """Whether a bound of this model holds for every schedule: it does unless it leaves out overlapped blocks."""
         problem = self.problem
-        if self.model.order is not None or problem.costs.overlapped is None:
+        if self.model.order is not None or not problem.overlaps:
             return True
-        alone = min(problem.costs.forward) + min(problem.costs.fused)
-        return min(problem.costs.overlapped) >= max(alone, max(problem.costs.forward) + max(problem.costs.fused))
+        longest = max(s.forward for s in problem.stages) + max(s.fused for s in problem.stages)
+        return min(problem.block_lengths) >= longest
 
     def most(self, steps: float) -> Fraction:
         """The most that the value in ticks can be of an order that takes so many steps."""

@@ -76,8 +76,8 @@ class Model:
     def _passes_of_no_length(self) -> int:
         passes = [p for held in self.operations for x in held for p in self._passes(x)]
         zeros = sum(self.problem.duration(p) == 0 for p in passes)
-        if self.problem.costs.overlapped is not None:
-            zeros += sum(p.kind is F and self.problem.costs.overlapped[p.stage] == 0 for p in passes)
+        if self.problem.overlaps:
+            zeros += sum(p.kind is F and self.problem.stages[p.stage].overlapped == 0 for p in passes)
         return zeros
 
     def _passes(self, x: Operation) -> list[Pass]:
@@ -91,7 +91,8 @@ class Model:
         """No start need be later than all passes and transfers one after another."""
         problem = self.problem
         passes = sum(max(self.steps(p) for p in self._passes(x)) for held in self.operations for x in held)
-        transfers = sum(2 * lag * problem.microbatches for lag in problem.costs.transfer)
+        lags = (need.lag for needs in problem.network.needs.values() for need in needs)
+        transfers = problem.microbatches * sum(lags)
         return passes + transfers * self.scale
 
     def steps(self, p: Pass) -> int:
@@ -118,8 +119,9 @@ class Model:
 
     def block(self, forward: Operation) -> int:
         """The steps of an overlapped block with this forward."""
-        assert self.problem.costs.overlapped is not None
-        return max(1, self.problem.costs.overlapped[forward.stage] * self.scale)
+        ticks = self.problem.stages[forward.stage].overlapped
+        assert ticks is not None
+        return max(1, ticks * self.scale)
 
     def duration(self, x: Operation) -> Linear:
         """How long an operation takes, in steps: a number, or what follows from fused and block literals."""

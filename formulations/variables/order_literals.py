@@ -107,11 +107,11 @@ class DeviceOrder:
 def blocks_gain(problem: Problem, x: Operation, y: Operation) -> tuple[Operation, Operation] | None:
     """(forward, backward) if x and y may run as an overlapped block that is shorter than one after the other."""
     forward, backward = (x, y) if x.role is F else (y, x)
-    if forward.role is not F or backward.role is not B or problem.costs.overlapped is None:
+    if forward.role is not F or backward.role is not B or not problem.overlaps:
         return None
-    block = problem.costs.overlapped[forward.stage]
-    alone = problem.costs.forward[forward.stage] + problem.costs.fused[backward.stage]
-    return (forward, backward) if block < alone else None
+    block = problem.stages[forward.stage].overlapped
+    alone = problem.stages[forward.stage].forward + problem.stages[backward.stage].fused
+    return (forward, backward) if block is not None and block < alone else None
 
 
 def _name(x: Operation) -> str:

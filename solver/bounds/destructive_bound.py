@@ -106,7 +106,7 @@ def _groups(problem: Problem) -> list[list[int]]:
     """
     placement, devices = problem.placement, problem.devices
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))
-    steps = [step for step in (2, 4, 8, 16, 32) if step < devices and problem.costs.overlapped is None]
+    steps = [step for step in (2, 4, 8, 16, 32) if step < devices and not problem.overlaps]
 
     def small(group: list[int]) -> bool:
         return literal_count(problem, group) <= _MOST_LITERALS

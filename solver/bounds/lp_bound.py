@@ -40,7 +40,7 @@ def lp_bounds(problem: Problem, at_most: int, seconds: float, stop: Event) -> It
 
 def _groups(problem: Problem) -> list[Collection[int]]:
     """The devices to relax to, together where an overlapped block could be shorter than its passes."""
-    if problem.costs.overlapped is not None:
+    if problem.overlaps:
         return [range(problem.devices)]
     ends = [problem.placement.stage_device[stage] for c in problem.placement.chains for stage in (c[-1], c[0])]
     work = Paths(problem).work

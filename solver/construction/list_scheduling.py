@@ -74,7 +74,7 @@ def sequential(problem: Problem) -> Schedule:
             rows.append((np.full(count, device), *each))
     device_of, microbatch, pass_type = (np.concatenate(column) for column in zip(*rows, strict=True))
     slot = np.arange(len(device_of)) - np.searchsorted(device_of, device_of)
-    return Schedule.from_table(
+    return Schedule(
         PassTable(problem.devices, device_of, slot, microbatch, pass_type, pass_types), "pipesched"
     )
 
@@ -89,6 +89,7 @@ class _Run:
         self.free_at = [0] * problem.devices
         self.held = [0] * problem.devices
         self.under_way: list[dict[int, _UnderWay]] = [{} for _ in devices]
+        self.begun: list[set[int]] = [set() for _ in devices]
         self.ends: dict[Pass, int] = {}
         self.kinds: tuple[PassKind, ...] = (B, F, W) if policy.split else (BW, F)  # in the order they are preferred
         # Passes of one kind run in micro-batch order on each stage.
@@ -137,7 +138,7 @@ class _Run:
     def _start(self, p: Pass) -> int | None:
         """When p could start; None while something it needs has not been put."""
         start = self.free_at[self.problem.device(p)]
-        for before, lag in self.problem.needs(p, lambda *_: not self.policy.split):
+        for before, lag in self.problem.network.predecessors(p, self.ends):
             if before not in self.ends:
                 return None
             start = max(start, self.ends[before] + lag)
@@ -145,33 +146,37 @@ class _Run:
 
     def _fits(self, p: Pass) -> bool:
         device = self.problem.device(p)
-        capacity = self.problem.memory.capacity[device]
+        capacity = self.problem.room[device]
         if capacity is None:
             return True
-        room = capacity - self.held[device] - self.problem.memory_change(p)[0]
+        room = capacity - self.held[device] - self.problem.network.change[p.kind, p.stage].at_start
         if p.kind is not F or room < 0:
             return room >= 0
         ways = self.under_way[device]
         for j in sorted({*ways, p.microbatch}):  # oldest first; each gives back what it holds when it ends
-            way = ways.get(j) or _UnderWay(0, self._all_activations(device, j))
-            taken = self.problem.memory.activation[p.stage] if j == p.microbatch else 0
+            way = ways.get(j) or _UnderWay(0, self._yet_to_take(device, j))
+            taken = self.problem.network.held_in_flight[p.stage] if j == p.microbatch else 0
             if room < way.needed - taken:
                 return False
             room += way.held + taken
         return True
 
-    def _all_activations(self, device: int, j: int) -> int:
+    def _yet_to_take(self, device: int, j: int) -> int:
+        """What a micro-batch that is not under way takes on a device: nothing once it has been."""
+        if j in self.begun[device]:
+            return 0
         where = self.problem.placement.stage_device
-        return sum(self.problem.memory.activation[s] for s in self.problem.chain_of(j) if where[s] == device)
+        return sum(self.problem.network.held_in_flight[s] for s in self.problem.chain_of(j) if where[s] == device)
 
     def _put(self, p: Pass) -> None:
         device, start = self.problem.device(p), self._start(p)
         assert start is not None
         self.free_at[device] = self.ends[p] = start + self.problem.duration(p)
-        change = sum(self.problem.memory_change(p))
+        change = self.problem.network.change[p.kind, p.stage].total
         self.held[device] += change
         ways = self.under_way[device]
-        way = ways.setdefault(p.microbatch, _UnderWay(0, self._all_activations(device, p.microbatch)))
+        way = ways.setdefault(p.microbatch, _UnderWay(0, self._yet_to_take(device, p.microbatch)))
+        self.begun[device].add(p.microbatch)
         way.held += change
         if p.kind is F:
             way.needed -= change

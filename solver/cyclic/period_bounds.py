@@ -62,7 +62,7 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
 def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
     """Memory admits K micro-batches to a stage, so K of them take one round trip at least."""
     device = unit.placement.stage_device[stage]
-    capacity, activation = unit.memory.capacity[device], unit.memory.activation[stage]
+    capacity, activation = unit.room[device], unit.network.held_in_flight[stage]
     if capacity is None or activation == 0 or capacity < activation:
         return []
     admitted = capacity // activation
@@ -79,16 +79,16 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
 
 def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
     """Little's law: memory times time that a micro-batch takes of a device is at most what the device has."""
-    capacity = unit.memory.capacity[device]
+    capacity = unit.room[device]
     stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     if not capacity or not stages:
         return []
     taken = sum(area(unit, paths, stage) for stage in stages)
     value = Fraction(taken, capacity * unit.microbatches)
-    product = plain(float(taken * unit.memory.resolution * unit.tick))
+    product = plain(float(taken * unit.resolution * unit.tick))
     text = (
         f"For every {_each(unit)} device {device} holds activations from forward to backward: memory times time, at "
-        f"least {product} {unit.memory.unit} x {unit.time_unit or 'time unit'}. Its "
+        f"least {product} {unit.memory_unit} x {unit.time_unit or 'time unit'}. Its "
         f"{memory_text(unit, capacity)} give that in no less than {amount(unit, value)} a micro-batch."
     )
     return [PeriodCertificate("memory over time", value, text, device)]

@@ -71,7 +71,7 @@ def best_period(
 
     ValueError for passes of several tasks; a problem that nothing fits has no pattern.
     """
-    if problem.costs.parts:
+    if not problem.network.one_task_each:
         raise ValueError("periods are found for problems whose passes are single tasks on the compute stream")
     limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
     certificates = tuple(period_certificates(problem))

@@ -15,7 +15,7 @@ from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import Pass, PassKind, parse_pass
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline, block_ticks
@@ -24,6 +24,7 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times, times_within
 from tests.support.brute_force import tiny_problem
+from tests.support.columns import Costs, Memory, build
 from tests.support.makers import visit
 from tests.support.published import ROWS
 
@@ -61,7 +62,7 @@ def feasible_problems(draw: st.DrawFn) -> Problem:
         needed = max(sum(activation[s] for s in c if where.stage_device[s] == device) for c in where.chains)
         capacity.append(draw(st.none() | st.integers(needed, 3 * needed + 1)))
     objective = draw(st.sampled_from((Objective.MAKESPAN, Objective.SPAN)))
-    return Problem(where, m, costs, Memory(activation, freed, tuple(capacity)), objective)
+    return build(where, m, costs, Memory(activation, freed, tuple(capacity)), objective)
 
 
 @given(feasible_problems())
@@ -77,8 +78,17 @@ def test_every_schedule_is_valid_and_within_memory(problem: Problem) -> None:
 @several
 def test_memory_never_locks_on_one_chain_where_b_takes_none(problem: Problem) -> None:
     """Then every policy gives a schedule, split and fused."""
-    if len(problem.placement.chains) == 1 and min(problem.memory.freed) >= 0:
+    if len(problem.placement.chains) == 1 and not problem.network.backward_takes_memory:
         assert len(list(list_schedules(problem))) == (4 * 4 + 4 if problem.splittable else 4)
+
+
+def test_a_micro_batch_that_has_given_everything_back_takes_nothing_more() -> None:
+    """Stage 0 holds nothing, and its backward runs after stage 5, on the same device, has given back all it held."""
+    none = (0,) * 6
+    problem = build(
+        placement.v_shape(3), 2, Costs(none, none, None, none, none), Memory((*none[1:], 1), none, (1, None, None))
+    )
+    assert len(list(list_schedules(problem))) == 4
 
 
 @given(feasible_problems(), st.randoms(use_true_random=False))
@@ -95,7 +105,7 @@ def test_best_times_end_no_device_later_and_are_no_worse(problem: Problem, rando
 def test_best_times_begin_late_where_a_device_would_wait_after_its_first_pass() -> None:
     """All forwards first: stage 1 gets micro-batch 0 at 5 and micro-batch 1 at 10; it may as well begin at 9."""
     costs = Costs((5, 1), (1, 1), None, (1, 1), (0, 0))
-    problem = Problem(placement.linear(2), 2, costs, Memory((1, 1), (0, 0), (None, None)), Objective.SPAN)
+    problem = build(placement.linear(2), 2, costs, Memory((1, 1), (0, 0), (None, None)), Objective.SPAN)
     words = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 F1.1 BW1.0 BW1.1")
     schedule = schedule_of([map(parse_pass, word.split()) for word in words])
     first = parse_pass("F1.0")
@@ -119,7 +129,7 @@ def test_list_schedules_use_the_memory_they_get(where: Placement, cap: int | Non
     s, chunks = where.stages, where.stages // where.devices
     costs = Costs((2,) * s, (2,) * s, (1,) * s, (3,) * s, (0,) * s)
     capacity = None if cap is None else cap * chunks
-    problem = Problem(where, 6, costs, Memory((1,) * s, (0,) * s, (capacity,) * where.devices))
+    problem = build(where, 6, costs, Memory((1,) * s, (0,) * s, (capacity,) * where.devices))
 
     def least(schedules: list[Schedule]) -> int:
         return min(measure(simulate(problem, schedule)).makespan for schedule in schedules)
@@ -162,7 +172,7 @@ def has_times(problem: Problem, schedule: Schedule, value: int) -> bool:
         elif order:
             later.append((order[-1][-1], None, ticks[order[-1][-1]] - value))
     for p in passes:
-        later += [(before, p, ticks[before] + lag) for before, lag in problem.needs(p, schedule.is_fused)]
+        later += [(before, p, ticks[before] + lag) for before, lag in problem.network.predecessors(p, schedule.held)]
     start: dict[Pass | None, int] = {None: 0, **dict.fromkeys(passes, 0)}
     for _ in range(len(start) + 1):
         settled = True
@@ -179,10 +189,11 @@ def some_order(problem: Problem, random: Random) -> Schedule:
     fused = {(s, j): not problem.splittable or random.random() < 0.5 for s in range(problem.placement.stages)
              for j in problem.microbatches_of[s]}  # fmt: skip
     left = [p for (s, j), whole in fused.items() for p in visit(s, j, whole)]
+    every = frozenset(left)
     orders: list[list[tuple[Pass, ...]]] = [[] for _ in range(problem.devices)]
     while left:
         waiting = set(left)
-        ready = [p for p in left if not any(n.before in waiting for n in problem.needs(p, lambda s, j: fused[s, j]))]
+        ready = [p for p in left if not any(before in waiting for before, _ in problem.network.predecessors(p, every))]
         pairs = [
             (f, b) for f in ready for b in ready if problem.device(f) == problem.device(b) and f.kind is PassKind.F
         ]
@@ -208,10 +219,9 @@ LARGER = (
 def test_times_within_a_value_are_found_exactly_where_they_exist(seed: int, objective: Objective) -> None:
     random = Random(seed)
     problem = replace(tiny_problem(random, LARGER), objective=objective)
-    unlimited = replace(problem.memory, capacity=(None,) * problem.devices)
     blocks = tuple(random.randint(0, 9) for _ in range(problem.placement.stages))
-    costs = replace(problem.costs, overlapped=blocks if seed % 3 == 0 else None)
-    problem = replace(problem, memory=unlimited, costs=costs)
+    problem = problem.with_room((None,) * problem.devices)
+    problem = problem.with_stages(overlapped=blocks if seed % 3 == 0 else [None] * len(blocks))
     schedule = some_order(problem, random)
     most = measure(simulate(problem, schedule)).value(objective)
     for value in range(max(0, most - 12), most + 2):
@@ -228,13 +238,13 @@ def test_an_overlapped_order_is_drawn_now_and_then() -> None:
     for seed in range(150):
         random = Random(seed)
         problem = tiny_problem(random)
-        problem = replace(problem, costs=replace(problem.costs, overlapped=(1,) * problem.placement.stages))
+        problem = problem.with_stages(overlapped=(1,) * problem.placement.stages)
         drawn += any(len(slot) == 2 for order in some_order(problem, random).orders for slot in order)
     assert drawn > 15
 
 
 def test_sequential_runs_one_micro_batch_after_the_other() -> None:
     memory = Memory((1, 1), (0, 0), (2,))
-    problem = Problem(placement.v_shape(1), 2, Costs((1, 1), (1, 1), (1, 1), (2, 2), (0, 0)), memory)
+    problem = build(placement.v_shape(1), 2, Costs((1, 1), (1, 1), (1, 1), (2, 2), (0, 0)), memory)
     expected = "F0.0 F1.0 BW1.0 BW0.0 F0.1 F1.1 BW1.1 BW0.1"
     assert sequential(problem).orders == schedule_of([map(parse_pass, expected.split())]).orders

@@ -22,8 +22,9 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, F, Pass
-from pipesched.problem.problem import Objective, Problem, Stream, TaskSpec
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
+from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
@@ -35,6 +36,7 @@ from solver.cyclic.problem_period import best_period, best_unrolled, unroll
 from solver.cyclic.solve_period import solve_period
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.columns import with_tasks
 from tests.support.makers import problem
 
 LITTLE = Limits(workers=1, deterministic=0.05)
@@ -285,9 +287,9 @@ def test_what_does_not_fit_is_infeasible() -> None:
 
 def test_passes_of_several_tasks_are_not_for_periods() -> None:
     one = problem(1, 2)
-    parts = {(F, 0): (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.EP, 1))}
+    parts = {(F, 0): (TaskSpec(COMPUTE, 1), TaskSpec("ep", 1))}
     with pytest.raises(ValueError, match="single tasks"):
-        best_period(replace(one, costs=replace(one.costs, parts=parts)))
+        best_period(with_tasks(one, parts))
 
 
 def test_finer_ticks_change_no_time() -> None:
