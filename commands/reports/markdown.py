@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from commands.reports import min_memory, robustness, sensitivity
-from commands.reports.schedule_table import OURS, with_solution
 from commands.shared.output import bubbles_shown, memory_line, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.problem.formatting import size
+from pipesched.results.comparison import OURS, with_solution
+from pipesched.results.explanation import Explanation
+from pipesched.results.explanation_text import footnotes
+from pipesched.results.gap import gap
 from pipesched.results.least_memory import LeastMemory
 from pipesched.results.robustness import Robustness
-from pipesched.results.solution import Solution, gap
+from pipesched.results.solution import Solution
 from pipesched.version import VERSION
-from solver.analysis.sensitivity import Explanation
 
 
 def report(
@@ -64,7 +66,7 @@ def _why_not_better(solution: Solution, explanation: Explanation) -> list[str]:
         "",
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
-        *sensitivity.footnotes(explanation),
+        *footnotes(explanation),
     ]
 
 

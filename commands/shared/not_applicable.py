@@ -8,7 +8,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.problem.formatting import counted
 from pipesched.problem.problem import Problem
-from pipesched.results.solution import Candidate
+from pipesched.results.candidate import Candidate
 
 
 def lines(candidates: Sequence[Candidate]) -> list[str]:

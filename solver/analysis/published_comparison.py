@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem.problem import Problem
-from pipesched.results.solution import Candidate
+from pipesched.results.candidate import Candidate
+from pipesched.results.comparison import OURS, with_solution
+from pipesched.results.solution import Solution
 from solver.construction.published import candidate
 from solver.limits import Limits
 from solver.solve import solve
-
-OURS = "pipesched"
 
 
 def compare(
@@ -23,16 +24,13 @@ def compare(
     both. `BadInput` for a name that no schedule has.
     """
     wanted = HEURISTICS.names() if schedules is None else [HEURISTICS[name].name for name in schedules]
-    solution = solve(problem, limits)
-    known = {one.name: one for one in solution.candidates}
+    solution = all_tried(solve(problem, limits), wanted)
+    return tuple(one for one in with_solution(solution) if one.name in {*wanted, OURS})
+
+
+def all_tried(solution: Solution, names: Sequence[str]) -> Solution:
+    """With the schedules named that the search did not try: it tries no more than it has time and use for."""
+    untried = sorted({*names} - {one.name for one in solution.candidates})
     # For the period the solution's problem has finer ticks.
-    rows = [known[name] if name in known else candidate(solution.problem, HEURISTICS[name]) for name in wanted]
-    goal = solution.problem.objective
-
-    def place(one: Candidate) -> tuple[bool, bool, int]:
-        return one.metrics is None, not one.fits, 0 if one.metrics is None else one.metrics.value(goal)
-
-    rows.sort(key=place)
-    if solution.metrics is not None:
-        rows.append(Candidate(OURS, solution.timeline, solution.metrics, True))
-    return tuple(rows)
+    published = [candidate(solution.problem, HEURISTICS[name]) for name in untried]
+    return replace(solution, candidates=(*solution.candidates, *published))

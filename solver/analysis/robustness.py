@@ -11,8 +11,9 @@ from math import sqrt
 from threading import Event
 
 from pipesched.problem.problem import Objective
+from pipesched.results.candidate import Candidate
 from pipesched.results.robustness import Rival, Robustness
-from pipesched.results.solution import Candidate, Solution
+from pipesched.results.solution import Solution
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import BATCH, Noise, under_noise
 from pipesched.simulation.sampled_durations import Floats

@@ -9,7 +9,8 @@ from math import inf
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import Disagreement, defect_note
 from pipesched.problem.problem import Objective
-from pipesched.results.solution import Candidate, Solution
+from pipesched.results.candidate import Candidate
+from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import Noise, under_noise

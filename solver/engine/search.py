@@ -10,8 +10,10 @@ from typing import Protocol
 
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
-from pipesched.results.solution import Candidate, Solution, Status, gap
+from pipesched.results.gap import gap
+from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from threading import Event
 
 from formulations.variables.order_literals import literal_count
-from pipesched.results.solution import gap
+from pipesched.results.gap import gap
 from solver.backends.background import BackgroundIterator
 from solver.engine.bound_search import bounds, take
 from solver.engine.search import Search
