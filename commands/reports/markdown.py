@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from commands.reports import min_memory, robustness, sensitivity
+from commands.shared import not_applicable
 from commands.shared.output import bubbles_shown, memory_line, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.problem.formatting import size
@@ -78,7 +79,6 @@ def _table(solution: Solution) -> list[str]:
     for candidate in with_solution(solution):
         found = candidate.metrics
         if found is None:
-            lines.append(f"| {candidate.name} | does not apply: {candidate.reason} |" + " |" * (len(headers) - 2))
             continue
         excess = percent(gap(found.value(problem.objective), solution.lower_bound_ticks)) if candidate.fits else "–"
         name = f"**{OURS}**" if candidate.name == OURS else candidate.name
@@ -86,7 +86,8 @@ def _table(solution: Solution) -> list[str]:
             percent(found.bubble(of)) for of in bubbles
         ]
         lines.append(f"| {' | '.join([name, *cells, 'yes' if candidate.fits else 'no', excess])} |")
-    return lines
+    heading, *reasons = not_applicable.lines(solution.candidates) or [""]
+    return [*lines, "", heading, "", *reasons] if reasons else lines
 
 
 def _search(solution: Solution) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from math import ceil, log10
 from threading import Event
 
 from commands.shared.option_values import share
@@ -14,6 +15,9 @@ from pipesched.results.robustness import Robustness
 from pipesched.results.solution import Solution
 from pipesched.simulation.noise import Noise
 from solver.analysis.robustness import USUAL, most_robust, robustness
+
+# Means are shown to so small a share of themselves: changes are shown in per cents with two decimals.
+_LEAST_CHANGE = 1e-4
 
 
 def add_robust(parser: ArgumentParser) -> None:
@@ -69,4 +73,7 @@ def _percent(noise: Noise) -> str:
 
 
 def _mean(problem: Problem, ticks: float) -> str:
-    return time_text(problem, round(ticks))
+    """In the file's unit, to the digits in which a change of 0.01 % shows."""
+    number = ticks * float(problem.tick)
+    digits = ceil(-log10(_LEAST_CHANGE * number)) if number > 0 else 0
+    return f"{number:.{max(0, digits)}f} {problem.time_unit}".rstrip()
