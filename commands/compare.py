@@ -12,10 +12,10 @@ from commands.shared import noise_options
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
-from commands.shared.search_options import add_limits, refuse_period, search
+from commands.shared.search_options import add_limits, limits_of, refuse_period, search
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, Deadlock, Disagreement
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, comparison_document, with_solution
 from pipesched.results.solution import Solution, Status
@@ -23,7 +23,6 @@ from pipesched.simulation.noise import Distribution
 from runtime.importers.catalogue import IMPORTERS, import_schedule
 from solver.analysis.published_comparison import all_tried
 from solver.construction.published import simulated_and_validated
-from solver.cyclic.solve_period import solve_period
 from solver.engine.common_ticks import finer_candidate
 from solver.solve import without_search
 
@@ -74,7 +73,7 @@ def run(args: Namespace) -> Exit:
         refuse_period(problem, "--with and --noise are")
     names = _names(args.schedules)
     others = [_other(problem, path) for path in args.others]
-    solution = _published(problem) if args.no_optimal else search(problem, args)
+    solution = _published(problem, args) if args.no_optimal else search(problem, args)
     parts = int(problem.tick / solution.problem.tick)
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:
@@ -83,7 +82,7 @@ def run(args: Namespace) -> Exit:
             write_json(comparison_document(problem, solution.candidates, solution.lower_bound_ticks))
         return Exit.NO
     listed = names or HEURISTICS.names()
-    solution = solution if solution.interrupted else all_tried(solution, listed)
+    solution = solution if solution.interrupted else all_tried(solution, listed, limits_of(args))
     theirs = [finer_candidate(other, parts) for other in others]
     solution = replace(solution, candidates=(*solution.candidates, *theirs))
     wanted = (*listed, OURS, *(other.name for other in others))
@@ -134,9 +133,9 @@ def _several(args: Namespace) -> Exit:
     listed = _names(args.schedules) or HEURISTICS.names()
     solutions: list[Solution] = []
     for problem in problems:
-        one = _published(problem) if args.no_optimal else search(problem, args)
+        one = _published(problem, args) if args.no_optimal else search(problem, args)
         final = one.interrupted or one.status is Status.INFEASIBLE
-        solutions.append(one if final else all_tried(one, listed))
+        solutions.append(one if final else all_tried(one, listed, limits_of(args)))
         if one.interrupted:
             break
     wanted = listed if args.no_optimal else [*listed, OURS]
@@ -149,11 +148,9 @@ def _several(args: Namespace) -> Exit:
     return Exit.NO if any(one.status is Status.INFEASIBLE for one in solutions) else Exit.DONE
 
 
-def _published(problem: Problem) -> Solution:
+def _published(problem: Problem, args: Namespace) -> Solution:
     """Bounds and published schedules alone."""
-    if problem.objective is Objective.PERIOD:
-        return solve_period(problem, search=False)
-    return without_search(problem)
+    return without_search(problem, limits_of(args))
 
 
 def _measured(args: Namespace) -> Exit:

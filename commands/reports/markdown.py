@@ -86,8 +86,9 @@ def _table(solution: Solution) -> list[str]:
             percent(found.bubble(of)) for of in bubbles
         ]
         lines.append(f"| {' | '.join([name, *cells, 'yes' if candidate.fits else 'no', excess])} |")
-    heading, *reasons = not_applicable.lines(solution.candidates) or [""]
-    return [*lines, "", heading, "", *reasons] if reasons else lines
+    for line in not_applicable.lines(solution.candidates):
+        lines += [line] if line.startswith("- ") else ["", line, ""]
+    return lines
 
 
 def _search(solution: Solution) -> list[str]:

@@ -18,6 +18,8 @@ from solver.analysis.robustness import USUAL, most_robust, robustness
 
 # Means are shown to so small a share of themselves: changes are shown in per cents with two decimals.
 _LEAST_CHANGE = 1e-4
+# Seconds that sampling may take after the search: this share of the time limit, or so many.
+_SHARE, _LEAST_SECONDS = 0.05, 1.0
 
 
 def add_robust(parser: ArgumentParser) -> None:
@@ -33,7 +35,7 @@ def add_robust(parser: ArgumentParser) -> None:
 
 def of(solution: Solution, args: Namespace) -> Robustness | None:
     """The schedule under the usual noise, or that of `--robust`."""
-    return robustness(solution, _noise(args))
+    return robustness(solution, _noise(args), max(_LEAST_SECONDS, _SHARE * args.time_limit))
 
 
 def searched(solution: Solution, args: Namespace) -> Solution:

@@ -14,7 +14,7 @@ from pipesched.schedule.timeline import Timeline
 class Candidate:
     """A published schedule on this problem: what it gives, or the reason it does not apply.
 
-    `defect` tells that the reason is a defect of this tool.
+    `defect` tells that the reason is a defect of this tool; `tried` is off where the time limit left none for it.
     """
 
     name: str
@@ -23,6 +23,7 @@ class Candidate:
     fits: bool
     reason: str = ""
     defect: bool = False
+    tried: bool = True
 
     @property
     def value(self) -> float | None:

@@ -35,7 +35,11 @@ def _row(problem: Problem, candidate: Candidate, lower_bound: int) -> dict[str, 
     metrics = candidate.metrics
     if metrics is None:
         nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "peak_memory", "gap"))
-        status = {"fits": False, "status": "does not apply", "reason": candidate.reason}
+        status = {
+            "fits": False,
+            "status": "does not apply",
+            "reason": candidate.reason,
+        }
         return {"schedule": candidate.name, **nothing, **status}
     value = metrics.value(problem.objective)
     return {
