@@ -148,6 +148,8 @@ _MEMORY = Likely(
     short_whole=0.05,
 )
 _AMPLE = replace(_MEMORY, blocks=0.2, linear=0.2, fewest=1, most=3)
+_BLOCKS = Likely(blocks=0.9, tight=0.3, unlimited=0.4, long_links=0.2, short_whole=0.3, most=3)
+_SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 
@@ -205,6 +207,18 @@ BRANCHES: tuple[Branch, ...] = (
         "in-flight limit",
         where=lambda problem, _: not problem.splittable,
         likely=Likely(long_links=0.7, tight=1, unlimited=0, whole_only=1),
+    ),
+    *(
+        Branch(f"unpaired passes, {name}", "unpaired passes", sentence, others, likely=likely)
+        for name, sentence, others, likely in (
+            ("first backward", "outside of overlapped blocks", ("When its",), _BLOCKS),
+            ("blocks and little memory", "at most", ("When its",), replace(_BLOCKS, tight=0.9, unlimited=0)),
+            ("last gradient", "When its last gradient", (), _BLOCKS),
+            ("last forward", "When its last forward", (), replace(_BLOCKS, tight=0.9, unlimited=0)),
+            ("short full backward", "splits", ("overlapped", "When its"), _SHORT),
+            ("short full backward, last gradient", "When its last gradient", ("overlapped",), _SHORT),
+            ("short full backward, last forward", "When its last forward", ("overlapped",), _SHORT),
+        )
     ),
     Branch("Lagrangian", "Lagrangian", likely=_TIGHT, further=_lagrangian),
     Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),
