@@ -1,8 +1,12 @@
-"""Load: a device needs the time until its first pass can start plus the durations of all its passes."""
+"""Load: a device needs the time until its first pass can start plus the durations of all its passes.
+
+Where passes are several tasks, each stream of a device needs the time of all its tasks.
+"""
 
 from __future__ import annotations
 
 from pipesched.problem.formatting import amount
+from pipesched.problem.passes import BW, B, F, PassKind, Stream, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
@@ -12,6 +16,8 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
     """Span: the device's work. Makespan: the way to the device, and its work."""
     paths = Paths(problem)
+    if problem.costs.parts:
+        return [one for device in range(problem.devices) for one in _streams(problem, paths, device)]
     found = []
     for device in range(problem.devices):
         work = paths.work(device)
@@ -35,4 +41,33 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
     return [Certificate("load", head + work, text, device)]
 
 
-BOUNDS.register(Bound("load", load, rank=2))
+def _streams(problem: Problem, paths: Paths, device: int) -> list[Certificate]:
+    """One for each stream that has something to run whatever the modes; `compute` always has one."""
+    found = []
+    for stream in Stream:
+        work = paths.work(device) if stream is Stream.COMPUTE else _least(problem, device, stream)
+        if work or stream is Stream.COMPUTE:
+            text = (
+                f"Stream {stream.value} of device {device} runs tasks of {amount(problem, work)} in all, one at a time."
+            )
+            found.append(Certificate("load", work, text, device))
+    return found
+
+
+def _least(problem: Problem, device: int, stream: Stream) -> int:
+    """The least time of a device's tasks on a stream other than `compute`; blocks, if there are any, use only that."""
+    if problem.costs.overlapped is not None:
+        return 0
+
+    def ticks(stage: int, *kinds: PassKind) -> int:
+        return sum(task.ticks for kind in kinds for task in problem.costs.of(kind, stage) if task.stream is stream)
+
+    total = 0
+    for stage in problem.placement.stages_of[device]:
+        whole = ticks(stage, BW)
+        backward = min(whole, ticks(stage, B, W)) if problem.splittable else whole
+        total += (ticks(stage, F) + backward) * len(problem.microbatches_of[stage])
+    return total
+
+
+BOUNDS.register(Bound("load", load, rank=2, several_streams=True))
