@@ -149,6 +149,7 @@ _MEMORY = Likely(
 )
 _AMPLE = replace(_MEMORY, blocks=0.2, linear=0.2, fewest=1, most=3)
 _BLOCKS = Likely(blocks=0.9, tight=0.3, unlimited=0.4, long_links=0.2, short_whole=0.3, most=3)
+_PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none", "all"), fewest=2, most=4, linear=0.6)
 _SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
@@ -219,6 +220,14 @@ BRANCHES: tuple[Branch, ...] = (
             ("short full backward, last gradient", "When its last gradient", ("overlapped",), _SHORT),
             ("short full backward, last forward", "When its last forward", ("overlapped",), _SHORT),
         )
+    ),
+    Branch("memory and modes, blocks", "memory and modes", "outside of overlapped blocks", likely=_PAIRED),
+    Branch(
+        "memory and modes, split or short full backward",
+        "memory and modes",
+        "many backwards are split",
+        ("overlapped",),
+        likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
     Branch("Lagrangian", "Lagrangian", likely=_TIGHT, further=_lagrangian),
     Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),

@@ -67,11 +67,17 @@ class ModeCounts:
         self.numbers = {s: len(problem.microbatches_of[s]) for s in stages}
         self.total = sum(self.numbers.values())
         self.ticks = {s: Durations(problem, s) for s in stages}
-        blocks = all(one.block is not None for one in self.ticks.values())
-        self.alone: Numbers = np.arange(self.total + 1) if blocks else np.array([self.total])
+        self.alone: Numbers = np.arange(self.total + 1) if self._blocks(problem) else np.array([self.total])
         self.split: Numbers = np.arange(self.total + 1) if problem.splittable else np.array([0])
         self.possible: NDArray[np.bool_] = self.split[None, :] <= self.alone[:, None]
         self.work: Numbers = self._work()
+
+    def _blocks(self, problem: Problem) -> bool:
+        """Whether blocks can run: memory must hold the activation of the backward until the end, and the forward's."""
+        capacity = problem.memory.capacity[problem.placement.stage_device[self.stages[0]]]
+        least = min(problem.memory.activation[s] for s in self.stages)
+        room = capacity is None or 2 * least <= capacity
+        return room and all(one.block is not None for one in self.ticks.values())
 
     def largest(self, value: dict[int, int]) -> Numbers:
         """Of so many passes, one of each stage and micro-batch, the most that a value by stage adds up to."""
