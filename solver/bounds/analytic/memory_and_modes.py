@@ -17,7 +17,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, chains_on
-from solver.bounds.analytic.mode_counts import MOST_FORWARDS, modes_count
+from solver.bounds.analytic.mode_counts import modes_count
 from solver.bounds.analytic.mode_delays import most_split
 from solver.bounds.analytic.mode_memory import Held, Holder
 from solver.bounds.analytic.mode_values import ModeValues
@@ -25,7 +25,7 @@ from solver.bounds.analytic.mode_values import ModeValues
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
     """The device whose memory is short in the longest time; none where another bound on modes proves as much."""
-    if not modes_count(problem) or 2 * problem.microbatches > MOST_FORWARDS:
+    if not modes_count(problem):
         return []
     paths = Paths(problem)
     devices = [ModeValues(problem, paths, objective, d) for d in range(problem.devices) if chains_on(problem, d)]

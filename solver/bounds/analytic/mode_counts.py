@@ -20,8 +20,10 @@ from pipesched.problem.problem import Problem
 # Integers of 64 bits, or Python's where sums could be longer.
 Numbers = NDArray[Any]
 
-# Beyond so many forwards on a device its counts are not tried.
-MOST_FORWARDS = 1500
+# Beyond so many counts together, of passes outside of blocks and of splits, any number of splits costs what the best
+# number of them does; beyond so many forwards on a device nothing is counted.
+_MOST_CELLS = 300_000
+_MOST_FORWARDS = 10_000
 _LONGEST = 2**58
 
 
@@ -48,7 +50,13 @@ class Durations:
 
 
 def modes_count(problem: Problem) -> bool:
-    """Whether counts matter: a block may be shorter than its passes in turn, or a full backward than a split one."""
+    """Whether counts matter: blocks may be shorter than their passes in turn, or full backwards than their two parts.
+
+    Not where there are too many to count.
+    """
+    held = problem.placement.stages_of
+    if max(sum(len(problem.microbatches_of[s]) for s in stages) for stages in held) > _MOST_FORWARDS:
+        return False
     splits = problem.splittable and any(
         problem.duration(Pass(BW, s, 0)) < problem.duration(Pass(B, s, 0)) + problem.duration(Pass(W, s, 0))
         for s in range(problem.placement.stages)
@@ -59,7 +67,8 @@ def modes_count(problem: Problem) -> bool:
 class ModeCounts:
     """The counts of one device's stages: `alone` down the rows, `split` along the columns; sums of ticks.
 
-    `possible` says where `split` is at most `alone`.
+    `possible` says where `split` is at most `alone`. Where there are `too_many` to tell the splits apart there is one
+    column, of every backward split at the cost of the best number of them.
     """
 
     def __init__(self, problem: Problem, stages: list[int]) -> None:
@@ -69,7 +78,10 @@ class ModeCounts:
         self.ticks = {s: Durations(problem, s) for s in stages}
         self.alone: Numbers = np.arange(self.total + 1) if self._blocks(problem) else np.array([self.total])
         self.split: Numbers = np.arange(self.total + 1) if problem.splittable else np.array([0])
-        self.possible: NDArray[np.bool_] = self.split[None, :] <= self.alone[:, None]
+        self.too_many = len(self.alone) * len(self.split) > _MOST_CELLS
+        if self.too_many:
+            self.split = np.array([self.total])
+        self.possible: NDArray[np.bool_] = (self.split[None, :] <= self.alone[:, None]) | self.too_many
         self.work: Numbers = self._work()
 
     def _blocks(self, problem: Problem) -> bool:
@@ -100,7 +112,8 @@ class ModeCounts:
             work = work - self.largest({s: one.forward - (one.block or 0) for s, one in ticks.items()})[paired]
             work = work - self.largest({s: one.whole for s, one in ticks.items()})[paired]
         costs = {s: one.b + one.w - one.whole for s, one in ticks.items() if one.b is not None and one.w is not None}
-        more = self.least(costs)[self.split] if costs else np.zeros(1, dtype=object)
+        more = self.least(costs) if costs else np.zeros(1, dtype=object)
+        more = more.min(keepdims=True) if self.too_many else more[self.split]
         return compact(work[:, None] + more[None, :])
 
 

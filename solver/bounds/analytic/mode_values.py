@@ -50,9 +50,8 @@ class ModeValues:
         self._forwards = self._most_before_first_backward()
         self._weights = self._most_after_last_gradient()
         self._waiting = [self._most_after_last_forward(chain) for chain in self.chains]
-        first = [chain[0] for chain in self.chains]
-        self.groups = [one for way in ways(problem, paths, objective, first) for one in self._groups(way)]
-        self.values = reduce(np.maximum, map(_weakest, self.groups))
+        self._ways = list(ways(problem, paths, objective, [chain[0] for chain in self.chains]))
+        self.values = reduce(np.maximum, map(_weakest, self._groups()))
 
     def least(self) -> tuple[int, int, int]:
         """The least value over all possible counts, and its row and column."""
@@ -63,10 +62,18 @@ class ModeValues:
 
     def argument(self, row: int, column: int) -> Argument:
         """The one that gives the value of these counts."""
-        strongest = max(self.groups, key=lambda group: int(_weakest(group)[row, column]))
+        strongest: list[Argument] = []
+        for group in self._groups():
+            if not strongest or _value(group, row, column) > _value(strongest, row, column):
+                strongest = group
         return min(strongest, key=lambda one: int(one.values[row, column]))
 
-    def _groups(self, way: Ways) -> Iterator[list[Argument]]:
+    def _groups(self) -> Iterator[list[Argument]]:
+        """One by one, since they take memory."""
+        for way in self._ways:
+            yield from self._by_way(way)
+
+    def _by_way(self, way: Ways) -> Iterator[list[Argument]]:
         """By the device's own end, by that of its last gradient, and by that of its last forward."""
         paths, work = self.paths, self.counts.work
         leads = [
@@ -134,8 +141,15 @@ class ModeValues:
         few = own + most_value(others, room) + counts.largest(weight)[counts.split]
         held = np.minimum(few, own + most_value([*others, *weights], room))[None, :]
         more = {s: max(0, (one.b or 0) + (one.w or 0) - one.whole) for s, one in counts.ticks.items()}
-        waiting: Numbers = np.minimum(by_row, held) + counts.largest(more)[counts.split][None, :]
+        split = np.minimum(counts.split, self._most_at_once())
+        waiting: Numbers = np.minimum(by_row, held) + counts.largest(more)[split][None, :]
         return waiting
+
+    def _most_at_once(self) -> int:
+        """How many micro-batches, counted by stage, memory holds something of at once."""
+        memory, counts = self.problem.memory, self.counts
+        least = min(memory.activation[s] - max(0, memory.freed[s]) for s in counts.stages)
+        return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
     def _weight_items(self) -> list[tuple[int, int, int]]:
         """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
@@ -145,6 +159,10 @@ class ModeValues:
             for s, one in counts.ticks.items()
             if one.w is not None
         ]
+
+
+def _value(group: list[Argument], row: int, column: int) -> int:
+    return min(int(one.values[row, column]) for one in group)
 
 
 def _weakest(group: list[Argument]) -> Numbers:

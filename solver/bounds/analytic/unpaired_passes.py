@@ -15,7 +15,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, chains_on
-from solver.bounds.analytic.mode_counts import MOST_FORWARDS, Numbers, modes_count
+from solver.bounds.analytic.mode_counts import Numbers, modes_count
 from solver.bounds.analytic.mode_values import Argument, ModeValues
 
 # Rows, columns and words.
@@ -29,7 +29,7 @@ _NEIGHBOURS = (
 
 def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
     """For each device with passes; none where neither blocks nor full backwards may save time."""
-    if not modes_count(problem) or 2 * problem.microbatches > MOST_FORWARDS:
+    if not modes_count(problem):
         return []
     paths = Paths(problem)
     devices = [device for device in range(problem.devices) if chains_on(problem, device)]

@@ -15,9 +15,9 @@ from pipesched.problem.problem import Costs, Memory, Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.bounds.analytic import mode_counts
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.analytic.knapsack import most_value
-from solver.bounds.analytic.mode_counts import MOST_FORWARDS
 from tests.support.brute_force import optimum
 
 OURS = ("unpaired passes", "memory and modes")
@@ -71,12 +71,12 @@ def test_weight_passes_put_off_cost_what_splitting_costs() -> None:
 
 
 def test_round_trips_over_devices_that_cannot_split_everything_hold_memory() -> None:
-    """Splits shorten a gradient's way by 6 and cost 4: 342 of them fit into 1926 elsewhere, and memory is short by 4."""
+    """Splits shorten a gradient's way by 6 and cost 4: 338 of them fit into 1930 elsewhere, and memory is short by 4."""
     value, device, text = strongest(equal(placement.linear(8), 64, 6, (10, 10, 10, 16)), "memory and modes")
-    assert (value, device) == (1927, 0)
-    assert 64 * 8 * (10 + 16) - 6 * (45 + 48 + 50 + 53 + 53 + 49 + 44) == 11260
-    assert 6 * 1926 - (10 + 10) * (5 + 4 + 3 + 2 + 1) == 11256
-    for part in ("1926", "device 1 45, device 2 48", "11260 activations", "11256"):
+    assert (value, device) == (1931, 0)
+    assert 64 * 8 * (10 + 16) - 6 * (40 + 45 + 50 + 54 + 54 + 50 + 45) == 11284
+    assert 6 * 1930 - (10 + 10) * (5 + 4 + 3 + 2 + 1) == 11280
+    for part in ("1930", "device 1 40, device 2 45", "11284 activations", "11280"):
         assert part in text
 
 
@@ -100,8 +100,20 @@ def test_blocks_limit_what_is_in_flight_where_memory_has_no_limit() -> None:
 def test_a_plain_problem_has_none_of_these(objective: Objective) -> None:
     problem = equal(placement.linear(4), 8, 4, objective=objective)
     assert {one.kind for one in certificates(problem, objective)}.isdisjoint(OURS)
-    huge = equal(placement.linear(2), MOST_FORWARDS, 4, overlapped=24)
-    assert {one.kind for one in certificates(huge, objective)}.isdisjoint(OURS)
+
+
+def test_a_small_problem_proves_no_less_if_its_splits_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large problem's are not, and count as free of cost: here they are."""
+    problem = equal(placement.bidirectional(4), 16, 3, overlapped=24)
+    apart = [strongest(problem, name)[0] for name in OURS]
+    monkeypatch.setattr(mode_counts, "_MOST_CELLS", 0)
+    together = [strongest(problem, name) for name in OURS]
+    assert (apart, [value for value, *_ in together]) == ([422, 442], [422, 440])
+    assert "split" not in together[0][2]
+    shorter = equal(placement.linear(8), 24, 8, (10, 10, 10, 16))
+    assert strongest(shorter, "unpaired passes")[0] == 70 + 24 * 26
+    monkeypatch.setattr(mode_counts, "_MOST_FORWARDS", 15)
+    assert {one.kind for one in certificates(problem, Objective.MAKESPAN)}.isdisjoint(OURS)
 
 
 def test_memory_that_holds_nothing_ends_the_search_for_a_value() -> None:
