@@ -30,7 +30,7 @@ from pipesched.results.frontier import Frontier, Point
 from pipesched.schedule.metrics import measure
 from plots.frontier import render_frontier
 from solver.analysis.memory_levels import MemoryLevels
-from solver.analysis.pareto_sweep import frontier
+from solver.analysis.pareto_sweep import FLAT, frontier
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -82,7 +82,9 @@ def _sweep(problem: Problem, args: Namespace) -> Frontier:
             problem,
             args.points,
             limits_of(args),
-            lambda done, of, scale, level: say(f"point {min(done + 1, of)} of {of}: memory {scale.text(level)}"),
+            lambda done, of, scale, level: say(
+                f"point {min(done + 1, of)} of at most {of}: memory {scale.text(level)}"
+            ),
             stop,
             within,
         )
@@ -117,6 +119,11 @@ def _print(found: Frontier, asked: int) -> None:
         print(line)
     if found.untried and not found.interrupted:
         print(f"the time was up after {asked - found.untried} of {asked} points; a longer --time-limit brings more")
+    if found.not_needed:
+        print(
+            f"solved at {asked - found.not_needed} of at most {asked} capacities: between these the best value is "
+            f"constant, or nearly so (within {plain(100 * FLAT)} % of its range)"
+        )
     for text in found.notes:
         print(f"note: {text}")
     if found.interrupted:

@@ -19,7 +19,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution_document import peak_memory
+from pipesched.results.memory_figures import peak_memory
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline

@@ -33,13 +33,15 @@ from pipesched.measurement.trace import read_measured
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.comparison import with_solution
+from pipesched.results.explanation import Explanation
+from pipesched.results.explanation_document import explanation_document
 from pipesched.results.least_memory import LeastMemory
 from pipesched.results.robustness import Robustness
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
-from solver.analysis.sensitivity import Explanation
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -181,7 +183,7 @@ def _extras(found: _Found, args: Namespace, files: list[Path]) -> dict[str, obje
     if args.memory_within is not None:
         extras["least_memory"] = None if memory is None else memory.document()
     if args.explain:
-        extras["explanation"] = None if explanation is None else sensitivity.document(solution, explanation)
+        extras["explanation"] = None if explanation is None else explanation_document(explanation)
     return extras
 
 
@@ -208,7 +210,7 @@ def _print(found: _Found) -> None:
     if solution.status is Status.INFEASIBLE:
         complain(f"infeasible: {solution.reason}")
         return
-    schedule_table.show(problem, schedule_table.with_solution(solution), solution.lower_bound_ticks)
+    schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks)
     if solution.metrics is None:
         complain("no schedule found in the time given")
         return

@@ -149,6 +149,9 @@ _MEMORY = Likely(
     short_whole=0.05,
 )
 _AMPLE = replace(_MEMORY, blocks=0.2, linear=0.2, fewest=1, most=3)
+_BLOCKS = Likely(blocks=0.9, tight=0.3, unlimited=0.4, long_links=0.2, short_whole=0.3, most=3)
+_PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none", "all"), fewest=2, most=4, linear=0.6)
+_SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 
@@ -206,6 +209,26 @@ BRANCHES: tuple[Branch, ...] = (
         "in-flight limit",
         where=lambda problem, _: not problem.splittable,
         likely=Likely(long_links=0.7, tight=1, unlimited=0, whole_only=1),
+    ),
+    *(
+        Branch(f"unpaired passes, {name}", "unpaired passes", sentence, others, likely=likely)
+        for name, sentence, others, likely in (
+            ("first backward", "outside of overlapped blocks", ("When its",), _BLOCKS),
+            ("blocks and little memory", "at most", ("When its",), replace(_BLOCKS, tight=0.9, unlimited=0)),
+            ("last gradient", "When its last gradient", (), _BLOCKS),
+            ("last forward", "When its last forward", (), replace(_BLOCKS, tight=0.9, unlimited=0)),
+            ("short full backward", "splits", ("overlapped", "When its"), _SHORT),
+            ("short full backward, last gradient", "When its last gradient", ("overlapped",), _SHORT),
+            ("short full backward, last forward", "When its last forward", ("overlapped",), _SHORT),
+        )
+    ),
+    Branch("memory and modes, blocks", "memory and modes", "outside of overlapped blocks", likely=_PAIRED),
+    Branch(
+        "memory and modes, split or short full backward",
+        "memory and modes",
+        "many backwards are split",
+        ("overlapped",),
+        likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
     Branch("Lagrangian", "Lagrangian", likely=_TIGHT, further=_lagrangian),
     Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),

@@ -7,7 +7,7 @@ from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution import gap
+from pipesched.results.gap import gap
 from pipesched.schedule.metrics import Metrics
 
 

@@ -11,7 +11,7 @@ import simplejson
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution_document import peak_memory, static_memory
+from pipesched.results.memory_figures import peak_memory, static_memory
 from pipesched.schedule.metrics import Metrics
 
 

@@ -12,9 +12,10 @@ from threading import Event
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.candidate import Candidate
 from pipesched.results.frontier import Frontier, Point
 from pipesched.results.memory_scale import MemoryScale
-from pipesched.results.solution import Candidate, Solution
+from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_front import ParetoFront
@@ -28,7 +29,7 @@ _CURVE = 60
 # curve is flat everywhere else: points would crowd at one step of it, and the next step would get none.
 _NARROW = Fraction(1, 2)
 # And none over which the curve falls by less than this part of its whole fall: nothing changes there.
-_FLAT = 0.02
+FLAT = 0.02
 _JUST_BELOW = 1 - Fraction(1, 10**12)
 
 
@@ -152,7 +153,7 @@ class _Sweep:
             level = self._middle(low.level, high.level) if low.level in self.solved else low.level
             if not low.value or not high.value or not low.level or level is None or level in self.solved:
                 continue
-            if log(low.value / high.value) < _FLAT * fall:
+            if log(low.value / high.value) < FLAT * fall:
                 continue
             reachable = max(high.value, min(low.value, self.front.analytic(level).value))
             area = log(low.value / reachable) * log(high.level / low.level)
@@ -190,6 +191,8 @@ class _Sweep:
 
     def result(self) -> Frontier:
         bounds = [(level, bound) for level, bound in self.front.bounds() if level >= self.low]
+        left = max(0, self.points - len(self.solved))
+        stopped = self.budget.stop.is_set()
         return Frontier(
             scale=self.scale,
             least=self.levels.least(),
@@ -199,7 +202,8 @@ class _Sweep:
             candidates=self.candidates,
             own=self.own,
             within=self.within,
-            untried=max(0, self.points - len(self.solved)) if self.late else 0,
-            interrupted=self.budget.stop.is_set(),
+            untried=left if self.late or stopped else 0,
+            not_needed=0 if self.late or stopped else left,
+            interrupted=stopped,
             notes=tuple(self.notes),
         )

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.files.exact_numbers import common_step
 from pipesched.problem.formatting import memory_amount
 from pipesched.problem.problem import Pool, Problem
+from pipesched.results.explanation import Perturbation, PerturbationKind
 
 TENTH = Fraction(1, 10)
-
-
-@dataclass(frozen=True)
-class Perturbation:
-    """A problem with one thing changed. `relaxes`: every schedule of the original is one of this, and no slower."""
-
-    kind: str
-    text: str
-    problem: Problem
-    relaxes: bool
-    device: int | None = None
 
 
 def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
@@ -49,16 +39,18 @@ def _more_memory(problem: Problem) -> Iterator[Perturbation]:
 
     if len(limited) > 1:
         text = f"one more activation on every device{sizes(limited)}"
-        yield Perturbation("memory", text, with_more(limited), True)
+        yield Perturbation(PerturbationKind.MEMORY, text, with_more(limited), True)
     for device in limited:
-        yield Perturbation("memory", f"one more activation on device {device}", with_more([device]), True, device)
+        yield Perturbation(
+            PerturbationKind.MEMORY, f"one more activation on device {device}", with_more([device]), True, device
+        )
 
 
 def _faster_transfer(problem: Problem) -> Iterator[Perturbation]:
     if any(stage.transfer for stage in problem.stages) or any(map(any, problem.links)):
         numbers = _Numbers(problem)
         numbers.transfer = [(1 - TENTH) * x for x in numbers.transfer]
-        yield Perturbation("transfer", "transfers 10 % faster", numbers.problem(), True)
+        yield Perturbation(PerturbationKind.TRANSFER, "transfers 10 % faster", numbers.problem(), True)
 
 
 def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
@@ -77,7 +69,9 @@ def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
                     numbers.fused[s] = max(Fraction(0), numbers.fused[s] - saved)
                 if numbers.overlapped is not None:
                     numbers.overlapped[s] = max(Fraction(0), numbers.overlapped[s] - saved)
-            yield Perturbation("passes", f"{name} 10 % faster on device {device}", numbers.problem(), True, device)
+            yield Perturbation(
+                PerturbationKind.PASSES, f"{name} 10 % faster on device {device}", numbers.problem(), True, device
+            )
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
@@ -102,7 +96,7 @@ def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
             f"10 % of stage {stage}'s times and activation moved to stage {neighbour} "
             f"(device {device} to {where.stage_device[neighbour]})"
         )
-        yield Perturbation("move", text, numbers.problem(), False, device)
+        yield Perturbation(PerturbationKind.MOVE, text, numbers.problem(), False, device)
 
 
 class _Numbers:

@@ -74,9 +74,7 @@ def sequential(problem: Problem) -> Schedule:
             rows.append((np.full(count, device), *each))
     device_of, microbatch, pass_type = (np.concatenate(column) for column in zip(*rows, strict=True))
     slot = np.arange(len(device_of)) - np.searchsorted(device_of, device_of)
-    return Schedule(
-        PassTable(problem.devices, device_of, slot, microbatch, pass_type, pass_types), "pipesched"
-    )
+    return Schedule(PassTable(problem.devices, device_of, slot, microbatch, pass_type, pass_types), "pipesched")
 
 
 class _Run:

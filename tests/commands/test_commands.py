@@ -101,6 +101,10 @@ def test_solve_prints_the_table_and_writes_everything(
     report = (out / "report.md").read_text()
     assert "| **pipesched** |" in report
     assert "## Why no schedule is below the bound" in report
+    # The schedules that do not apply are grouped by their reason, as on the terminal.
+    reasons = [line for line in said.out.splitlines() if line.startswith("- ")]
+    assert [line for line in report.splitlines() if line.startswith("- ") and "needs" in line] == reasons
+    assert len(reasons) > 2
 
 
 def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, capsys: pytest.CaptureFixture[str]) -> None:

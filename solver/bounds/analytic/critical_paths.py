@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, product
 
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
@@ -85,6 +85,20 @@ class Paths:
             return 0
         alone = self.problem.duration(Pass(F, forward, 0)) + self.problem.duration(Pass(BW, backward, 0))
         return max(0, alone - block)
+
+
+def blocks_outlast_passes(problem: Problem) -> bool:
+    """Whether no overlapped block is shorter than either of its passes alone.
+
+    Then a device relaxed to delays, on which a forward and a backward may run at once, needs no blocks.
+    """
+    for held in problem.placement.stages_of:
+        for f, b in product(held, held):
+            forward, backward = Pass(F, f, 0), Pass(BW, b, 0)
+            block = problem.overlapped_ticks(forward, backward)
+            if block is not None and block < max(problem.duration(forward), problem.duration(backward)):
+                return False
+    return True
 
 
 def chains_on(problem: Problem, device: int) -> list[list[int]]:

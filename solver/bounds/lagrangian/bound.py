@@ -19,7 +19,8 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths, chains_on
-from solver.bounds.analytic.head_and_tail import head_and_tail, ways
+from solver.bounds.analytic.head_and_tail import head_and_tail
+from solver.bounds.analytic.ways import ways
 from solver.bounds.lagrangian.multipliers import find_multipliers
 from solver.bounds.lagrangian.single_device import one_device
 from solver.bounds.lagrangian.subproblem import Multipliers, solve_subproblem

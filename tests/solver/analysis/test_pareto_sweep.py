@@ -96,6 +96,7 @@ def test_a_stop_keeps_the_points_so_far() -> None:
     one = problem(4, 8, memory={"capacity": 4, "activation": 1}, objective="span")
     found = frontier(one, 8, SURE, on_progress, stop)
     assert found.interrupted
+    assert (found.untried, found.not_needed) == (5, 0)
     assert found.points
     for point in found.points:
         assert point.value is None or point.lower_bound <= point.value
@@ -188,10 +189,10 @@ def test_frontier_json_and_picture(small: str, tmp_path: Path, capsys: pytest.Ca
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {
         "name", "objective", "by_share", "least_memory", "memory_in_file", "points", "bounds", "schedules",
-        "not_tried", "interrupted", "files",
+        "not_tried", "not_needed", "interrupted", "files",
     }  # fmt: skip
     assert document["memory_in_file"] == 2.0
-    assert document["not_tried"] == 0
+    assert (document["not_tried"], document["not_needed"]) == (0, 2)
     assert document["least_memory"] == document["points"][0]["memory"] == 1.0
     assert [point["memory"] for point in document["points"]] == [1.0, 2.0, 3.0, 4.0]
     assert all(point["gap"] == 0.0 for point in document["points"])
@@ -209,7 +210,8 @@ def test_frontier_prints_a_table(small: str, capsys: pytest.CaptureFixture[str])
         "none is faster with any memory",
     ):
         assert words in said.out
-    assert "point 1 of 5" in said.err
+    assert len(said.err.splitlines()) == 3  # two more would show nothing new
+    assert "solved at 3 of at most 5" in said.out
 
 
 def test_frontier_complains_before_it_searches(small: str, capsys: pytest.CaptureFixture[str]) -> None:

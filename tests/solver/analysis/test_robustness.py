@@ -144,6 +144,15 @@ def test_where_noise_reverses_the_order_it_is_said() -> None:
     assert "reverses" not in sentences(one, better, 415_631)[0]
 
 
+@pytest.mark.parametrize(("tick", "value"), [(1, 279), (1, 3), ("0.000001", 31_250), (1000, 41)])
+def test_the_mean_is_shown_to_the_digits_of_its_change(tick: object, value: int) -> None:
+    one = replace(problem(2, 3, time_unit="ms"), tick=Fraction(str(tick)))
+    mean = 1.0005 * value
+    (said,) = sentences(one, Robustness(Noise(0.05, 250, 0), mean, mean), value)
+    shown = float(said.split("mean makespan ")[1].split(" ms")[0])
+    assert shown / (value * float(one.tick)) == pytest.approx(1.0005, abs=5.1e-5)
+
+
 def test_the_span_of_every_published_schedule_that_applies_is_listed_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
     one = gpt_1_5b(4, 8, 4)
     # As if the problem were long: the search stops at the first optimum.

@@ -14,10 +14,12 @@ import pytest
 from commands.main import main
 from commands.reports.sensitivity import lines, rows
 from pipesched.problem.problem import Objective, Problem
+from pipesched.results.bottleneck import Cause, story
 from pipesched.results.certificate import Certificate
-from solver.analysis.bottleneck import bottleneck, story
-from solver.analysis.perturbations import Perturbation, changes
-from solver.analysis.sensitivity import BoundAndValue, Effect, Explanation, explain
+from pipesched.results.explanation import BoundAndValue, Effect, Explanation, Perturbation
+from solver.analysis.bottleneck import bottleneck
+from solver.analysis.perturbations import changes
+from solver.analysis.sensitivity import explain
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
@@ -48,7 +50,7 @@ def test_memory_binds_and_one_more_activation_is_worth_what_it_is_known_to_be() 
     # 456.585 with 4 activations and 417.289 with 5 are proved optima (tests/solver/engine/test_solve.py).
     it = explained(profile(4))
     # The way to the last device and back makes most of what is beyond the work, memory of device 0 nearly as much.
-    assert it.bottleneck.binds == ("way", "memory")
+    assert it.bottleneck.binds == (Cause.LATENCY, Cause.MEMORY)
     assert it.bottleneck.device == 0
     assert [line.split(" is the bottleneck")[0] for line in story(it.bottleneck)[1:3]] == [
         "The pipeline's latency",
@@ -66,7 +68,7 @@ def test_memory_binds_and_one_more_activation_is_worth_what_it_is_known_to_be() 
 def test_with_ample_memory_and_unequal_stages_the_work_binds_and_moving_it_helps() -> None:
     one = problem(3, 24, times={"forward": [1, 3, 1], "backward": [1, 3, 1], "weight": [1, 3, 1]}, objective="span")
     it = explained(one)
-    assert (it.bottleneck.binds, it.bottleneck.device, it.bottleneck.work) == (("load",), 1, 24 * 9)
+    assert (it.bottleneck.binds, it.bottleneck.device, it.bottleneck.work) == ((Cause.LOAD,), 1, 24 * 9)
     assert story(it.bottleneck)[0] == "Device 1 computes 216 of any span's 216, 100.0 %: the work is the bottleneck."
     moves = [e for e in it.effects if e.change.kind == "move"]
     assert [e.change.text.split(" moved to ")[1] for e in moves] == [
@@ -227,7 +229,7 @@ def test_what_a_search_proves_beyond_words_is_part_of_the_story() -> None:
     words = bottleneck(one)
     beyond = Certificate("some proof", 2 * words.strongest.value, "because", 2)
     it = bottleneck(one, beyond)
-    assert (it.binds, it.device, it.strongest) == (("interplay",), 2, words.strongest)
+    assert (it.binds, it.device, it.strongest) == ((Cause.INTERPLAY,), 2, words.strongest)
     assert any("A proof by computation about device 2 goes further (some proof)" in line for line in story(it))
     assert bottleneck(one, Certificate("weak", 0, "none", 2)) == words
 
@@ -269,7 +271,7 @@ def test_solve_explain_json(small: str, capsys: pytest.CaptureFixture[str]) -> N
     document = json.loads(capsys.readouterr().out)
     explanation = document["explanation"]
     assert explanation["as_it_is"] == {"lower_bound": document["lower_bound"], "value": document["value"]}
-    assert set(explanation["binds"]) <= {"memory", "transfers", "way", "load", "interplay"}
+    assert set(explanation["binds"]) <= set(Cause)
     assert explanation["certificates"][0]["value"] <= document["lower_bound"]
     kinds = {change["kind"] for change in explanation["changes"]}
     assert kinds == {"memory", "transfer", "passes", "move"}

@@ -16,7 +16,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths, chains_on
-from solver.bounds.analytic.head_and_tail import ways
+from solver.bounds.analytic.ways import ways
 from solver.bounds.lagrangian.bound import lagrangian_bounds, least_total_cost
 from solver.bounds.lagrangian.single_device import one_device
 from solver.bounds.lagrangian.subproblem import NEVER, Multipliers, solve_subproblem
