@@ -5,16 +5,17 @@ Multi-mode scheduling: where a backward may run fused or split, the jobs of both
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.problem.attainable_spans import largest_denominator
-from pipesched.problem.passes import BW, F, Pass, Task
+from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import Mode, Resource, TaskType
+from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.task_network import Mode, PassType, Resource, TaskNetwork, TaskType
 
 
 class Job(NamedTuple):
@@ -41,7 +42,7 @@ class Tie(NamedTuple):
 class Holding(NamedTuple):
     """What a pass takes of its device's memory as its first job starts, and gives back when its last one has ended.
 
-    `first` are the jobs that wait for none of the pass, `last` those that none of the pass waits for.
+    `first` are the jobs that wait for none of the same pass, `last` those after all of which it has ended.
     """
 
     device: int
@@ -110,7 +111,7 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         Pass(kind, stage, j)
         for kind, stage in network.tasks
         for j in problem.microbatches_of[stage]
-        if passes is None or Pass(kind, stage, j) in passes
+        if (passes is None or Pass(kind, stage, j) in passes) and not (kind is BW and never_better(problem, stage))
     ]
     kinds: dict[tuple[int, int], set[bool]] = {}
     for p in held:
@@ -138,6 +139,22 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
     return Jobs(problem, jobs, ties, tuple(_holdings(problem, held, number)), choices, network.room, parts, zeros)
 
 
+def never_better(problem: Problem, stage: int) -> bool:
+    """Whether a fused backward of a stage is B and then W, or longer: what it can do, those two can."""
+    own = problem.stages[stage]
+    takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None
+    if own.weight is None or takes_more or problem.overlaps:
+        return False
+    fused, split = ([(task.stream, task.ticks) for task in tasks] for tasks in _both(own))
+    alone = len(fused) == 1 and len(split) == 2 and {stream for stream, _ in (*fused, *split)} == {fused[0][0]}
+    return fused == split or (alone and fused[0][1] >= sum(ticks for _, ticks in split))
+
+
+def _both(own: Stage) -> tuple[Sequence[TaskSpec], Sequence[TaskSpec]]:
+    """The tasks of a fused backward, and those of a split one."""
+    return own.tasks_of(BW), (*own.tasks_of(B), *own.tasks_of(W))
+
+
 def _ties(problem: Problem, held: list[Pass], number: dict[Task, int], scale: int) -> list[Tie]:
     """The arcs of the network between the passes that are here, for every micro-batch."""
     found = []
@@ -153,20 +170,7 @@ def _ties(problem: Problem, held: list[Pass], number: dict[Task, int], scale: in
 def _holdings(problem: Problem, held: list[Pass], number: dict[Task, int]) -> list[Holding]:
     """The passes that change the level of a device's memory."""
     network = problem.network
-    inside: dict[tuple[object, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
-    for pass_type, tasks in network.tasks.items():
-        within = [
-            arc
-            for arc in network.arcs_into[pass_type]
-            if all(other.pass_type == pass_type for other in arc.alternatives)
-        ]
-        later = {arc.after.part for arc in within}
-        earlier = {other.part for arc in within for other in arc.alternatives}
-        parts = range(len(tasks))
-        inside[pass_type] = (
-            tuple(part for part in parts if part not in later),
-            tuple(part for part in parts if part not in earlier),
-        )
+    first = {pass_type: _first_parts(network, pass_type) for pass_type in network.tasks}
     found = []
     for p in held:
         change = network.change[p.kind, p.stage]
@@ -174,7 +178,14 @@ def _holdings(problem: Problem, held: list[Pass], number: dict[Task, int]) -> li
         takes = max(0, change.at_start) + max(0, change.at_end)
         gives = max(0, -change.at_start) + max(0, -change.at_end)
         if takes or gives:
-            ends = (tuple(number[Task(p, part)] for part in parts) for parts in inside[p.kind, p.stage])
-            device = problem.placement.stage_device[p.stage]
-            found.append(Holding(device, takes, gives, *ends))
+            sides = first[p.kind, p.stage], network.ends[p.kind, p.stage]
+            ends = (tuple(number[Task(p, part)] for part in parts) for parts in sides)
+            found.append(Holding(problem.placement.stage_device[p.stage], takes, gives, *ends))
     return found
+
+
+def _first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
+    """The tasks of a pass that wait for none of the same pass."""
+    arcs = network.arcs_into[pass_type]
+    later = {arc.after.part for arc in arcs if any(other.pass_type == pass_type for other in arc.alternatives)}
+    return tuple(part for part in range(len(network.tasks[pass_type])) if part not in later)

@@ -13,9 +13,9 @@ from heapq import heappop, heappush
 from formulations.tasks.jobs import Holding, Jobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
-from pipesched.problem.passes import Pass
+from pipesched.problem.passes import B, Pass, W
 from pipesched.problem.task_network import Resource
-from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.tasks.job_graph import JobGraph, Wait, graph_of, in_turn, orders_of, running_of
 
 
@@ -84,8 +84,21 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[Wait]:
     return found
 
 
+def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
+    """The order pass by pass; a fused backward that is not among the jobs becomes B and W right behind it."""
+    held = {job.task.of for job in jobs.jobs}
+    orders = []
+    for device in range(jobs.problem.devices):
+        order: list[Pass] = []
+        for p in schedule.passes_on(device):
+            order += [p] if p in held else [p._replace(kind=B), p._replace(kind=W)]
+        orders.append(order)
+    return schedule_of(orders, schedule.name)
+
+
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
     """Orders of tasks from an order of passes: as it stands, and with tasks of several passes interleaved."""
+    schedule = in_passes_of(jobs, schedule)
     running = running_of(jobs, schedule)
     waits = memory_waits(jobs, schedule)
     try:

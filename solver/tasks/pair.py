@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
@@ -25,7 +25,7 @@ from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE, Parameters, solve_model
 from solver.limits import Limits
 from solver.tasks.dispatch import dispatched
-from solver.tasks.job_graph import graph_of, with_modes
+from solver.tasks.job_graph import graph_of, in_turn, orders_of, with_modes
 
 # The pair as a problem of its own: the forward is of stage 0 and micro-batch 0, the backward of stage 1 and
 # micro-batch 1, and each stage is a chain of its own.
@@ -72,7 +72,7 @@ def best_pair(
     types = own.network.tasks
     jobs = jobs_of(own, [p for p in (_FORWARD, *_BACKWARDS) if (p.kind, p.stage) in types])
     starts = min((_dispatched(jobs, fused) for fused in (False, True)), key=lambda found: _steps(jobs, found))
-    least = max(_least(jobs, fused) for fused in (False, True)) if not jobs.choices else 0
+    least = min(_least(jobs, fused) for fused in (False, True))
     model = TaskModel(jobs, Fraction(_steps(jobs, starts), jobs.scale), least, starts)
     parameters = Parameters(limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap)
     answer = solve_model(model.cp, parameters, stop)
@@ -94,8 +94,8 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
             raise BadInput(f"{option}: found {stage}; allowed: a stage from 0 to {len(where) - 1}")
     if where[forward] != where[backward]:
         raise BadInput(
-            f"--backward-stage: found {backward}, on device {where[backward]}, with --forward-stage {forward}, on device "
-            f"{where[forward]}; allowed: two stages of one device, or one stage twice"
+            f"--backward-stage: found {backward}, on device {where[backward]}, with --forward-stage {forward}, on "
+            f"device {where[forward]}; allowed: two stages of one device, or one stage twice"
         )
     both = problem.stages[forward], problem.stages[backward]
     return replace(
@@ -135,37 +135,33 @@ def _least(jobs: Jobs, fused: bool) -> int:
 
 
 def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
-    """The pair with its times, judged within an iteration: the backward's own forward before, the other's backward after.
+    """The pair with its times, judged in an iteration: one's forward before, the other's backward after.
 
     `Disagreement` where the validator finds it wrong.
     """
     problem = jobs.problem
     pair = schedule_of_starts(jobs, starts, "pair")
     assert pair is not None, "memory is not limited"
-    splits = (B, 0) in problem.network.tasks
-    first, last = [Pass(F, 1, 1)], [Pass(kind, 0, 0) for kind in ((B, W) if splits else (BW,))]
-    orders: dict[Resource, list[Task]] = {}
-    for p in (*first, None, *last):
-        if p is None:
-            for where, tasks in pair.task_orders.items():
-                orders.setdefault(where, []).extend(tasks)
-            continue
-        for part, task in enumerate(problem.network.tasks[p.kind, p.stage]):
-            orders.setdefault(task.resource, []).append(Task(p, part))
+    split = (B, 0) in problem.network.tasks
+    first, last = [Pass(F, 1, 1)], [Pass(kind, 0, 0) for kind in ((B, W) if split else (BW,))]
+    orders: dict[Resource, list[Task]] = {where: [] for where in problem.network.resources}
+    for where, order in orders.items():
+        order += [*_tasks_on(problem, where, first), *pair.task_orders.get(where, ()), *_tasks_on(problem, where, last)]
     passes = (*first, *pair.passes_on(0), *last)
-    whole = Schedule((tuple((p,) for p in passes),), "pair", {where: tuple(tasks) for where, tasks in orders.items()})
+    whole = Schedule((tuple((p,) for p in passes),), "pair", {where: tuple(order) for where, order in orders.items()})
     violations = validate(simulate(problem, whole))
     if violations:
         raise Disagreement(f"an order of a pair is not valid: {violations[0].text}")
-    graph = graph_of(jobs, starts, [(a, b, 0) for a, b in _turns(jobs, pair)])
-    heads = graph.heads
+    heads = graph_of(jobs, starts, in_turn(orders_of(jobs, pair).values())).heads
     return Timeline(problem, pair, {jobs.jobs[n].task: start // jobs.scale for n, start in heads.items()})
 
 
-def _turns(jobs: Jobs, schedule: Schedule) -> list[tuple[int, int]]:
-    """Jobs that follow each other on a stream."""
-    numbers = ([jobs.number[task] for task in tasks] for tasks in schedule.task_orders.values())
-    return [pair for order in numbers for pair in zip(order, order[1:], strict=False)]
+def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iterator[Task]:
+    """The tasks of these passes on a stream, pass by pass."""
+    for p in passes:
+        for part, task in enumerate(problem.network.tasks[p.kind, p.stage]):
+            if task.resource == where:
+                yield Task(p, part)
 
 
 def _in_turn(problem: Problem) -> int:
