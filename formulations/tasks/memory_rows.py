@@ -6,7 +6,7 @@ given back: by passes that end before it in the order of a stream, along precede
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ortools.sat.python import cp_model
 
@@ -16,8 +16,11 @@ from formulations.variables.model_variables import Linear
 from formulations.variables.order_literals import Truth, negation
 
 
-def post_memory(model: TaskVariables) -> None:
-    """A row for each pass that takes memory on a device with a capacity."""
+def post_memory(model: TaskVariables, held: Callable[[Holding], int] = lambda _: 0) -> None:
+    """A row for each pass that takes memory on a device with a capacity.
+
+    `held` is what passes that are not in the model hold when this one begins.
+    """
     jobs = model.jobs
     for device, room in enumerate(jobs.room):
         if room is None:
@@ -28,7 +31,7 @@ def post_memory(model: TaskVariables) -> None:
         for taker in takers:
             taken = sum(other.takes * _may_come_first(model, other, taker) for other in takers if other is not taker)
             given = sum(other.gives * known_to_end(model, other, taker) for other in givers if other is not taker)
-            _add(model, taker, taker.takes + taken - given, room)
+            _add(model, taker, held(taker) + taker.takes + taken - given, room)
 
 
 def _add(model: TaskVariables, taker: Holding, level: Linear, room: int) -> None:

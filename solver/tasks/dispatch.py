@@ -113,7 +113,7 @@ def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
     )
     found = [dispatched(graph, rank) for rank in ranks]
     with suppress(Deadlock):
-        found.append(graph_of(jobs, running, [*waits, *in_turn(orders_of(jobs, schedule).values())]).heads)
+        found.append(graph_of(jobs, running, [*waits, *in_turn(orders_of(jobs, schedule).values())]).heads())
     for starts in found:
         whole = schedule_of_starts(jobs, starts, schedule.name)
         if whole is not None:

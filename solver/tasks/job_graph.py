@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -26,22 +26,20 @@ class JobGraph:
     after: Mapping[int, Sequence[tuple[int, int]]]
     sequence: Sequence[int] = field(repr=False)
 
-    @property
-    def heads(self) -> dict[int, int]:
-        """The earliest start of each job, in steps, were there only what it waits for."""
+    def heads(self, release: Callable[[int], int] = lambda _: 0) -> dict[int, int]:
+        """The earliest start of each job, in steps, not before its release."""
         found: dict[int, int] = {}
         for n in self.sequence:
-            found[n] = max((found[b] + self.jobs.jobs[b].steps + lag for b, lag in self.before[n]), default=0)
+            ends = (found[b] + self.jobs.jobs[b].steps + lag for b, lag in self.before[n])
+            found[n] = max([release(n), *ends])
         return found
 
-    def tails(self, at_end: Mapping[int, int] | None = None) -> dict[int, int]:
-        """The least time from each job's end to the last end, in steps; `at_end` is added behind each job."""
+    def tails(self) -> dict[int, int]:
+        """The least time from each job's end to the last end, in steps."""
         found: dict[int, int] = {}
         for n in reversed(self.sequence):
             ways = (lag + self.jobs.jobs[a].steps + found[a] for a, lag in self.after[n])
-            found[n] = max(ways, default=-(2**62)) if at_end else max(ways, default=0)
-            if at_end:
-                found[n] = max(found[n], at_end[n])
+            found[n] = max(ways, default=0)
         return found
 
 
@@ -100,3 +98,14 @@ def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:
 def with_modes(jobs: Jobs, fused: bool) -> list[int]:
     """The jobs that run if every backward that may run in either mode runs in this one."""
     return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.fused is fused]
+
+
+def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:
+    """The same starts, given to the jobs of each type by micro-batch; as they are where that could break a rule."""
+    following, found = dict(jobs.in_turn), dict(starts)
+    for first in starts.keys() - following.values():
+        line = [first]
+        while line[-1] in following:
+            line.append(following[line[-1]])
+        found.update(zip(line, sorted(starts[n] for n in line), strict=True))
+    return found

@@ -124,7 +124,7 @@ def _steps(jobs: Jobs, starts: Mapping[int, int]) -> int:
 def _least(jobs: Jobs, fused: bool) -> int:
     """The most that a stream has to do between the least head and the least tail of its tasks, in ticks."""
     graph = graph_of(jobs, with_modes(jobs, fused))
-    heads, tails, ticks = graph.heads, graph.tails(), 0
+    heads, tails, ticks = graph.heads(), graph.tails(), 0
     for here in jobs.on.values():
         on = [n for n in here if n in heads]
         if on:
@@ -152,7 +152,7 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
     violations = validate(simulate(problem, whole))
     if violations:
         raise Disagreement(f"an order of a pair is not valid: {violations[0].text}")
-    heads = graph_of(jobs, starts, in_turn(orders_of(jobs, pair).values())).heads
+    heads = graph_of(jobs, starts, in_turn(orders_of(jobs, pair).values())).heads()
     return Timeline(problem, pair, {jobs.jobs[n].task: start // jobs.scale for n, start in heads.items()})
 
 
