@@ -45,7 +45,14 @@ ENGINE = Engine(
 TASK_ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(Published(share=0.2, compare_up_to_passes=0), TaskSchedules(share=0.25)),
-    phases=(TaskExactModel(share=0.4), TaskWindows(), TaskExactModel()),
+    phases=(
+        TaskExactModel(share=0.1, most_literals=600),
+        TaskWindows(share=0.25, patience=12),
+        TaskExactModel(share=0.4),
+        TaskWindows(share=0.5),
+        TaskExactModel(),
+        TaskWindows(),
+    ),
     finish=task_level,
 )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from itertools import pairwise
 from random import Random
 from threading import Event
@@ -68,10 +67,3 @@ def _waiting(placed: Placed, random: Random) -> int:
     order = placed.orders[random.choice(longest)]
     waiting = [n for b, n in pairwise(order) if placed.start[n] > placed.end(b)]
     return random.choice(waiting or list(order))
-
-
-def improve(search: WindowSearch, left: Callable[[], float], stop: Event, better: Callable[[Placed], bool]) -> None:
-    """Windows until time is up; `better` is called with every improvement and says whether to go on."""
-    while left() > 0 and not stop.is_set():
-        if search.step(left(), stop) and not better(search.placed):
-            return

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from math import inf
 
 from formulations.tasks.jobs import jobs_of
-from formulations.tasks.task_window import Placed
 from solver.engine.search import Search
 from solver.tasks.placing import placed_in, schedule_of
-from solver.tasks.window_search import WindowSearch, improve
+from solver.tasks.window_search import WindowSearch
 
 
 @dataclass(frozen=True)
 class TaskWindows:
-    """A share of the time; where work is counted instead, so many windows."""
+    """A share of the time, or until so many windows in a row gain nothing; of counted work so many `windows`."""
 
     share: float = 1.0
+    patience: float = inf
     windows: int = 20
     name: str = "windows of tasks"
 
@@ -30,20 +31,12 @@ class TaskWindows:
         placed = placed_in(jobs_of(search.problem), best)
         if placed is None:
             return
-
-        def left() -> float:
-            return until - clock.seconds
-
-        def better(found: Placed) -> bool:
-            schedule = schedule_of(found, "optimised")
+        windows, vain, solved = WindowSearch(placed, search.limits), 0, 0
+        while vain < self.patience and (solved < self.windows if clock.counts_work else clock.seconds < until):
+            better = windows.step(until - clock.seconds, search.stop)
+            vain, solved = 0 if better else vain + 1, solved + 1
+            schedule = schedule_of(windows.placed, "optimised") if better else None
             if schedule is not None:
                 search.offer_order(schedule)
-            return not search.done()
-
-        windows = WindowSearch(placed, replace(search.limits, seed=search.limits.seed))
-        if not clock.counts_work:
-            improve(windows, left, search.stop, better)
-            return
-        for _ in range(self.windows):
-            if windows.step(left(), search.stop) and not better(windows.placed):
+            if search.done():
                 return
