@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ortools.sat.python import cp_model
@@ -24,12 +23,12 @@ class Period(Protocol):
     copies: int
     length: int
     cp: cp_model.CpModel
-    anchor: Sequence[Copy | None]
-    place: Mapping[tuple[Copy, int], Linear]
-    repetitions: Mapping[tuple[Copy, int], Linear]
+    anchor: list[Copy | None]
+    place: dict[tuple[Copy, int], Linear]
+    repetitions: dict[tuple[Copy, int], Linear]
     before: dict[tuple[Copy, Copy, int], Truth]
-    fused: Mapping[Copy, Truth]
-    together: Mapping[tuple[Copy, Copy], cp_model.IntVar]
+    fused: dict[Copy, Truth]
+    together: dict[tuple[Copy, Copy], cp_model.IntVar]
 
     def duration(self, x: Copy) -> Linear:
         """From a block's start to its end."""

@@ -1,10 +1,10 @@
-"""Lower bound on the period over all modes: what a mode saves of a device's time against the memory it holds for longer.
+"""Lower bound on the period over all modes: the time that a mode saves against the memory it holds for longer.
 
 A linear program over how often each backward runs split, fused, or in a block with each forward of its device. A block
 saves load, and both of its passes last as long as it, so that activations are held for longer; a fused backward holds
-all of its activation until it ends. Of any number N of micro-batches of each chain, in time M: a device works at most M,
-and the memory times time that it grants is at most its capacity times M. Both are sums over micro-batches, so M / N is
-at least the program's value, whatever repeats. GLOP finds multipliers of the rows; what they prove is computed exactly.
+all of its activation until it ends. While N micro-batches of each chain take time M, a device works at most M, and the
+memory times time that it grants is at most its capacity times M. Both are sums over micro-batches, so M / N is at least
+the program's value, whatever repeats. GLOP finds multipliers of the rows; what they prove is computed exactly.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import pairwise
 from math import gcd, inf
 from typing import NamedTuple
 
@@ -138,7 +139,7 @@ def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Ro
     activation, freed = unit.memory.activation[stage], unit.memory.freed[stage]
     chain = unit.placement.chains[unit.placement.chain_index[stage]]
     later = chain[chain.index(stage) :]
-    lags = sum(2 * unit.lag(one, other) for one, other in zip(later, later[1:], strict=False))
+    lags = sum(2 * unit.lag(one, other) for one, other in pairwise(later))
     forwards = sum(unit.duration(Pass(F, s, 0)) for s in later)
     row.least += Fraction(activation * (lags + forwards), room)
     for mode in modes:
