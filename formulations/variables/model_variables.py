@@ -151,16 +151,17 @@ class Model:
 
     def alone(self, x: Operation) -> Linear:
         """How long an operation takes that is in no block, in steps."""
-        own = self.steps(Pass(x.role, x.stage, x.microbatch))
         fused = self.fused[x.stage, x.microbatch]
         if x.role is F:
-            return self._least_in_block(x, own)
+            return self._least_in_block(x, self.steps(Pass(F, x.stage, x.microbatch)))
         if x.role is W:
-            return own * (1 - fused) if not isinstance(fused, bool) else own
+            weight = self.steps(Pass(W, x.stage, x.microbatch))
+            return weight * (1 - fused) if not isinstance(fused, bool) else weight
         whole = self._least_in_block(x, self.steps(Pass(BW, x.stage, x.microbatch)))
-        if isinstance(fused, bool):
-            return whole if fused else own
-        return own + (whole - own) * fused
+        if fused is True:
+            return whole
+        split = self.steps(Pass(B, x.stage, x.microbatch))
+        return split if fused is False else split + (whole - split) * fused
 
     def _least_in_block(self, x: Operation, alone: int) -> int:
         """On a device that is relaxed to delays: alone, or in the shortest block that it may be in."""
