@@ -34,7 +34,8 @@ class Pattern:
 
     `cyclic_orders[d]` is the order of device d's blocks within one period. `repetitions[block, copy][d]` is a block's
     repetition count: after the first block of device d, the block runs in period n for micro-batch
-    (n - count) * copies + copy. `fused` are the fused backwards.
+    (n - count) * copies + copy. `fused` are the fused backwards. `overlapped` are a forward and a fused backward that
+    run together; they stand side by side in the cyclic order, the forward first.
     """
 
     graph: BlockGraph
@@ -42,6 +43,7 @@ class Pattern:
     cyclic_orders: tuple[tuple[Copy, ...], ...]
     repetitions: Mapping[Copy, Mapping[int, int]]
     fused: frozenset[Copy] = frozenset()
+    overlapped: frozenset[tuple[Copy, Copy]] = frozenset()
 
     @property
     def period(self) -> Fraction:
@@ -68,8 +70,16 @@ class Pattern:
         """Weight blocks that run inside their fused backward."""
         return frozenset(Copy(self._fusion[b][0], i) for b, i in self.fused)
 
+    @cached_property
+    def _together(self) -> dict[Copy, int]:
+        """The ticks of each copy that runs together with another."""
+        ticks = {(one.forward, one.backward): one.ticks for one in self.graph.overlaps}
+        return {x: ticks[pair[0].block, pair[1].block] for pair in self.overlapped for x in pair}
+
     def ticks(self, x: Copy) -> int:
-        """How long a block occupies its devices."""
+        """From a block's start to its end."""
+        if x in self._together:
+            return self._together[x]
         if x in self._removed:
             return 0
         return self._fusion[x.block][1] if x in self.fused else self.graph.blocks[x.block].ticks
@@ -103,10 +113,19 @@ class Pattern:
         for device, cyclic_order in enumerate(self.cyclic_orders):
             for one, other in pairwise(cyclic_order):
                 repetitions = self.repetitions[one][device] - self.repetitions[other][device]
-                yield _Arc(index[one], index[other], self.ticks(one), repetitions)
+                if (one, other) in self.overlapped:
+                    yield _Arc(index[one], index[other], 0, repetitions)
+                    yield _Arc(index[other], index[one], 0, -repetitions)
+                else:
+                    yield _Arc(index[one], index[other], self.ticks(one), repetitions)
             if cyclic_order:
                 repetitions = self.repetitions[cyclic_order[-1]][device] - self.repetitions[cyclic_order[0]][device] + 1
                 yield _Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
+
+    def _load(self, cyclic_order: tuple[Copy, ...]) -> int:
+        """How long a device works in one period; two that run together count once."""
+        second = {backward for _, backward in self.overlapped}
+        return sum(self.ticks(x) for x in cyclic_order if x not in second)
 
     @cached_property
     def _times(self) -> tuple[Fraction, Mapping[Copy, Fraction]]:
@@ -116,7 +135,7 @@ class Pattern:
         """
         copies = list(self.repetitions)
         arcs = list(self._arcs({x: n for n, x in enumerate(copies)}))
-        length = Fraction(max((sum(map(self.ticks, cyclic_order)) for cyclic_order in self.cyclic_orders), default=0))
+        length = Fraction(max(map(self._load, self.cyclic_orders), default=0))
         while True:
             found = _longest_ways(len(copies), arcs, length)
             if isinstance(found, list):

@@ -11,15 +11,15 @@ from itertools import islice
 from threading import Event
 
 from formulations.cyclic.block_graph import BlockGraph, graph_of
-from formulations.cyclic.pattern import Pattern
+from formulations.cyclic.pattern import Copy, Pattern
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import BW, B, Pass
+from pipesched.problem.passes import BW, B, Pass, Slot
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
-from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.construction.list_scheduling import list_schedules
@@ -122,22 +122,42 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
             raise ValueError(f"the pattern has no pass of stage {stage}: it is of a problem with fewer micro-batches")
-    orders: list[list[Pass]] = []
+    return Schedule(
+        tuple(tuple(_slots(pattern, problem, first, device)) for device in range(problem.devices)), "pipesched"
+    )
+
+
+def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
+    """What a device runs of a pattern, in turn; of two that overlap, one alone where there is no other any more."""
     kind_of = {block: where for where, block in pattern.graph.of_pass.items()}
-    for device in range(problem.devices):
-        timed: list[tuple[int, int, Pass]] = []
-        for place, x in enumerate(pattern.cyclic_orders[device]):
-            if not pattern.runs(x):
+    partner = dict(pattern.overlapped)
+    timed: list[tuple[int, int, Copy, Pass]] = []
+    for place, x in enumerate(pattern.cyclic_orders[device]):
+        if not pattern.runs(x):
+            continue
+        kind, stage = kind_of[x.block]
+        if kind is B and (x in pattern.fused or not problem.splittable):
+            kind = BW
+        skipped = (x.copy - first) % pattern.copies
+        repetition = (skipped + first) // pattern.copies + pattern.repetitions[x][device]
+        for later, j in enumerate(problem.microbatches_of[stage][skipped :: pattern.copies]):
+            timed.append((repetition + later, place, x, Pass(kind, stage, j)))
+    timed.sort(key=lambda one: one[:2])
+    forward: tuple[int, Copy, Pass] | None = None
+    for repetition, _, x, p in timed:
+        if forward is not None:
+            if (forward[0], partner[forward[1]]) == (repetition, x):
+                yield forward[2], p
+                forward = None
                 continue
-            kind, stage = kind_of[x.block]
-            if kind is B and (x in pattern.fused or not problem.splittable):
-                kind = BW
-            skipped = (x.copy - first) % pattern.copies
-            repetition = (skipped + first) // pattern.copies + pattern.repetitions[x][device]
-            for later, j in enumerate(problem.microbatches_of[stage][skipped :: pattern.copies]):
-                timed.append((repetition + later, place, Pass(kind, stage, j)))
-        orders.append([p for _, _, p in sorted(timed, key=lambda one: one[:2])])
-    return schedule_of(orders, "pipesched")
+            yield (forward[2],)
+            forward = None
+        if x in partner:
+            forward = repetition, x, p
+        else:
+            yield (p,)
+    if forward is not None:
+        yield (forward[2],)
 
 
 def best_unrolled(pattern: Pattern, problem: Problem) -> Timeline:
