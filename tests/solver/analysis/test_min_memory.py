@@ -243,7 +243,7 @@ def test_solve_memory_within(small: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_share_that_is_none_is_refused(small: str, share: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["solve", small, f"--memory-within={share}"])
-    assert "allowed: a share from 0 to 1, such as 5% or 0.05" in capsys.readouterr().err
+    assert "allowed: a share" in capsys.readouterr().err
 
 
 def test_an_infeasible_problem_has_no_least_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
