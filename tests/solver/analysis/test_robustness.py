@@ -136,7 +136,7 @@ def test_where_noise_reverses_the_order_it_is_said() -> None:
     )
     (said,) = sentences(one, worse, 415_631)
     assert worse.reverses
-    assert "Noise reverses the order: zb-h1 is better on average; --robust searches for the least mean" in said
+    assert "reverses the order: zb-h1" in said
     # 300 ticks less are no reversal where the difference is known to 200.
     assert not replace(worse, mean=420_300.0).reverses
     better = replace(worse, mean=410_000.0)
@@ -188,7 +188,7 @@ def test_solve_tells_and_minimises_the_mean(tmp_path: Path, capsys: pytest.Captu
         means.append(found["under_noise"]["mean"])
     assert means[1] <= means[0]
     assert main(["solve", str(path), "--workers", "1", "-o", str(tmp_path / "out")]) == 0
-    assert "under 5 % noise (250 samples, seed 0): mean span" in capsys.readouterr().out
+    assert "under 5 % noise" in capsys.readouterr().out
     assert "## Under noise" in (tmp_path / "out" / "report.md").read_text()
     assert main(["solve", str(path), "--robust", "5%", "--then-memory"]) == 2
     assert main(["solve", str(path), "--robust", "5%", "--objective", "period"]) == 2

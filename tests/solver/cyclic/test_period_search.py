@@ -70,12 +70,12 @@ def test_no_bound_is_above_what_brute_force_reaches(random: Random) -> None:
     period_below(tiny_problem(random))
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(150))
 def test_no_bound_is_above_what_brute_force_reaches_on_these(seed: int) -> None:
     period_below(tiny_problem(Random(seed)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) -> None:
     """Tiny problems of all placements, with zeros, transfers, negative `freed` and tight memory, for m from 1 up."""
     one = tiny_problem(Random(seed))
@@ -94,7 +94,7 @@ def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) 
             assert validate(simulate(longer, unroll(found.pattern, longer, first))) == []
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_long_run_of_a_pattern_grows_by_its_period(seed: int) -> None:
     """The cycle ratio against the simulator, which knows nothing of patterns."""
     one = tiny_problem(Random(seed))
