@@ -79,11 +79,8 @@ class ModeValues:
 
     def _groups(self, full: bool) -> Iterator[list[Argument]]:
         """One by one, since they take memory; `full` says of memory that it is at the first backward."""
-        least = (
-            0
-            if full or len(self._cases) == 1
-            else min(self.problem.network.held_in_flight[s] for s in self.counts.stages)
-        )
+        smallest = min(self.problem.network.held_in_flight[s] for s in self.counts.stages)
+        least = 0 if full or len(self._cases) == 1 else smallest
         forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
         waiting = [self._most_after_last_forward(chain, full) for chain in self.chains]
         for way in self._ways:
