@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 
@@ -149,6 +150,14 @@ def uneven(random: Random) -> Problem:
     return Problem(where, m, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
 
 
+def little_memory(random: Random) -> Problem:
+    """The same with more micro-batches, and memory for little more than half as many activations as devices."""
+    one = uneven(random)
+    each = 3 * (one.placement.stages // one.devices)
+    memory = replace(one.memory, capacity=(each * (one.devices // 2 + 1),) * one.devices)
+    return replace(one, microbatches=4 * one.microbatches, memory=memory)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_no_published_schedule_is_below_a_certificate(seed: int) -> None:
     problem = uneven(Random(seed))
@@ -160,6 +169,24 @@ def test_no_published_schedule_is_below_a_certificate(seed: int) -> None:
             continue
         if not validate(timeline):
             assert bound.value <= measure(timeline).value(problem.objective), (heuristic.name, bound)
+
+
+# Both bounds as first computed, after 10^4 problems held them to the optimum: a change of the code that changes none of
+# what is proved changes none of these. A stronger argument may.
+VALUES: dict[Callable[[Random], Problem], str] = {
+    uneven: "490/0 240/0 146/0 512/0 250/0 266/0 429/0 558/0 231/0 925/0 1008/0 248/0",
+    little_memory: "1903/0 960/0 584/0 1852/1938 924/0 855/1364.25 1577/2129 2190/0 837/907 3311/3691.25 3901/4303.25 992/0",
+}
+
+
+@pytest.mark.parametrize("draw", VALUES, ids=lambda draw: draw.__name__)
+def test_what_is_proved_of_problems_drawn_at_random(draw: Callable[[Random], Problem]) -> None:
+    found = []
+    for seed in range(100, 112):
+        problem = draw(Random(seed))
+        values = [max((one.value for one in BOUNDS[n].certify(problem, problem.objective)), default=0) for n in OURS]
+        found.append("/".join(f"{float(value):g}" for value in values))
+    assert " ".join(found) == VALUES[draw]
 
 
 @pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
