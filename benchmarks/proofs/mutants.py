@@ -32,7 +32,7 @@ _BOUNDS = (
     "tests/benchmarks/test_bound_attack.py",
     "tests/solver/bounds/test_analytic_bounds.py",
 )
-_MODES = ("tests/solver/bounds/test_mode_bounds.py", "tests/benchmarks/test_bound_attack.py")
+_MODES = ("tests/solver/bounds/test_mode_bounds.py",)
 _VALIDATOR = ("tests/pipesched/validation/test_validator.py",)
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
