@@ -22,7 +22,7 @@ from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from solver.construction.list_scheduling import list_schedules
+from solver.construction.list_scheduling import families, list_schedules
 from solver.construction.timing import best_times
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
@@ -33,7 +33,7 @@ from solver.limits import Limits
 _READING_SHARE = 0.3
 # Passes of a run long enough to be steady in its middle.
 _MOST_PASSES = 8_000
-_LIST_SCHEDULES = 4
+_LIST_SCHEDULES = 4  # of each family of policies
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def _schedules(long: Problem) -> Iterator[Schedule]:
             yield heuristic.order(long)
         except DoesNotApply:
             continue
-    yield from islice(list_schedules(long), _LIST_SCHEDULES)
+    yield from islice(list_schedules(long), _LIST_SCHEDULES * len(families(long)))
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
