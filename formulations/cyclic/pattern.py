@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -59,6 +59,20 @@ class Pattern:
     def starts(self) -> Mapping[Copy, Fraction]:
         """The earliest start of each copy in the repetition of micro-batch 0, up to a common shift."""
         return self._times[1]
+
+    def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:
+        """The same pattern with these copies first on their devices, and their repetition counts zero."""
+        cyclic_orders: list[tuple[Copy, ...]] = []
+        repetitions = {x: dict(counts) for x, counts in self.repetitions.items()}
+        for device, (cyclic_order, anchor) in enumerate(zip(self.cyclic_orders, anchors, strict=True)):
+            at = 0 if anchor is None else cyclic_order.index(anchor)
+            if at and (cyclic_order[at - 1], anchor) in self.overlapped:
+                at -= 1
+            cyclic_orders.append((*cyclic_order[at:], *cyclic_order[:at]))
+            zero = 0 if anchor is None else self.repetitions[anchor][device]
+            for n, x in enumerate(cyclic_order):
+                repetitions[x][device] += (n < at) - zero
+        return replace(self, cyclic_orders=tuple(cyclic_orders), repetitions=repetitions)
 
     @cached_property
     def _fusion(self) -> dict[int, tuple[int, int]]:

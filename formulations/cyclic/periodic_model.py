@@ -171,6 +171,7 @@ class PeriodicModel:
 
     def hint(self, pattern: Pattern) -> None:
         """The order of a known pattern."""
+        pattern = pattern.from_anchors(self.anchor)
         for device, cyclic_order in enumerate(pattern.cyclic_orders):
             where = {x: n for n, x in enumerate(cyclic_order)}
             for (x, y, d), literal in self.before.items():

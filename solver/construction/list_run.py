@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise, product
 from typing import NamedTuple
@@ -76,6 +75,7 @@ class Run:
 
     def __init__(self, problem: Problem, policy: Policy) -> None:
         self.problem, self.policy, self.room = problem, policy, Room(problem)
+        self._splits = policy.split and problem.splittable
         devices, stages = range(problem.devices), range(problem.placement.stages)
         self.done: list[list[Slot]] = [[] for _ in devices]
         self.free_at = [0] * problem.devices
@@ -117,14 +117,15 @@ class Run:
     def _best(self, device: int) -> ReadySlot | None:
         """What the device should run next; a weight pass yields to what can start soon after it could."""
         stages = self.problem.placement.stages_of[device]
-        backwards = [c for s in stages for c in self._backward(s)]
-        forwards = [c for s in stages for c in self._forward(s)]
-        spare = self._largest[device] if self._restrained and self.policy.spare else 0
-        alone = [c for c in forwards if not spare or self.room.fits(c.of[0], spare)]
+        backwards = [c for c in map(self._backward, stages) if c is not None]
+        forwards = [c for c in map(self._forward, stages) if c is not None]
+        alone = forwards
+        if self.policy.spare and self._restrained:
+            alone = [c for c in forwards if self.room.fits(c.of[0], self._largest[device])]
         urgent = min((*backwards, *alone), default=None)
         if self.policy.blocks is not None and backwards and forwards:
             urgent = self._with_blocks(backwards, forwards, urgent)
-        weight = min((c for s in stages for c in self._weight(s)), default=None)
+        weight = min((c for c in map(self._weight, stages) if c is not None), default=None) if self._splits else None
         if weight is None or urgent is None:
             return urgent or weight
         patience = self.problem.duration(weight.of[0]) * self.policy.patience // 100
@@ -154,45 +155,44 @@ class Run:
     def _end(self, slot: ReadySlot) -> int:
         return slot.start + self.problem.duration(slot.of[0])
 
-    def _forward(self, stage: int) -> Iterator[ReadySlot]:
+    def _forward(self, stage: int) -> ReadySlot | None:
         """The next forward of a stage, if what it needs has been put and memory has room for it."""
         j = self.next[F, stage]
-        full = self._restrained and j - self.next[B, stage] >= self._most.get(stage, j + 1)
-        if j in self.problem.microbatches_of[stage] and not full:
-            p = Pass(F, stage, j)
-            start = self._start(p)
-            if start is not None and self.room.fits(p):
-                yield ReadySlot(start, 1, -stage if self.policy.deepest_first else j, (p,))
+        if j not in self.problem.microbatches_of[stage]:
+            return None
+        if self._restrained and j - self.next[B, stage] >= self._most.get(stage, j + 1):
+            return None
+        p = Pass(F, stage, j)
+        start = self._start(p)
+        if start is None or not self.room.fits(p):
+            return None
+        return ReadySlot(start, 1, -stage if self.policy.deepest_first else j, (p,))
 
-    def _backward(self, stage: int) -> Iterator[ReadySlot]:
+    def _backward(self, stage: int) -> ReadySlot | None:
         """The next backward of a stage, in the mode it would run in alone."""
         j = self.next[B, stage]
-        if j in self.problem.microbatches_of[stage]:
-            p = Pass(B, stage, j)
-            start = self._start(p)
-            if start is not None:
-                p = p._replace(kind=BW if self._fuses(p, start) else B)
-                if self.room.fits(p):
-                    yield ReadySlot(start, 0, j, (p,))
+        if j >= self.next[F, stage]:
+            return None
+        p = Pass(B if self._splits else BW, stage, j)
+        start = self._start(p)
+        if start is None:
+            return None
+        if self.policy.fuse and self._fuses(p, start):
+            p = Pass(BW, stage, j)
+        return ReadySlot(start, 0, j, (p,)) if self.room.fits(p) else None
 
-    def _weight(self, stage: int) -> Iterator[ReadySlot]:
+    def _weight(self, stage: int) -> ReadySlot | None:
         """The next weight pass of a stage that runs one."""
-        if self.weights[stage]:
-            j = self.weights[stage][0]
-            p = Pass(W, stage, j)
-            start = self._start(p)
-            if start is not None and self.room.fits(p):
-                yield ReadySlot(start, 2, j, (p,))
+        if not self.weights[stage]:
+            return None
+        p = Pass(W, stage, self.weights[stage][0])
+        start = self._start(p)
+        return None if start is None or not self.room.fits(p) else ReadySlot(start, 2, p.microbatch, (p,))
 
     def _fuses(self, p: Pass, start: int) -> bool:
-        """Whether a backward that starts then runs in one go.
-
-        By the policy, and where that saves more time here than the gradient's device waits for it longer.
-        """
-        if not self.policy.split:
-            return True
+        """Whether a full backward that starts then saves more time than the gradient's device waits for it longer."""
         saved = saved_by_fusing(self.problem, p.stage)
-        if not self.policy.fuse or saved <= 0:
+        if saved <= 0:
             return False
         before = self.problem.placement.previous[p.stage]
         if before is None:

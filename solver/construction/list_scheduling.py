@@ -10,7 +10,7 @@ blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from itertools import product, zip_longest
 
 import numpy as np
 
@@ -54,19 +54,33 @@ def _schedule(problem: Problem, policy: Policy) -> Schedule | None:
 
 
 def policies(problem: Problem) -> Iterator[Policy]:
-    """Those that form blocks where one gains, those that fuse some backwards where that is shorter, and all others."""
-    splits = (True, False) if problem.splittable else (False,)
+    """The policies of every family in turn."""
+    for several in zip_longest(*families(problem)):
+        yield from (policy for policy in several if policy is not None)
+
+
+def families(problem: Problem) -> list[list[Policy]]:
+    """Policies without and with a choice of mode.
+
+    Those that run all backwards in one way; those that fuse some, where that is shorter; those that form blocks.
+    """
+    split = problem.splittable
     ties = tuple(product((True, False), (True, False)))
-    if _some_block_gains(problem):
-        split = problem.splittable
-        for (patience, blocks, spare, shares), (later, deepest) in product(_BLOCKS, ties):
-            yield Policy(split, patience, later, deepest, split, blocks, spare, shares)
-    if problem.splittable and any(saved_by_fusing(problem, stage) > 0 for stage in range(problem.placement.stages)):
-        for patience, shares, (later, deepest) in product((50, 0, 100), (True, False), ties):
-            yield Policy(True, patience, later, deepest, fuse=True, shares=shares)
-    for split, (later, deepest) in product(splits, ties):
-        for patience in (0, 50, 100, 200) if split else (0,):
-            yield Policy(split, patience, later, deepest)
+    plain = [
+        Policy(way, patience, later, deepest)
+        for way, (later, deepest) in product((True, False) if split else (False,), ties)
+        for patience in ((0, 50, 100, 200) if way else (0,))
+    ]
+    some_fused = [
+        Policy(True, patience, later, deepest, fuse=True, shares=shares)
+        for patience, shares, (later, deepest) in product((50, 0, 100), (True, False), ties)
+    ]
+    blocks = [
+        Policy(split, patience, later, deepest, split, wait, spare, shares)
+        for (patience, wait, spare, shares), (later, deepest) in product(_BLOCKS, ties)
+    ]
+    fusing_saves = split and any(saved_by_fusing(problem, stage) > 0 for stage in range(problem.placement.stages))
+    return [plain, *([some_fused] if fusing_saves else []), *([blocks] if _some_block_gains(problem) else [])]
 
 
 def _some_block_gains(problem: Problem) -> bool:

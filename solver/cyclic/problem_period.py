@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -22,7 +22,7 @@ from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from solver.construction.list_scheduling import list_schedules
+from solver.construction.list_scheduling import families, list_schedules
 from solver.construction.timing import best_times
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
@@ -33,7 +33,9 @@ from solver.limits import Limits
 _READING_SHARE = 0.3
 # Passes of a run long enough to be steady in its middle.
 _MOST_PASSES = 8_000
-_LIST_SCHEDULES = 4
+# Share of what is then left that goes into patterns without overlapped blocks where blocks gain.
+_PLAIN_SHARE = 0.3
+_LIST_SCHEDULES = 4  # of each family of policies
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,34 @@ def best_period(
         late = limits.deterministic is None and time.monotonic() - started > _READING_SHARE * limits.seconds
         if late or stop.is_set() or (pattern is not None and pattern.period == bound):
             break
-    left = replace(limits, seconds=max(0.0, limits.seconds - (time.monotonic() - started)))
-    found = best_pattern(graph, bound, left, known, stop, on_progress)
+
+    def part(share: float) -> Limits:
+        left = max(0.0, limits.seconds - (time.monotonic() - started))
+        work = None if limits.deterministic is None else share * limits.deterministic
+        return replace(limits, seconds=share * left, deterministic=work)
+
+    defects, share = tuple[str, ...](), 1.0
+    if graph.overlaps and not stop.is_set():
+        plain = _without_blocks(problem, part(_PLAIN_SHARE), known, stop)
+        known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
+        defects, share = plain.defects, 1 - _PLAIN_SHARE if limits.deterministic is not None else 1.0
+    found = best_pattern(graph, bound, part(share), known, stop, on_progress)
+    found = replace(found, defects=(*defects, *found.defects))
     return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
+
+
+def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event) -> PeriodSolution:
+    """The best pattern that forms no overlapped block: found much sooner, and where the search for others sets out."""
+    plain = replace(problem, costs=replace(problem.costs, overlapped=None))
+    graph = graph_of(plain)
+    there = [replace(pattern, graph=graph) for pattern in known if not pattern.overlapped and _runs_in(graph, pattern)]
+    return best_pattern(graph, period_certificates(plain)[0].value, limits, there, stop)
+
+
+def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
+    """Whether a pattern fuses only where the graph says that it may."""
+    fusible = {fusion.backward for fusion in graph.fusions}
+    return all(x.block in fusible for x in pattern.fused)
 
 
 def long_run(problem: Problem, graph: BlockGraph) -> Problem:
@@ -107,7 +134,7 @@ def _schedules(long: Problem) -> Iterator[Schedule]:
             yield heuristic.order(long)
         except DoesNotApply:
             continue
-    yield from islice(list_schedules(long), _LIST_SCHEDULES)
+    yield from islice(list_schedules(long), _LIST_SCHEDULES * len(families(long)))
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
