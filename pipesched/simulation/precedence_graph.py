@@ -45,7 +45,7 @@ class Graph:
         row = np.repeat(np.arange(len(parts)), parts)
         part = np.arange(len(row)) - self._first[row]
         in_block = block[row] >= 0
-        # The tasks of every sort of pass, one sort behind the other, and where each node's stands among them.
+        # The tasks of every pass type, one type behind the other, and where each node's stands among them.
         tasks = [each for pass_type in columns.pass_types for each in of(*pass_type)]
         begin = np.cumsum([0, *(len(of(*pass_type)) for pass_type in columns.pass_types)])
         task = begin[columns.pass_type[row]] + part
@@ -87,7 +87,7 @@ class Graph:
         for kind, stage in columns.pass_types:
             one, rows = Pass(kind, stage, 0), columns.rows(kind, stage)
             mine = rows >= 0
-            needs = (problem.needs(one, lambda *_, way=fused: way) for fused in (False, True))
+            needs = (problem.needs(one, lambda *_, fused=fused: fused) for fused in (False, True))
             for (split, lag), (fused, _) in zip(*needs, strict=True):
                 instead = columns.rows(fused.kind, fused.stage)
                 before = np.where(instead >= 0, instead, columns.rows(split.kind, split.stage))[mine]

@@ -50,7 +50,9 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
         # Micro-batches are alike: each needs of its own passes what the first does of its. Of the two kinds that may
         # send it the gradient the schedule holds one.
         needs = {
-            need for fused in (False, True) for need in problem.needs(Pass(*pass_type, 0), lambda *_, way=fused: way)
+            need
+            for fused in (False, True)
+            for need in problem.needs(Pass(*pass_type, 0), lambda *_, fused=fused: fused)
         }
         for before, lag in sorted(needs):
             later, earlier = columns.rows(*pass_type), columns.rows(before.kind, before.stage)
