@@ -92,8 +92,8 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
         for path, value in _per_stage(form):
             if isinstance(value, list) and not is_matrix(value) and len(value) not in allowed:
-                ways = " or ".join(map(str, sorted(allowed)))
-                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {ways}, one per stage"
+                lengths = " or ".join(map(str, sorted(allowed)))
+                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {lengths}, one per stage"
     if form.times and form.devices is not None and (wrong := wrong_size(form.times.transfer, form.devices)):
         yield wrong
     capacity = form.memory.capacity if form.memory else None
@@ -104,10 +104,10 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         )
     static = form.memory.static if form.memory else None
     if isinstance(static, list) and None not in (stages, form.devices) and len(static) not in (form.devices, stages):
-        ways = " or ".join(map(str, sorted({form.devices or 0, stages or 0})))
+        lengths = " or ".join(map(str, sorted({form.devices or 0, stages or 0})))
         yield (
-            f"memory.static: found {len(static)} values; allowed: one number, or a list of {ways}, one per device or "
-            "stage"
+            f"memory.static: found {len(static)} values; allowed: one number, or a list of {lengths}, one per device "
+            "or stage"
         )
 
 

@@ -77,7 +77,7 @@ def json_schema() -> Mapping[str, Any]:
         section, _, key = path.rpartition(".")
         sections[section].setdefault("required", []).append(key)
         given = sections[section]["properties"][key]
-        given["anyOf"] = [way for way in given["anyOf"] if way != {"type": "null"}]
+        given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
         del given["default"]
     return schema
 

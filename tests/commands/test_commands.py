@@ -471,14 +471,14 @@ def test_ctrl_c_keeps_the_best_schedule_found(tmp_path: Path) -> None:
         "-o",
         str(tmp_path / "out"),
         "--time-limit",
-        "300",
+        "60",
     ]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "(local search)" in line:
                 break
-        time.sleep(2)
+        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=120)
     assert process.returncode == 130

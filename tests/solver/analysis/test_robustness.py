@@ -45,12 +45,12 @@ def test_the_kernels_mean_is_that_of_the_simulator(seed: int) -> None:
     one = random_problem(random, parts=False)
     one = replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
     timeline = best_times(one, random_order(one, random))
-    settler, noise = EqualValueSearch(timeline), Noise(0.2, 20, seed)
-    units, ticks = settler.annealer.units, settler._samples(noise)
-    order, count, place = settler.annealer.packed(units.orders)
+    local, noise = EqualValueSearch(timeline), Noise(0.2, 20, seed)
+    units, ticks = local.annealer.units, local._samples(noise)
+    order, count, place = local.annealer.packed(units.orders)
     found = settle(
-        settler.annealer.shop._replace(capacity=np.full(one.devices, -1)), order, count, place,
-        np.array(settler.openings), np.array(settler.held), ticks, settler.span, -1, np.ones(one.devices), 1.0, 0.1,
+        local.annealer.shop._replace(capacity=np.full(one.devices, -1)), order, count, place,
+        np.array(local.openings), np.array(local.held), ticks, local.span, -1, np.ones(one.devices), 1.0, 0.1,
         0, 8, 0.0, 0, order.copy(), HALT,
     )  # fmt: skip
     assert found == pytest.approx(under_noise(timeline, *noise).of(one.objective).mean, rel=1e-9)
@@ -63,13 +63,13 @@ def test_walks_keep_what_they_are_told_to_keep(seed: int) -> None:
     solution = solve(one, SURE, engine=replace(ENGINE, finish=Search.solution))
     if solution.timeline is None or solution.value_ticks is None:
         return
-    settler = EqualValueSearch(solution.timeline)
+    local = EqualValueSearch(solution.timeline)
     noise = Noise(0.05, 16, 0)
     equal = [
-        settler.for_memory(solution.value_ticks, [1] * one.devices, 500, seed, HALT),
-        settler.for_mean(noise, solution.value_ticks, (0.5, 0.05), 500, seed, HALT),
+        local.for_memory(solution.value_ticks, [1] * one.devices, 500, seed, HALT),
+        local.for_mean(noise, solution.value_ticks, (0.5, 0.05), 500, seed, HALT),
     ]
-    for found in (*equal, settler.for_mean(noise, None, (0.5, 0.05), 500, seed, HALT)):
+    for found in (*equal, local.for_mean(noise, None, (0.5, 0.05), 500, seed, HALT)):
         assert found is not None
         assert not validate(found)
         assert found not in equal or measure(found).value(one.objective) <= solution.value_ticks

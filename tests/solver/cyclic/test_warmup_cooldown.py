@@ -19,7 +19,7 @@ from tests.support.brute_force import tiny_problem
 from tests.support.makers import gpt_1_5b, problem
 
 OBJECTIVES = (Objective.MAKESPAN, Objective.SPAN)
-SURE = Limits(workers=1, deterministic=1.0)
+SURE = Limits(workers=1, deterministic=0.4)
 PLACEMENTS: tuple[dict[str, object], ...] = (
     {"placement": "linear"},
     {"placement": "interleaved", "chunks": 2},
