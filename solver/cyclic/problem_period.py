@@ -108,7 +108,7 @@ def best_period(
 
 def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event) -> PeriodSolution:
     """The best pattern that forms no overlapped block: found much sooner, and where the search for others sets out."""
-    plain = replace(problem, costs=replace(problem.costs, overlapped=None))
+    plain = problem.with_stages(overlapped=[None] * len(problem.stages))
     graph = graph_of(plain)
     there = [replace(pattern, graph=graph) for pattern in known if not pattern.overlapped and _runs_in(graph, pattern)]
     return best_pattern(graph, period_certificates(plain)[0].value, limits, there, stop)

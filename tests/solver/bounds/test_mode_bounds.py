@@ -119,7 +119,7 @@ def test_blocks_limit_what_is_in_flight_where_memory_has_no_limit() -> None:
 def test_forwards_fill_memory_and_backwards_empty_it_one_by_one(freed: int, until: int, split: int, given: int) -> None:
     """Six activations, F = 10, B = 9, W = 7, BW = 15."""
     problem = equal(placement.linear(1), 24, 6, (10, 9, 7, 15))
-    problem = replace(problem, memory=replace(problem.memory, freed=(freed,)))
+    problem = problem.with_stages(freed=(freed,))
     values = ModeValues(problem, Paths(problem), Objective.MAKESPAN, 0)
     held = Holder(problem, [values], 0, 0).held(until, [np.array([split])], 0)
     assert (held.given, held.capacity, held.split) == (given, 6, split)
