@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 
+from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
@@ -62,6 +63,9 @@ class Problem:
     def __post_init__(self) -> None:
         if not self.pools:
             object.__setattr__(self, "pools", (Pool(),) * self.placement.devices)
+        if any(scale != 1 for scale in self.microbatch_scale):
+            found = ", ".join(map(str, self.microbatch_scale))
+            raise BadInput(f"microbatch_scale: found {found}; allowed: 1 for every micro-batch, which are all alike")
 
     def __repr__(self) -> str:
         where = f"{self.devices} devices, {self.placement.stages} stages ({self.placement.name})"
