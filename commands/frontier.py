@@ -94,7 +94,7 @@ def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fractio
     """A range in the file's unit or in per cents, as levels; `BadInput` where no schedule fits it."""
     levels = MemoryLevels(problem)
     scale = levels.scale
-    unit = Fraction(100) if scale.by_share else 1 / problem.memory.resolution
+    unit = Fraction(100) if scale.by_share else 1 / problem.resolution
     low, high = (number / unit if scale.by_share else number * unit for number in asked)
     if high < levels.least():
         raise BadInput(
@@ -108,8 +108,8 @@ def _print(found: Frontier, asked: int) -> None:
     problem, scale = found.problem, found.scale
     name = problem.objective.value
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
-    held = "activation memory" if problem.memory.static else "memory"
-    memory = "share of each\ncapacity (%)" if scale.by_share else f"{held} a device\n({problem.memory.unit})"
+    held = "activation memory" if any(problem.static) else "memory"
+    memory = "share of each\ncapacity (%)" if scale.by_share else f"{held} a device\n({problem.memory_unit})"
     columns = [Column(memory, True), Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True)]
     columns += [Column("gap", True), Column(f"bubble\n({name})", True, 2), Column("slower than\nlast row", True, 1)]
     last = found.points[-1].value if found.points else None

@@ -45,7 +45,7 @@ def document(timeline: Timeline) -> dict[str, Any]:
     micro-batch, and its place in `styles`: name of the pass, colour, ink, and top and bottom in the device's row.
     `memory` holds a row a device, two numbers a step: ticks since the step before, and the level from then on.
     """
-    problem, memory = timeline.problem, timeline.problem.memory
+    problem = timeline.problem
     shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
     styles: dict[tuple[str, str, str, float, float], int] = {}
     rows: list[list[int]] = [[] for _ in range(problem.devices)]
@@ -58,8 +58,8 @@ def document(timeline: Timeline) -> dict[str, Any]:
         ]  # fmt: skip
         last[device] = box.start
     steps = [list(dict.fromkeys(without_notches(memory_steps(timeline, d)))) for d in range(problem.devices)]
-    capacity = [None if c is None else c + memory.held(d) for d, c in enumerate(memory.capacity)]
-    unit = float(memory.resolution)
+    capacity = [None if c is None else c + problem.static[d] for d, c in enumerate(problem.room)]
+    unit = float(problem.resolution)
     return {
         "tick": float(problem.tick),
         "unit": problem.time_unit,
@@ -67,11 +67,11 @@ def document(timeline: Timeline) -> dict[str, Any]:
         "styles": list(styles),
         "boxes": rows,
         "memory": [
-            _paired([tick for tick, _ in held], [(level + memory.held(d)) * unit for _, level in held])
+            _paired([tick for tick, _ in held], [(level + problem.static[d]) * unit for _, level in held])
             for d, held in enumerate(steps)
         ],
         "capacity": [None if c is None else c * unit for c in capacity],
-        "memoryUnit": memory.unit,
+        "memoryUnit": problem.memory_unit,
     }
 
 

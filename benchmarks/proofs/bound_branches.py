@@ -12,12 +12,14 @@ from typing import NamedTuple
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.catalogue import Certify, certificates
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.cyclic.period_bounds import period_certificates
+
+_COUNT_MODES = ("unpaired passes", "memory and modes")
 
 
 class Claim(NamedTuple):
@@ -73,13 +75,17 @@ class Branch:
         """This branch's claim, if no other certificate is stronger."""
         if self.kind.startswith("period: "):
             return self._period(problem)
-        found = [*certificates(problem, problem.objective), *self.further(problem)]
+        found = [*certificates(problem, problem.objective, self._run), *self.further(problem)]
         found.sort(key=lambda one: -one.value)
         own = [one for one in found if one.kind == self.kind and self._says(one.text, problem, one.device)]
         if not own or own[0].value < found[0].value:
             return None
         others = max((one.value for one in found if one not in own), default=0)
         return Claim(Fraction(own[0].value), own[0].text, 1 - others / max(1, own[0].value))
+
+    def _run(self, name: str, certify: Certify) -> list[Certificate]:
+        """Without the bounds that count modes, for branches of others: those would seldom be the strongest."""
+        return [] if name in _COUNT_MODES and self.kind not in _COUNT_MODES else certify()
 
     def _period(self, problem: Problem) -> Claim | None:
         """Of the bounds on the period, times m: the span of m micro-batches can be repeated, so it is no shorter."""
@@ -120,9 +126,10 @@ def _relaxations(problem: Problem) -> Iterable[Certificate]:
 
 def _freed(problem: Problem, device: int) -> set[str]:
     """What B gives back on the device's stages, in the words of `Likely`."""
-    memory = problem.memory
-    held = [s for s in problem.placement.stages_of[device] if memory.activation[s] and problem.splittable]
-    return {"none" if not memory.freed[s] else _sign(memory.freed[s], memory.activation[s]) for s in held}
+    network = problem.network
+    held = [s for s in problem.placement.stages_of[device] if network.held_in_flight[s] and problem.splittable]
+    freed = network.freed_by_backward
+    return {"none" if not freed[s] else _sign(freed[s], network.held_in_flight[s]) for s in held}
 
 
 def _sign(freed: int, activation: int) -> str:
@@ -148,6 +155,9 @@ _MEMORY = Likely(
     short_whole=0.05,
 )
 _AMPLE = replace(_MEMORY, blocks=0.2, linear=0.2, fewest=1, most=3)
+_BLOCKS = Likely(blocks=0.9, tight=0.3, unlimited=0.4, long_links=0.2, short_whole=0.3, most=3)
+_PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none", "all"), fewest=2, most=4, linear=0.6)
+_SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 
@@ -205,6 +215,26 @@ BRANCHES: tuple[Branch, ...] = (
         "in-flight limit",
         where=lambda problem, _: not problem.splittable,
         likely=Likely(long_links=0.7, tight=1, unlimited=0, whole_only=1),
+    ),
+    *(
+        Branch(f"unpaired passes, {name}", "unpaired passes", sentence, others, likely=likely)
+        for name, sentence, others, likely in (
+            ("first backward", "outside of overlapped blocks", ("When its",), _BLOCKS),
+            ("blocks and little memory", "at most", ("When its",), replace(_BLOCKS, tight=0.9, unlimited=0)),
+            ("last gradient", "When its last gradient", (), _BLOCKS),
+            ("last forward", "When its last forward", (), replace(_BLOCKS, tight=0.9, unlimited=0)),
+            ("short full backward", "splits", ("overlapped", "When its"), _SHORT),
+            ("short full backward, last gradient", "When its last gradient", ("overlapped",), _SHORT),
+            ("short full backward, last forward", "When its last forward", ("overlapped",), _SHORT),
+        )
+    ),
+    Branch("memory and modes, blocks", "memory and modes", "outside of overlapped blocks", likely=_PAIRED),
+    Branch(
+        "memory and modes, split or short full backward",
+        "memory and modes",
+        "many backwards are split",
+        ("overlapped",),
+        likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
     Branch("Lagrangian", "Lagrangian", likely=_TIGHT, further=_lagrangian),
     Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),

@@ -23,7 +23,7 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) ->
         Column("schedule"),
         *(Column(f"{time}{unit}", True, 0 if time is aim else 3) for time in times_shown(problem)),
         *(Column(f"bubble\n({of})", True, 2 if of is aim else 4) for of in bubbles_shown(problem)),
-        Column(f"peak memory\n({problem.memory.unit})", True, 1),
+        Column(f"peak memory\n({problem.memory_unit})", True, 1),
         Column("fits"),
         Column(f"{aim.value}\ngap", True),
     ]

@@ -8,19 +8,17 @@ from pipesched.schedule.metrics import Metrics
 
 def peak_memory(problem: Problem, metrics: Metrics) -> list[float]:
     """Peak memory of each device in the file's unit, with what it always holds."""
-    memory = problem.memory
-    return [float((peak + memory.held(d)) * memory.resolution) for d, peak in enumerate(metrics.peak_memory)]
+    return [float((peak + problem.static[d]) * problem.resolution) for d, peak in enumerate(metrics.peak_memory)]
 
 
 def static_memory(problem: Problem) -> dict[str, list[float]]:
     """`static_memory` of each device in the file's unit; nothing where the problem has none."""
-    memory = problem.memory
-    return {"static_memory": [float(held * memory.resolution) for held in memory.static]} if memory.static else {}
+    static = [float(held * problem.resolution) for held in problem.static]
+    return {"static_memory": static} if any(static) else {}
 
 
 def memory_capacity(problem: Problem) -> list[float | None]:
     """The whole memory of each device in the file's unit; None where it has no limit."""
-    memory = problem.memory
     return [
-        None if c is None else float((c + memory.held(d)) * memory.resolution) for d, c in enumerate(memory.capacity)
+        None if c is None else float((c + problem.static[d]) * problem.resolution) for d, c in enumerate(problem.room)
     ]

@@ -16,12 +16,12 @@ def solution_html(title: str, problem: Problem, schedules: Iterable[tuple[str, M
 
     def row(name: str, metrics: Metrics, fits: bool) -> str:
         bubble = metrics.bubble(goal)
-        peak = float(max(metrics.peak_memory, default=0) * problem.memory.resolution)
+        peak = float(max(metrics.peak_memory, default=0) * problem.resolution)
         cells = [
             name,
             amount(problem, metrics.value(goal)),
             "" if bubble is None else f"{100 * bubble:.2f} %",
-            f"{peak:g} {problem.memory.unit}",
+            f"{peak:g} {problem.memory_unit}",
             "yes" if fits else "no",
         ]
         return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"

@@ -27,8 +27,8 @@ def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottlenec
             assert device is not None
             close.setdefault(device, certificate)
     works = list(map(Paths(problem).work, range(problem.devices)))
-    free = replace(problem, memory=replace(problem.memory, capacity=(None,) * problem.devices))
+    free = problem.with_room((None,) * problem.devices)
     at_once = (0,) * problem.placement.stages
-    near, free_and_near = (replace(p, costs=replace(p.costs, transfer=at_once)) for p in (problem, free))
+    near, free_and_near = (replace(p.with_stages(transfer=at_once), links=()) for p in (problem, free))
     values = [certificates(p, p.objective)[0].value for p in (free, near, free_and_near)]
     return Bottleneck(problem, proved, strongest, tuple(close.values()), works.index(max(works)), max(works), *values)

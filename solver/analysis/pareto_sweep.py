@@ -86,11 +86,11 @@ class _Sweep:
         self.problem, self.points, self.on_progress, self.within = problem, points, on_progress, within
         self.budget = Budget(limits, points, stop)
         own = MemoryLevels(problem).scale
-        self.unlimited = replace(problem, memory=replace(problem.memory, capacity=(None,) * problem.devices))
+        self.unlimited = problem.with_room((None,) * problem.devices)
         self.levels = MemoryLevels(self.unlimited, own.weights if own.by_share else None)
         self.scale = replace(self.levels.scale, problem=problem)
-        first = problem.memory.capacity[0]
-        alike = first is not None and first > 0 and set(problem.memory.capacity) == {first}
+        first = problem.room[0]
+        alike = first is not None and first > 0 and set(problem.room) == {first}
         self.own = Fraction(1) if own.by_share else Fraction(first) if alike and first is not None else None
         least, most = self.levels.least(), self.levels.most()
         low, high = (least, most) if within is None else (max(least, within[0]), min(most, within[1]))
@@ -169,7 +169,7 @@ class _Sweep:
     def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
         """Near the geometric mean: a whole number of the largest activations, or else any level between."""
         mean = Fraction(sqrt(low * high))
-        unit = 0 if self.scale.by_share else max(self.problem.memory.activation)
+        unit = 0 if self.scale.by_share else max(self.problem.network.held_in_flight)
         wanted = [mean]
         if unit:
             below = Fraction(mean // unit * unit)

@@ -21,6 +21,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import Parameters, solve_model
+from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 from solver.limits import Limits
 
 # Beyond this many order literals CP-SAT refutes nothing in a minute.
@@ -102,11 +103,11 @@ def destructive_bounds(
 def _groups(problem: Problem) -> list[list[int]]:
     """Half of the devices, every other along the pipeline, or fewer if they have too many literals; then all of them.
 
-    Only all of them where an overlapped block could be shorter than its passes.
+    Only all of them where an overlapped block could be shorter than one of its passes.
     """
     placement, devices = problem.placement, problem.devices
     along = list(dict.fromkeys([*(placement.stage_device[stage] for stage in placement.chains[0]), *range(devices)]))
-    steps = [step for step in (2, 4, 8, 16, 32) if step < devices and problem.costs.overlapped is None]
+    steps = [step for step in (2, 4, 8, 16, 32) if step < devices] if blocks_outlast_passes(problem) else []
 
     def small(group: list[int]) -> bool:
         return literal_count(problem, group) <= _MOST_LITERALS

@@ -16,7 +16,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.backends.interruptible import run_until
-from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.critical_paths import Paths, blocks_outlast_passes
 
 # Beyond this many order literals the relaxation takes minutes.
 _MOST_LITERALS = 12_000
@@ -39,8 +39,8 @@ def lp_bounds(problem: Problem, at_most: int, seconds: float, stop: Event) -> It
 
 
 def _groups(problem: Problem) -> list[Collection[int]]:
-    """The devices to relax to, together where an overlapped block could be shorter than its passes."""
-    if problem.costs.overlapped is not None:
+    """The devices to relax to, together where a block could be shorter than one of its passes."""
+    if not blocks_outlast_passes(problem):
         return [range(problem.devices)]
     ends = [problem.placement.stage_device[stage] for c in problem.placement.chains for stage in (c[-1], c[0])]
     work = Paths(problem).work

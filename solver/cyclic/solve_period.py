@@ -116,7 +116,7 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certific
 def _published(problem: Problem, fine: Problem, parts: int) -> tuple[Candidate, ...]:
     """Every published schedule with the period that a long run of it settles into."""
     graph = graph_of(problem)
-    unlimited = replace(problem, memory=replace(problem.memory, capacity=(None,) * problem.devices))
+    unlimited = problem.with_room((None,) * problem.devices)
     long, free = long_run(problem, graph), graph_of(unlimited)
 
     def settled(heuristic: Heuristic) -> Candidate:

@@ -133,7 +133,7 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     timeline, problem = solution.timeline, solution.problem
     assert timeline is not None
     assert solution.metrics is not None
-    held = replace(problem, memory=replace(problem.memory, capacity=solution.metrics.peak_memory))
+    held = problem.with_room(solution.metrics.peak_memory)
     found = EqualValueSearch(replace(timeline, problem=held)).for_mean(
         _SLACK, solution.value_ticks, _HEAT, _moves(solution), seed, halt
     )

@@ -78,7 +78,7 @@ class Search:
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
-        if problem.costs.parts:
+        if not problem.network.one_task_each:
             # Bounds and the exact model take a pass for one task on `compute`; of others they would prove too much.
             raise ValueError("this version solves problems whose passes are single tasks on the compute stream")
         self.problem, self.limits, self.stop, self.engine = problem, limits, stop, engine

@@ -14,10 +14,11 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, F
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.columns import Costs, Memory, build
 
 every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
 
@@ -43,7 +44,7 @@ def uneven(where: Placement, m: int, random: Random, split: bool = True) -> Prob
     costs = Costs(forward, backward if split else fused, weight if split else None, fused, transfer, overlapped)
     activation = tuple(random.randint(1, 3) for _ in range(where.stages))
     freed = tuple(random.randint(-1, a) for a in activation)
-    return Problem(where, m, costs, Memory(activation, freed, (None,) * where.devices))
+    return build(where, m, costs, Memory(activation, freed, (None,) * where.devices))
 
 
 def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | None = None, freed: int = 0) -> Problem:
@@ -51,7 +52,7 @@ def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | 
     s = where.stages
     whole = fused if fused is not None else b + (w or 0)
     costs = Costs((f,) * s, (b,) * s, None if w is None else (w,) * s, (whole,) * s, (0,) * s)
-    return Problem(where, m, costs, Memory((4,) * s, (freed,) * s, (None,) * where.devices))
+    return build(where, m, costs, Memory((4,) * s, (freed,) * s, (None,) * where.devices))
 
 
 def run(problem: Problem, name: str) -> Metrics:
@@ -128,8 +129,8 @@ def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
         problem = uneven(where, m, random, split)
         problem = replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
         if heuristic.name in ("zb-1p", "zb-2p"):  # its cap may leave no room for a B that takes memory
-            freed = tuple(max(0, given) for given in problem.memory.freed)
-            problem = replace(problem, memory=replace(problem.memory, freed=freed))
+            freed = tuple(max(0, given) for given in problem.network.freed_by_backward)
+            problem = problem.with_stages(freed=freed)
         try:
             schedule = heuristic.order(problem)
         except DoesNotApply:
@@ -141,8 +142,10 @@ def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
         most = stated_peak(heuristic, problem)
         if most is not None:
             simulated_and_validated += 1
-            memory = problem.memory
-            each = max(a + max(0, -freed) for a, freed in zip(memory.activation, memory.freed, strict=True))
+            network = problem.network
+            each = max(
+                a + max(0, -freed) for a, freed in zip(network.held_in_flight, network.freed_by_backward, strict=True)
+            )
             peaks = measure(timeline).peak_memory
             assert all(peak <= chunks * each for peak, chunks in zip(peaks, most, strict=True))
     defined = p % 2 == 0 or heuristic.name not in EVEN_DEVICES
@@ -196,8 +199,7 @@ def test_there_is_a_closed_form_in_the_papers_setting(name: str) -> None:
     form = HEURISTICS[name].closed_form(problem)
     assert form is not None
     assert form.span is not None
-    transfers = replace(problem.costs, transfer=(1,) * where.stages)
-    assert HEURISTICS[name].closed_form(replace(problem, costs=transfers)) is None
+    assert HEURISTICS[name].closed_form(problem.with_stages(transfer=(1,) * where.stages)) is None
 
 
 def test_one_batch_leaves_all_but_one_device_idle() -> None:
@@ -309,10 +311,10 @@ def test_zb_keeps_to_an_uneven_capacity(cap: int, objective: Objective) -> None:
     random = Random(cap)
     for p, m in product((1, 2, 3, 5), (1, 4, 9)):
         problem = uneven(placement.linear(p), m, random)
-        memory = problem.memory
-        freed = tuple(max(0, x) for x in memory.freed)
-        capacity = tuple(a * random.randint(cap, 3) for a in memory.activation)
-        problem = replace(problem, memory=replace(memory, freed=freed, capacity=capacity), objective=objective)
+        network = problem.network
+        freed = tuple(max(0, x) for x in network.freed_by_backward)
+        capacity = tuple(a * random.randint(cap, 3) for a in network.held_in_flight)
+        problem = replace(problem.with_stages(freed=freed).with_room(capacity), objective=objective)
         schedule = HEURISTICS["zb"].order(problem)
         assert validate(simulate(problem, schedule)) == []
         held = [sum(p.kind is F for p in schedule.passes_on(d)) for d in range(problem.devices)]

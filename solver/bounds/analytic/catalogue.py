@@ -15,12 +15,14 @@ from pipesched.results.certificate import Certificate
 class Bound:
     """A lower bound on the makespan or span of a problem: one certificate for each device that it concerns.
 
-    Of certificates of equal value the one of the lowest `rank` comes first.
+    Of certificates of equal value the one of the lowest `rank` comes first. `several_streams` says whether it holds too
+    where passes are several tasks, which other tasks may run beside or between.
     """
 
     name: str
     certify: Callable[[Problem, Objective], list[Certificate]]
     rank: int = 9
+    several_streams: bool = False
 
 
 BOUNDS: Registry[Bound] = Registry("solver.bounds.analytic", "bound")
@@ -32,12 +34,15 @@ Certify = Callable[[], list[Certificate]]
 def certificates(
     problem: Problem, objective: Objective, run: Callable[[str, Certify], list[Certificate]] | None = None
 ) -> list[Certificate]:
-    """Every certificate of every bound, strongest first.
+    """Every certificate of every bound that holds for the problem, strongest first.
 
     `run` computes each bound but the load, whose certificates are always there; it may give up on one.
     """
     found: list[Certificate] = []
+    several = not problem.network.one_task_each
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
+        if several and not bound.several_streams:
+            continue
         certify = partial(bound.certify, problem, objective)
         found += certify() if run is None or bound.name == "load" else run(bound.name, certify)
     return sorted(found, key=lambda certificate: -certificate.value)

@@ -19,7 +19,8 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths, chains_on
-from solver.bounds.analytic.head_and_tail import head_and_tail, ways
+from solver.bounds.analytic.head_and_tail import head_and_tail
+from solver.bounds.analytic.ways import ways
 from solver.bounds.lagrangian.multipliers import find_multipliers
 from solver.bounds.lagrangian.single_device import one_device
 from solver.bounds.lagrangian.subproblem import Multipliers, solve_subproblem
@@ -52,7 +53,7 @@ def lagrangian_bounds(
     The devices with the strongest head-and-tail bounds come first. None where blocks overlap.
     """
     deadline = time.monotonic() + seconds
-    if problem.costs.overlapped is not None or at_most > _LONGEST:
+    if problem.overlaps or at_most > _LONGEST:
         return
     paths = Paths(problem)
     for place in _places(problem, paths):

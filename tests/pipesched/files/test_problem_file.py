@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -16,9 +17,11 @@ import yaml
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import common_step, read_yaml
+from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from, read_problem, with_objective
 from pipesched.files.problem_schema import json_schema
 from pipesched.problem.problem import Objective, Problem
+from tests.support.columns import costs_of
 from tests.support.makers import PLACEMENTS, problem
 
 GOOD = {"devices": 2, "microbatches": 3, "times": {"forward": 1, "backward": 1}}
@@ -110,6 +113,13 @@ ONE_MISTAKE = {
         "placement: found ['a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', '...",
     ),
     "transfer": (document("transfer: -1"), "times.transfer: found -1"),
+    "links": (document("transfer: [[0, 1], [2, -1]]"), "times.transfer[1]: found -1"),
+    "rows": (document("transfer: [[0, 1]]"), "times.transfer: found 1 rows of 2 values"),
+    "nodes": (
+        document("transfer: {intra_node: 1, inter_node: 2, nodes: [0]}"),
+        "times.transfer.nodes: found 1 nodes",
+    ),
+    "node": (document("transfer: {intra_node: 1, nodes: [0, 1]}"), "times.transfer: found keys intra_node, nodes"),
     "overlapped": (document("overlapped: x"), "times.overlapped: found 'x'"),
     "capacity": (document(memory="capacity: -1"), "memory.capacity: found -1"),
     "freed": (document(memory="freed_by_backward: x"), "memory.freed_by_backward: found 'x'"),
@@ -302,7 +312,7 @@ def test_a_wrong_key_is_no_ground_for_other_mistakes(text: str, key: str, tmp_pa
 
 def times(text: str, folder: Path) -> tuple[Fraction, tuple[int, ...]]:
     one = read(document().replace("forward: 1", f"forward: {text}"), folder)
-    return one.tick, one.costs.forward
+    return one.tick, costs_of(one).forward
 
 
 @pytest.mark.parametrize(
@@ -346,7 +356,7 @@ def test_the_tick_is_the_greatest_common_step(
     numbers: tuple[str, str], tick: Fraction, ticks: tuple[int, int], tmp_path: Path
 ) -> None:
     one = read(document().replace("forward: 1, backward: 1", "forward: {}, backward: {}".format(*numbers)), tmp_path)
-    assert (one.tick, one.costs.forward[0], one.costs.backward[0]) == (tick, *ticks)
+    assert (one.tick, one.stages[0].forward, one.stages[0].backward) == (tick, *ticks)
 
 
 @pytest.mark.parametrize("key", ["weight", "fused", "transfer", "overlapped"])
@@ -363,12 +373,36 @@ def test_defaults(tmp_path: Path) -> None:
     one = read(document(), tmp_path, "my-run.yaml")
     assert (one.name, one.objective, one.time_unit) == ("my-run", Objective.MAKESPAN, "")
     assert (one.placement.name, one.placement.stages, one.microbatches) == ("linear", 2, 3)
-    assert (one.costs.weight, one.costs.transfer, one.costs.overlapped) == (None, (0, 0), None)
-    assert one.costs.fused == one.costs.backward == (1, 1)
+    assert (costs_of(one).weight, costs_of(one).transfer, costs_of(one).overlapped) == (None, (0, 0), None)
+    assert costs_of(one).fused == costs_of(one).backward == (1, 1)
     assert not one.splittable
-    memory = one.memory
-    assert (memory.unit, memory.activation, memory.freed) == ("activations", (1, 1), (0, 0))
-    assert (memory.capacity, memory.resolution) == ((None, None), 1)
+    assert one.memory_unit == "activations"
+    assert {(stage.activation, stage.freed) for stage in one.stages} == {(1, 0)}
+    assert (one.room, one.resolution) == ((None, None), 1)
+
+
+LINKS = ["[[0, 1], [2.5, 0]]", "{intra_node: 1, inter_node: 2.5, nodes: [3, 4]}"]
+
+
+@pytest.mark.parametrize("transfer", LINKS, ids=["matrix", "nodes"])
+def test_transfers_by_pair_of_devices(transfer: str, tmp_path: Path) -> None:
+    one = read(document(f"transfer: {transfer}"), tmp_path)
+    assert [one.lag(0, 1) * one.tick, one.lag(1, 0) * one.tick] == [2.5 if "node" in transfer else 1, 2.5]
+    assert problem_from(problem_document(one), "again") == one
+
+
+def test_transfers_within_a_node(tmp_path: Path) -> None:
+    text = document("transfer: {intra_node: 1, inter_node: 4, nodes: [0, 0, 1, 1]}").replace("devices: 2", "devices: 4")
+    one = read(text, tmp_path)
+    assert [one.lag(stage, stage + 1) for stage in range(3)] == [1, 4, 1]
+
+
+def test_problems_are_hashable_and_alike_whatever_they_are_called(tmp_path: Path) -> None:
+    one, same = (read(document(name=name), tmp_path) for name in ("one", "other"))
+    longer = read(document("weight: 2"), tmp_path)
+    assert len({one, same, longer}) == 3
+    assert one.content_key == same.content_key != longer.content_key
+    assert one.content_key != replace(one, objective=Objective.SPAN).content_key
 
 
 def test_empty_optional_values_are_left_out(tmp_path: Path) -> None:
@@ -391,17 +425,16 @@ objective: span
         tmp_path,
     )
     assert (one.name, one.time_unit, one.objective, one.tick) == ("gpt", "ms", Objective.SPAN, Fraction(1, 4))
-    costs = one.costs
+    costs = costs_of(one)
     assert (costs.forward, costs.backward, costs.weight) == ((4, 8), (8, 8), (2, 4))
     assert (costs.fused, costs.transfer, costs.overlapped) == ((10, 10), (1, 1), (16, 20))
-    memory = one.memory
-    assert (memory.unit, memory.resolution, memory.capacity) == ("GiB", Fraction(1, 4), (32, 30))
-    assert (memory.activation, memory.freed) == ((4, 8), (1, -4))
+    assert (one.memory_unit, one.resolution, one.room) == ("GiB", Fraction(1, 4), (32, 30))
+    assert [(stage.activation, stage.freed) for stage in one.stages] == [(4, 1), (8, -4)]
     assert with_objective(one, Objective.MAKESPAN).objective is Objective.MAKESPAN
 
 
 def test_fused_is_backward_and_weight_unless_given() -> None:
-    assert problem(2, 1, times={"forward": 1, "backward": [1, 2], "weight": [3, 5]}).costs.fused == (4, 7)
+    assert costs_of(problem(2, 1, times={"forward": 1, "backward": [1, 2], "weight": [3, 5]})).fused == (4, 7)
 
 
 @pytest.mark.parametrize(
@@ -426,21 +459,26 @@ def test_placements(keys: dict[str, object], stage_device: tuple[int, ...], chai
 
 def test_lists_of_a_bidirectional_placement() -> None:
     half = problem(2, 2, placement="bidirectional", times={"forward": [1, 2], "backward": 1, "transfer": [3, 4]})
-    assert half.costs.forward == (1, 2, 1, 2)
-    assert half.costs.transfer == (3, 4, 3, 4)
+    assert costs_of(half).forward == (1, 2, 1, 2)
+    assert costs_of(half).transfer == (3, 4, 3, 4)
     whole = problem(2, 2, placement="bidirectional", times={"forward": [1, 2, 3, 4], "backward": 1})
-    assert whole.costs.forward == (1, 2, 3, 4)
-    assert problem(2, 2, placement="bidirectional", memory={"activation": [1, 2]}).memory.activation == (1, 2, 1, 2)
+    assert costs_of(whole).forward == (1, 2, 3, 4)
+    assert problem(2, 2, placement="bidirectional", memory={"activation": [1, 2]}).network.held_in_flight == (
+        1,
+        2,
+        1,
+        2,
+    )
 
 
 def test_a_device_needs_room_for_its_own_stages_only() -> None:
     memory = {"capacity": [5, 1], "activation": [5, 1, 1, 1]}
-    assert problem(2, 1, placement="v-shape", memory=memory).memory.capacity == (5, 1)
+    assert problem(2, 1, placement="v-shape", memory=memory).room == (5, 1)
 
 
 def test_room_for_exactly_one_activation_is_enough() -> None:
     memory = {"capacity": 3, "activation": [1, 3], "freed_by_backward": [1, 3]}
-    assert problem(2, 1, memory=memory).memory.capacity == (3, 3)
+    assert problem(2, 1, memory=memory).room == (3, 3)
 
 
 def test_python_floats_mean_what_they_print() -> None:
@@ -479,17 +517,17 @@ output_file: "pipeline_1f1b_yaml.png"
 def test_the_older_form(tmp_path: Path) -> None:
     one = read(OLD_JSON, tmp_path, "sample_config.json")
     assert (one.name, one.devices, one.microbatches, one.tick) == ("sample_config", 6, 12, Fraction(1, 10))
-    assert (one.costs.forward, one.costs.fused) == ((8, 10, 12, 10, 9, 11), (16, 20, 24, 20, 18, 22))
+    assert (costs_of(one).forward, costs_of(one).fused) == ((8, 10, 12, 10, 9, 11), (16, 20, 24, 20, 18, 22))
     assert not one.splittable
     other = read(OLD_YAML, tmp_path)
-    assert (other.tick, other.costs.forward) == (Fraction(1, 20), (18, 22, 20, 16, 24))
-    assert (other.costs.fused, other.costs.transfer) == ((40,) * 5, (1,) * 5)
+    assert (other.tick, costs_of(other).forward) == (Fraction(1, 20), (18, 22, 20, 16, 24))
+    assert (costs_of(other).fused, costs_of(other).transfer) == ((40,) * 5, (1,) * 5)
 
 
 @pytest.mark.parametrize("more", ["", "forward_times:\nbackward_times:\np2p_time:\n"], ids=["absent", "empty"])
 def test_defaults_of_the_older_form(more: str, tmp_path: Path) -> None:
     one = read("num_stages: 2\nnum_batches: 3\n" + more, tmp_path)
-    assert (one.costs.forward, one.costs.fused, one.costs.transfer) == ((1, 1), (2, 2), (0, 0))
+    assert (costs_of(one).forward, costs_of(one).fused, costs_of(one).transfer) == ((1, 1), (2, 2), (0, 0))
 
 
 OLD_MISTAKES = {
@@ -545,7 +583,7 @@ def test_the_schema_accepts_what_is_right(text: str, tmp_path: Path) -> None:
 BEYOND_A_SCHEMA = (
     "placement o", "placement w", "chunks", "length", "fused", "freed above", "capacity ", "too many", "far too many",
     "tiny", "huge micro", "YAML", "a tab", "key t", "a list as", "a Python", "a control", "a day", "infinite",
-    "not a n", "power", "huge power", "key that",
+    "not a n", "rows", "nodes", "power", "huge power", "key that",
 )  # fmt: skip
 FOR_A_SCHEMA = {
     name: text

@@ -16,11 +16,13 @@ import pytest
 from pipesched.errors import BadInput
 from pipesched.files.problem_document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
-from pipesched.problem.passes import F, Stream, Task, parse_pass
-from pipesched.problem.problem import Objective, Problem, TaskSpec
+from pipesched.problem.passes import F, Task, parse_pass
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import TaskSpec
 from pipesched.results.certificate import Certificate
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.columns import costs_of, with_tasks
 from tests.support.makers import PLACEMENTS, problem, random_order, schedule
 
 STEP = Decimal("0.125")
@@ -106,9 +108,9 @@ def test_a_period_is_stated_or_unknown() -> None:
 def test_what_no_problem_file_can_say() -> None:
     one = problem(2, 1)
     with pytest.raises(ValueError, match="several tasks"):
-        problem_document(replace(one, costs=replace(one.costs, parts={(F, 0): (TaskSpec(Stream.EP, 1),)})))
+        problem_document(with_tasks(one, {(F, 0): (TaskSpec("ep", 1),)}))
     with pytest.raises(ValueError, match="every device or of none"):
-        problem_document(replace(one, memory=replace(one.memory, capacity=(1, None))))
+        problem_document(one.with_room((1, None)))
 
 
 # Written by pipesched 0.1.0; it stays as it is, so that files of users stay readable.
@@ -147,7 +149,7 @@ def test_a_file_of_version_1_is_read(tmp_path: Path) -> None:
     file = read_schedule(path)
     one = file.timeline.problem
     assert (one.name, one.devices, one.microbatches, one.tick) == ("old", 2, 2, Fraction(1, 4))
-    assert (one.costs.fused, one.costs.overlapped, one.memory.capacity) == ((5, 5), (6, 6), (16, 15))
+    assert (costs_of(one).fused, costs_of(one).overlapped, one.room) == ((5, 5), (6, 6), (16, 15))
     assert file.timeline.schedule == schedule("F0.0 F0.1 B0.0 W0.0 BW0.1", "F1.0 F1.1&BW1.0 BW1.1")
     assert file.timeline.starts == simulate(one, file.timeline.schedule).starts
     assert validate(file.timeline) == []

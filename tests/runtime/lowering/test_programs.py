@@ -105,9 +105,9 @@ class Machine:
 
     def compute(self, step: Compute, device: int) -> bool:
         problem = self.program.problem
-        passes = [p for row in self.program.rows for one in row if isinstance(one, Compute) for p in one.passes]
-        fused = {(p.stage, p.microbatch) for p in passes if p.kind is BW}
-        needs = [n.before for p in step.passes for n in problem.needs(p, lambda s, j: (s, j) in fused)]
+        computes = (one for row in self.program.rows for one in row if isinstance(one, Compute))
+        held = {p for one in computes for p in one.passes}
+        needs = [before for p in step.passes for before, _ in problem.network.predecessors(p, held)]
         if any((before, device) not in self.held for before in needs):
             return False
         self.held |= {(p, device) for p in step.passes}

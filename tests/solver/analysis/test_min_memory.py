@@ -39,15 +39,17 @@ SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].sta
 
 def levels_of(one: Problem) -> Iterator[tuple[Fraction, Problem]]:
     """Every level as the largest peak, or share of capacities that differ, with the problem held under it."""
-    own = one.memory.capacity
+    own = one.room
     known = [c for c in own if c is not None]
     by_share = len(known) == len(own) and len(set(known)) > 1 and min(known) > 0
     weights = known if by_share else [1] * len(own)
-    most = one.microbatches * sum(max(a, a - f) for a, f in zip(one.memory.activation, one.memory.freed, strict=True))
+    most = one.microbatches * sum(
+        max(a, a - f) for a, f in zip(one.network.held_in_flight, one.network.freed_by_backward, strict=True)
+    )
     for level in sorted({Fraction(amount, weight) for weight in weights for amount in range(most + 1)}):
         held = [int(level * weight) for weight in weights]
         capacity = tuple(h if c is None else min(h, c) for h, c in zip(held, own, strict=True))
-        yield level, replace(one, memory=replace(one.memory, capacity=capacity))
+        yield level, one.with_room(capacity)
 
 
 def least_by_brute_force(one: Problem, allowed: Value) -> Fraction:

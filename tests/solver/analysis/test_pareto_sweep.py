@@ -35,7 +35,7 @@ SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].sta
 def levels_of(found: Frontier) -> MemoryLevels:
     """The levels that a sweep chose from: those of the problem without its capacities."""
     one, scale = found.problem, found.scale
-    unlimited = replace(one, memory=replace(one.memory, capacity=(None,) * one.devices))
+    unlimited = one.with_room((None,) * one.devices)
     return MemoryLevels(unlimited, scale.weights if scale.by_share else None)
 
 

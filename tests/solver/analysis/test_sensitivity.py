@@ -23,6 +23,7 @@ from solver.analysis.sensitivity import explain
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
+from tests.support.columns import costs_of
 from tests.support.makers import problem
 
 SURE = Limits(seconds=600, workers=1, deterministic=60)
@@ -186,18 +187,18 @@ def test_changes_keep_what_they_do_not_name() -> None:
         if change.kind != "move":
             continue
         for times in ("forward", "backward", "fused"):
-            before, after = (sum(getattr(p.costs, times)) * p.tick for p in (one, new))
+            before, after = (sum(getattr(costs_of(p), times)) * p.tick for p in (one, new))
             assert before == after
-        assert sum(new.memory.activation) * new.memory.resolution == 4 * 131
-        assert new.memory.capacity[0] == 4 * 131 / new.memory.resolution
+        assert sum(new.network.held_in_flight) * new.resolution == 4 * 131
+        assert new.room[0] == 4 * 131 / new.resolution
     transfer = found["transfers 10 % faster"].problem
-    assert transfer.costs.transfer[0] * transfer.tick == Fraction("0.5409")
-    assert transfer.costs.forward[0] * transfer.tick == Fraction("18.522")
+    assert transfer.stages[0].transfer * transfer.tick == Fraction("0.5409")
+    assert transfer.stages[0].forward * transfer.tick == Fraction("18.522")
     weight = found["weight passes (W) 10 % faster on device 0"].problem
-    assert weight.costs.weight is not None
-    assert weight.costs.weight[0] * weight.tick == Fraction("8.4033")
-    assert weight.costs.fused[0] * weight.tick == Fraction("18.086") + Fraction("8.4033")
-    assert weight.costs.weight[1] * weight.tick == Fraction("9.337")
+    assert weight.splittable
+    assert weight.stages[0].weight * weight.tick == Fraction("8.4033")
+    assert weight.stages[0].fused * weight.tick == Fraction("18.086") + Fraction("8.4033")
+    assert weight.stages[1].weight * weight.tick == Fraction("9.337")
 
 
 def test_both_directions_of_a_bidirectional_pipeline_move_their_layers() -> None:
@@ -205,7 +206,7 @@ def test_both_directions_of_a_bidirectional_pipeline_move_their_layers() -> None
     (move,) = [
         c for c in changes(one, 0, 0) if c.text.startswith("10 % of stage 0's times and activation moved to stage 1")
     ]
-    forward = [x * move.problem.tick for x in move.problem.costs.forward]
+    forward = [stage.forward * move.problem.tick for stage in move.problem.stages]
     assert forward == [Fraction(9, 10), Fraction(11, 10), 1, 1] * 2
 
 

@@ -9,6 +9,7 @@ from threading import Event
 
 import pytest
 
+from pipesched.problem.placement import linear
 from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
@@ -20,6 +21,7 @@ from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.columns import Costs, Memory, build
 from tests.support.makers import gpt_1_5b, problem
 
 SURE = Limits(workers=1, deterministic=5.0)
@@ -44,6 +46,26 @@ def test_nothing_above_the_optimum_is_refuted_and_the_optimum_is_reached(seed: i
             assert measure(timeline).value(objective) < known[1]
             known[1] = measure(timeline).value(objective)
     assert known == [best.value, best.value]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_some_devices_refute_nothing_wrong_where_blocks_are_longer_than_their_passes(seed: int) -> None:
+    random = Random(seed)
+    f, whole = random.randint(1, 5), random.randint(1, 5)
+    block = (random.randint(max(f, whole), f + whole),) * 3
+    costs = Costs((f,) * 3, (whole,) * 3, None, (whole,) * 3, (random.randint(0, 2),) * 3, overlapped=block)
+    memory = Memory((1,) * 3, (0,) * 3, (random.randint(1, 3),) * 3)
+    one = build(linear(3), 3, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    best = optimum(one, one.objective)
+    assert best is not None
+    known = [0]
+    for found in destructive_bounds(one, SURE, 60, lambda: (known[0], best.value), Event()):
+        assert isinstance(found, RefutedValue)
+        assert len(found.devices) in (2, 3)
+        assert found.value <= best.value
+        known.append(int(found.value))
+        known[0] = known[-1]
+    assert known[0] == best.value
 
 
 def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:

@@ -1,0 +1,95 @@
+"""Memory and modes: passes that go through the devices fast cost them time, and slow ones hold memory for longer.
+
+Within a given time a device can run only so many passes outside of overlapped blocks and split only so many backwards.
+The others take longer, and so do the round trips of the devices before it, whose activations are held meanwhile. A
+device's memory gives only so much memory over time: its capacity, and in blocks one activation more at a time than
+forwards have run outside of blocks, less what forwards leave unused that fill it one by one, and backwards that empty
+it one by one. If that is less than what the round trips need, there is no schedule of that time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipesched.problem.attainable_spans import largest_denominator, least_above
+from pipesched.problem.formatting import amount, memory_text, plain
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.mode_counts import modes_count
+from solver.bounds.analytic.mode_delays import most_split
+from solver.bounds.analytic.mode_memory import Held, Holder
+from solver.bounds.analytic.mode_values import ModeValues
+
+
+def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:
+    """The device whose memory is short in the longest time; none where another bound on modes proves as much."""
+    if not modes_count(problem):
+        return []
+    paths = Paths(problem)
+    devices = [ModeValues(problem, paths, objective, d) for d in range(problem.devices) if chains_on(problem, d)]
+    starts = [
+        min(paths.head[chain[0]] for chain in one.chains) if objective is Objective.MAKESPAN else 0 for one in devices
+    ]
+    holders = {at: Holder(problem, devices, at, starts[at]) for at, one in enumerate(devices) if _limited(problem, one)}
+
+    def short(until: int) -> tuple[int, Held] | None:
+        splits = [most_split(one, until) for one in devices]
+        every = [(at, holder.held(until, splits, at)) for at, holder in holders.items()]
+        at, worst = min(every, key=lambda pair: pair[1].given - pair[1].needed)
+        return (at, worst) if worst.given < worst.needed else None
+
+    low = max(one.least()[0] for one in devices) - 1
+    if not holders or short(low + 1) is None:
+        return []
+    low, step = low + 1, 1
+    while short(low + step) is not None:
+        low, step = low + step, 2 * step
+    high = low + step
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if short(middle) is not None else (low, middle)
+    found = short(low)
+    assert found is not None
+    return [_certificate(problem, devices, low, *found)]
+
+
+def _limited(problem: Problem, one: ModeValues) -> bool:
+    """Whether what the device holds at once has a limit. Gradients that take memory fill and empty it in other ways."""
+    network = problem.network
+    limit = len(one.counts.alone) > 1 if one.capacity is None else one.capacity > 0
+    return limit and all(network.freed_by_backward[s] >= 0 for s in one.counts.stages)
+
+
+def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: int, held: Held) -> Certificate:
+    value, device = least_above(until, largest_denominator(problem)), devices[at].device
+    unit = f"{problem.memory_unit} x {problem.time_unit or 'time unit'}"
+
+    def product(number: int) -> str:
+        return plain(float(number * problem.resolution * problem.tick))
+
+    most = ", ".join(f"device {one.device} {_most(one, until)}" for one in devices)
+    text = (
+        f"In {amount(problem, until)} at most so many {_names(devices[at])}: {most}. With the least times that this "
+        f"leaves for passes, the activations of device {device} take at least {product(held.needed)} {unit} from "
+        f"forward to backward. Of the {memory_text(problem, held.capacity)} that it can hold at once it has "
+        f"{product(held.given)} in that time, since forwards fill and backwards empty it one by one: so "
+        f"{amount(problem, value)} at least."
+    )
+    return Certificate("memory and modes", value, text, device)
+
+
+def _names(one: ModeValues) -> str:
+    outside, split = len(one.counts.alone) > 1, len(one.counts.split) > 1
+    return " and ".join(["forwards run outside of overlapped blocks"] * outside + ["backwards are split"] * split)
+
+
+def _most(one: ModeValues, until: int) -> str:
+    """The most of a device's forwards that may be outside of blocks, and of its backwards that may be split."""
+    splits = most_split(one, until)
+    outside = [int(one.counts.alone[np.flatnonzero(splits >= 0).max()])] * (len(one.counts.alone) > 1)
+    return " and ".join(map(str, outside + [int(splits.max())] * (len(one.counts.split) > 1)))
+
+
+BOUNDS.register(Bound("memory and modes", memory_and_modes, rank=7))

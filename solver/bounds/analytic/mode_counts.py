@@ -1,0 +1,125 @@
+"""Mode counts: the least a device computes, if so many of its passes run in overlapped blocks and so many are split.
+
+A forward runs alone or in a block with a full backward; a backward in a block, alone in one go, or split. On every
+device as many backwards as forwards are outside of blocks: `alone` of them, and `split` of these backwards run as B and
+W. All else that is known of a schedule follows from what the counts allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate, chain, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.problem import Problem
+
+# Integers of 64 bits, or Python's where sums could be longer.
+Numbers = NDArray[Any]
+
+# Beyond so many counts together, of passes outside of blocks and of splits, any number of splits costs what the best
+# number of them does; beyond so many forwards on a device nothing is counted.
+_MOST_CELLS = 150_000
+_MOST_FORWARDS = 10_000
+_LONGEST = 2**58
+
+
+class Durations:
+    """What a stage's passes take in each mode, in ticks; `block` is the least of a block with its forward.
+
+    `in_block` is the least of a block with its backward. Both are None where passes are not overlapped; `b` and `w` are
+    None where backwards cannot be split.
+    """
+
+    def __init__(self, problem: Problem, stage: int) -> None:
+        def ticks(kind: PassKind) -> int:
+            return problem.duration(Pass(kind, stage, 0))
+
+        mates = problem.placement.stages_of[problem.placement.stage_device[stage]]
+        forward, backward = Pass(F, stage, 0), Pass(BW, stage, 0)
+        of_forward = [problem.overlapped_ticks(forward, Pass(BW, mate, 0)) for mate in mates]
+        of_backward = [problem.overlapped_ticks(Pass(F, mate, 0), backward) for mate in mates]
+        self.forward, self.whole = ticks(F), ticks(BW)
+        self.block = min((one for one in of_forward if one is not None), default=None)
+        self.in_block = min((one for one in of_backward if one is not None), default=None)
+        self.b: int | None = ticks(B) if problem.splittable else None
+        self.w: int | None = ticks(W) if problem.splittable else None
+
+
+def modes_count(problem: Problem) -> bool:
+    """Whether counts matter: blocks may be shorter than their passes in turn, or full backwards than their two parts.
+
+    Not where there are too many to count.
+    """
+    held = problem.placement.stages_of
+    if max(sum(len(problem.microbatches_of[s]) for s in stages) for stages in held) > _MOST_FORWARDS:
+        return False
+    splits = problem.splittable and any(
+        problem.duration(Pass(BW, s, 0)) < problem.duration(Pass(B, s, 0)) + problem.duration(Pass(W, s, 0))
+        for s in range(problem.placement.stages)
+    )
+    return splits or problem.overlaps
+
+
+class ModeCounts:
+    """The counts of one device's stages: `alone` down the rows, `split` along the columns; sums of ticks.
+
+    `possible` says where `split` is at most `alone`. Where there are `too_many` to tell the splits apart there is one
+    column, of every backward split at the cost of the best number of them.
+    """
+
+    def __init__(self, problem: Problem, stages: list[int]) -> None:
+        self.stages = stages
+        self.numbers = {s: len(problem.microbatches_of[s]) for s in stages}
+        self.total = sum(self.numbers.values())
+        self.ticks = {s: Durations(problem, s) for s in stages}
+        self.alone: Numbers = np.arange(self.total + 1) if self._blocks(problem) else np.array([self.total])
+        self.split: Numbers = np.arange(self.total + 1) if problem.splittable else np.array([0])
+        self.too_many = len(self.alone) * len(self.split) > _MOST_CELLS
+        if self.too_many:
+            self.split = np.array([self.total])
+        self.possible: NDArray[np.bool_] = (self.split[None, :] <= self.alone[:, None]) | self.too_many
+        self.work: Numbers = self._work()
+
+    def _blocks(self, problem: Problem) -> bool:
+        """Whether blocks can run: memory must hold the activation of the backward until the end, and the forward's."""
+        capacity = problem.room[problem.placement.stage_device[self.stages[0]]]
+        least = min(problem.network.held_in_flight[s] for s in self.stages)
+        room = capacity is None or 2 * least <= capacity
+        return room and all(one.block is not None for one in self.ticks.values())
+
+    def largest(self, value: dict[int, int]) -> Numbers:
+        """Of so many passes, one of each stage and micro-batch, the most that a value by stage adds up to."""
+        return sums(sorted(self._each(value), reverse=True))
+
+    def least(self, value: dict[int, int]) -> Numbers:
+        """The least that it adds up to."""
+        return sums(sorted(self._each(value)))
+
+    def _each(self, value: dict[int, int]) -> Iterable[int]:
+        return chain.from_iterable(repeat(value[s], n) for s, n in self.numbers.items())
+
+    def _work(self) -> Numbers:
+        """All forwards and full backwards in turn, less what blocks save, with what splitting costs instead."""
+        ticks = self.ticks
+        base = sum((ticks[s].forward + ticks[s].whole) * n for s, n in self.numbers.items())
+        paired = self.total - self.alone
+        saved = self.largest({s: one.forward - (one.block or 0) for s, one in ticks.items()})[paired]
+        work = base - saved.astype(object) - self.largest({s: one.whole for s, one in ticks.items()})[paired]
+        costs = {s: one.b + one.w - one.whole for s, one in ticks.items() if one.b is not None and one.w is not None}
+        more = self.least(costs) if costs else np.zeros(1, dtype=object)
+        more = more.min(keepdims=True) if self.too_many else more[self.split]
+        return compact(work[:, None] + more[None, :])
+
+
+def sums(values: list[int]) -> Numbers:
+    """The sum of the first so many."""
+    return compact(np.array([0, *accumulate(values)], dtype=object))
+
+
+def compact(values: Numbers) -> Numbers:
+    """In 64 bits where a few of such numbers add up in them."""
+    return values if np.abs(values).max(initial=0) > _LONGEST else values.astype(np.int64)

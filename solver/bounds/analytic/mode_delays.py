@@ -1,0 +1,61 @@
+"""Mode delays: the least time that passes of a device take, weighted by stage, if the device keeps to a value.
+
+Passes that take little time on their way through a device cost the device more: a gradient travels fastest if the
+backward is split, and both it and a forward are slow in an overlapped block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.bounds.analytic.mode_counts import Durations, ModeCounts, Numbers
+from solver.bounds.analytic.mode_values import ModeValues
+
+
+class Weights(NamedTuple):
+    """Of a stage: what a tick of its forward counts, one of its gradient, and one of its weight pass."""
+
+    forward: int
+    gradient: int
+    weight: int
+
+
+class Delays:
+    """The least weighted time of a device's passes, by the count outside of blocks and the most that may be split."""
+
+    def __init__(self, counts: ModeCounts, weights: Mapping[int, Weights]) -> None:
+        stages = {s: (one, weights[s]) for s, one in counts.ticks.items()}
+        base = sum(
+            (w.forward * one.forward + w.gradient * one.whole) * counts.numbers[s] for s, (one, w) in stages.items()
+        )
+        paired = counts.total - counts.alone
+        forwards = counts.least({s: w.forward * ((one.block or 0) - one.forward) for s, (one, w) in stages.items()})
+        backwards = counts.least({s: w.gradient * ((one.in_block or 0) - one.whole) for s, (one, w) in stages.items()})
+        self._rows: Numbers = base + forwards[paired].astype(object) + backwards[paired]
+        self._splits = counts.least({s: _less_if_split(one, w) for s, (one, w) in stages.items()})
+
+    def by_row(self, most_split: Numbers) -> Numbers:
+        """For each row; `most_split` is how many may be split there."""
+        delays: Numbers = self._rows + self._splits[most_split]
+        return delays
+
+
+def _less_if_split(ticks: Durations, weights: Weights) -> int:
+    """What splitting a full backward adds to its weighted time, negative; 0 where it does not lessen it."""
+    if ticks.b is None or ticks.w is None:
+        return 0
+    split = weights.gradient * ticks.b + weights.weight * ticks.w
+    return min(0, split - weights.gradient * ticks.whole)
+
+
+def most_split(values: ModeValues, until: int) -> Numbers:
+    """By row, the most backwards that may be split if the value is at most so much; -1 where it never is."""
+    counts = values.counts
+    fits = (values.values <= until) & counts.possible
+    columns = len(counts.split)
+    last = columns - 1 - np.argmax(fits[:, ::-1], axis=1)
+    most: Numbers = np.where(fits.any(axis=1), counts.split[last], -1)
+    return most

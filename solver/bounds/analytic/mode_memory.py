@@ -1,0 +1,95 @@
+"""Mode memory: the memory over time that a device's activations take and that it has, by the modes of all passes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.problem.problem import Problem
+from solver.bounds.analytic.mode_counts import Numbers
+from solver.bounds.analytic.mode_delays import Delays, Weights
+from solver.bounds.analytic.mode_values import ModeValues
+
+
+class Held(NamedTuple):
+    """Of a device in a given time: the memory over time that is needed at least, and that there is at most.
+
+    `capacity` is the memory that can be held at once, `alone` and `split` the counts that leave most.
+    """
+
+    needed: int
+    given: int
+    capacity: int
+    alone: int
+    split: int
+
+
+class Holder:
+    """A device whose activations are held for its own passes, and those on the way to the last stage and back.
+
+    `start` is when its first pass can start at the earliest, in ticks; freed memory must not be negative.
+    """
+
+    def __init__(self, problem: Problem, devices: list[ModeValues], at: int, start: int) -> None:
+        self.own, self.start = devices[at], start
+        self.network, self.counts = problem.network, self.own.counts
+        chains = [problem.placement.chains[problem.placement.chain_index[c[0]]] for c in self.own.chains]
+        # The activations of this device that wait for a stage's passes, by stage.
+        waiting = {stage: 0 for one in devices for stage in one.counts.stages}
+        self.lags = 0
+        for chain in chains:
+            held = 0
+            for stage, following in zip(chain, [*chain[1:], None], strict=True):
+                waiting[stage] = held
+                held += self.network.held_in_flight[stage] * (stage in self.counts.numbers)
+                if following is not None:
+                    both_ways = problem.lag(stage, following) + problem.lag(following, stage)
+                    self.lags += both_ways * held * len(problem.microbatches_of[stage])
+        self.others = [
+            (other, Delays(one.counts, {s: Weights(waiting[s], waiting[s], 0) for s in one.counts.stages}))
+            for other, one in enumerate(devices)
+            if other != at
+        ]
+        activation, freed = self.network.held_in_flight, self.network.freed_by_backward
+        both = {s: waiting[s] + activation[s] for s in self.counts.stages}
+        here = {s: Weights(both[s], both[s], activation[s] - freed[s]) for s in self.counts.stages}
+        self.here = Delays(self.counts, here)
+        # The most memory that so many activations take, and the sum of that for 1 to so many.
+        self.most = self.counts.largest({s: activation[s] for s in self.counts.stages})
+        self._summed = np.cumsum(self.most.astype(object))
+
+    def held(self, until: int, splits: list[Numbers], at: int) -> Held:
+        """The counts of this device with which its memory is short by least, if all devices keep to the value."""
+        elsewhere = self.lags + sum(
+            int(delays.by_row(np.maximum(splits[other], 0))[splits[other] >= 0].min()) for other, delays in self.others
+        )
+        here = self.here.by_row(np.maximum(splits[at], 0))
+        rows = np.flatnonzero(splits[at] >= 0)
+        every = (self._in(until, int(here[row]) + elsewhere, int(row), int(splits[at][row])) for row in rows)
+        return max(every, key=lambda one: one.given - one.needed)
+
+    def _in(self, until: int, needed: int, row: int, split: int) -> Held:
+        alone = int(self.counts.alone[row])
+        capacity = int(self.most[min(self.counts.total, alone + 1)])
+        if self.own.capacity is not None:
+            capacity = min(capacity, self.own.capacity)
+        ticks, unused = self._ramps(capacity, split)
+        time = until - self.start
+        given = min(capacity * time, capacity * max(time, ticks) - unused)
+        return Held(needed, given, capacity, alone, split)
+
+    def _ramps(self, capacity: int, split: int) -> tuple[int, int]:
+        """How long forwards fill the memory and backwards empty it at least, and what is unused meanwhile."""
+        passes = self.counts.ticks
+        fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
+        whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())
+        network = self.network
+        last = [one.w if network.held_for_weight[s] > 0 else one.b for s, one in passes.items()]
+        late = min([whole, *(one for one in last if one is not None)])
+        steps = int(np.searchsorted(self.most, capacity)) - 1
+        if steps < 1:
+            return 0, 0
+        soon = min(steps, split)
+        room, first = (many * capacity - int(self._summed[many]) for many in (steps, soon))
+        return steps * (fill + whole) - soon * (whole - late), room * (fill + whole) - first * (whole - late)

@@ -1,0 +1,184 @@
+"""Mode values: the least value of a schedule for every count of unpaired and of split backwards on one device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import reduce
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.problem.problem import Objective, Problem
+from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.idle_gaps import forced_apart
+from solver.bounds.analytic.knapsack import most_value
+from solver.bounds.analytic.mode_counts import ModeCounts, Numbers
+from solver.bounds.analytic.ways import Ways, ways
+
+
+class Argument(NamedTuple):
+    """What one argument proves, in ticks, by counts; rows are counts outside of blocks, columns those of splits.
+
+    The device's work less `after`, the most that is left of it at an instant, begins at `start` at the earliest; from
+    that instant on at least `way` ticks pass. The instant is the end of the device's last forward, of chain `last`, or
+    that of its last gradient; or, where nothing is left and no way counts, its own end. `head` and `first_backward` are
+    the earliest starts of its first pass and of its first backward, from the beginning of device `whose` or of time.
+    """
+
+    whose: int | None
+    head: int
+    first_backward: int
+    start: Numbers
+    after: Numbers
+    way: int
+    last: list[int] | None
+    values: Numbers
+
+
+class ModeValues:
+    """All arguments about one device, and `values`, the least that they allow, by counts.
+
+    Of the arguments of one group only one is sure to hold, and it is not known which. So it is with the two cases of
+    memory: that it is full at the first backward, or has room for one more forward.
+    """
+
+    def __init__(self, problem: Problem, paths: Paths, objective: Objective, device: int) -> None:
+        self.problem, self.paths, self.device = problem, paths, device
+        self.chains = chains_on(problem, device)
+        self.counts = ModeCounts(problem, [stage for chain in self.chains for stage in chain])
+        self.capacity = problem.room[device]
+        self.apart = forced_apart(problem, device, self.chains)
+        # Where all forwards run before the first backward, what the device idles until then may be after all of them.
+        self.mixed: Numbers = (self.counts.alone < self.counts.total) | self.apart
+        self._weights = self._most_after_last_gradient()
+        self._ways = list(ways(problem, paths, objective, [chain[0] for chain in self.chains]))
+        self._cases = (True, False) if self._backwards_alone_make_room() else (False,)
+        self.values = reduce(np.minimum, map(self._strongest, self._cases))
+
+    def least(self) -> tuple[int, int, int]:
+        """The least value over all possible counts, and its row and column."""
+        impossible = int(self.values.max()) + 1
+        values = np.where(self.counts.possible, self.values, impossible)
+        row, column = divmod(int(values.argmin()), len(self.counts.split))
+        return int(self.values[row, column]), row, column
+
+    def argument(self, row: int, column: int) -> Argument:
+        """The one that gives the value of these counts."""
+        case = min(self._cases, key=lambda case: int(self._strongest(case)[row, column]))
+        group = max(self._groups(case), key=lambda group: int(_weakest(group)[row, column]))
+        return min(group, key=lambda one: int(one.values[row, column]))
+
+    def _strongest(self, full: bool) -> Numbers:
+        return reduce(np.maximum, map(_weakest, self._groups(full)))
+
+    def _backwards_alone_make_room(self) -> bool:
+        """Whether no forward fits into full memory before a backward outside of blocks has run, with its W if split."""
+        return self.capacity is not None and all(
+            self.problem.network.freed_by_backward[s] <= 0 for s in self.counts.stages
+        )
+
+    def _groups(self, full: bool) -> Iterator[list[Argument]]:
+        """One by one, since they take memory; `full` says of memory that it is at the first backward."""
+        smallest = min(self.problem.network.held_in_flight[s] for s in self.counts.stages)
+        least = 0 if full or len(self._cases) == 1 else smallest
+        forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
+        waiting = [self._most_after_last_forward(chain, full) for chain in self.chains]
+        for way in self._ways:
+            yield from self._by_way(way, forwards, waiting)
+
+    def _by_way(self, way: Ways, forwards: Numbers, after_forward: list[Numbers]) -> Iterator[list[Argument]]:
+        """By the device's own end, by that of its last gradient, and by that of its last forward."""
+        paths, work = self.paths, self.counts.work
+        leads = [
+            head + sum(paths.forward[s] for s in chain) + paths.away(chain)[0] + paths.round_trip[chain[-1]]
+            for head, chain in zip(way.heads, self.chains, strict=True)
+        ]
+        backward = min(leads)
+        start = np.maximum(way.there, backward - forwards)[:, None]
+        before_last = np.where(self.mixed[:, None], start, way.there)
+        own = way.whose in (None, self.device)
+
+        def argument(since: Numbers, after: Numbers, rest: int, last: list[int] | None = None) -> Argument:
+            return Argument(way.whose, way.there, backward, since, after, rest, last, since + work - after + rest)
+
+        if own:
+            yield [argument(start, np.zeros((1, 1), dtype=np.int64), 0)]
+        yield [argument(start, self._weights[None, :], min(way.back))]
+        # Any chain's forward may be the last.
+        yield [
+            argument(before_last, waiting, self._way_back(chain, back, own), chain)
+            for chain, back, waiting in zip(self.chains, way.back, after_forward, strict=True)
+        ]
+
+    def _way_back(self, chain: list[int], back: int, own: bool) -> int:
+        """From the end of the last forward, the chain's, to the end of that micro-batch's way back from its gradient.
+
+        Or to the end of its backward here, if that counts.
+        """
+        paths, first, last = self.paths, chain[0], chain[-1]
+        here = paths.round_trip[last] + paths.gradient[last] + paths.back[last] - paths.back[first]
+        return max(here + back, here - paths.gradient[first] + paths.rest[first] if own else 0)
+
+    def _most_before_first_backward(self, room: int | None) -> Numbers:
+        """The longest that forwards run before the first backward, by row: alone, and all held in so much memory."""
+        counts, network = self.counts, self.problem.network
+        ticks = {s: one.forward for s, one in counts.ticks.items()}
+        most = most_value([(ticks[s], network.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
+        if self.apart:
+            most = min(most, sum(ticks[s] * n for s, n in counts.numbers.items()) - min(ticks.values()))
+        return np.minimum(counts.largest(ticks)[counts.alone], most)
+
+    def _most_after_last_gradient(self) -> Numbers:
+        """The longest that weight passes run after the device's last gradient, by column."""
+        counts = self.counts
+        items = self._weight_items()
+        if not items:
+            return np.zeros(1, dtype=np.int64)
+        weight = {s: one.w or 0 for s, one in counts.ticks.items()}
+        return np.minimum(counts.largest(weight)[counts.split], most_value(items, self.capacity))
+
+    def _most_after_last_forward(self, last: list[int], full: bool) -> Numbers:
+        """The longest that backwards and weight passes run after the device's last forward, one of chain `last`.
+
+        If memory is full at the first backward, one outside of blocks has run before, unless all forwards had.
+        """
+        counts, network = self.counts, self.problem.network
+        whole = {s: one.whole for s, one in counts.ticks.items()}
+        own = sum(whole[s] for s in last)
+        room = None if self.capacity is None else self.capacity - sum(network.held_in_flight[s] for s in last)
+        others = [(whole[s], network.held_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
+        weights = [(w, size, n - (s in last)) for (w, size, n), s in zip(self._weight_items(), whole, strict=False)]
+        outside = np.maximum(counts.alone - (self.mixed if full else 0), 0)
+        by_row = counts.largest(whole)[outside][:, None]
+        if not weights:
+            return np.minimum(by_row, own + most_value(others, room))
+        weight = {s: one.w or 0 for s, one in counts.ticks.items()}
+        few = own + most_value(others, room) + counts.largest(weight)[counts.split]
+        held = np.minimum(few, own + most_value([*others, *weights], room))[None, :]
+        more = {s: max(0, (one.b or 0) + (one.w or 0) - one.whole) for s, one in counts.ticks.items()}
+        split = np.minimum(counts.split, self._most_at_once())
+        waiting: Numbers = np.minimum(by_row, held) + counts.largest(more)[split][None, :]
+        return waiting
+
+    def _most_at_once(self) -> int:
+        """How many micro-batches, counted by stage, memory holds something of at once."""
+        network, counts = self.problem.network, self.counts
+        least = min(network.held_in_flight[s] - max(0, network.freed_by_backward[s]) for s in counts.stages)
+        return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
+
+    def _weight_items(self) -> list[tuple[int, int, int]]:
+        """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
+        network, counts = self.problem.network, self.counts
+        return [
+            (one.w, network.held_for_weight[s], counts.numbers[s])
+            for s, one in counts.ticks.items()
+            if one.w is not None
+        ]
+
+
+def _value(group: list[Argument], row: int, column: int) -> int:
+    return min(int(one.values[row, column]) for one in group)
+
+
+def _weakest(group: list[Argument]) -> Numbers:
+    return reduce(np.minimum, [one.values for one in group])

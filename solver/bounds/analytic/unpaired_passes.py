@@ -1,0 +1,97 @@
+"""Unpaired passes: whatever number of a device's passes run outside of overlapped blocks, or split, it costs time.
+
+Until the first backward can arrive a device runs forwards that no backward pairs with, or idles; after its last forward
+it runs backwards that no forward pairs with, or idles. Outside of blocks are as many backwards as forwards, and each of
+both takes more time than a block. Only backwards outside of blocks can be split, and their weight passes put off, which
+may take more time than a backward in one go. The bound is the least over the number outside of blocks, and over the
+number split, of the most that the arguments of load, of head and tail and of round trips prove for these numbers.
+"""
+
+from __future__ import annotations
+
+from pipesched.problem.attainable_spans import largest_denominator, least_from
+from pipesched.problem.formatting import amount, counted
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.mode_counts import Numbers, modes_count
+from solver.bounds.analytic.mode_values import Argument, ModeValues
+
+# Rows, columns and words.
+_NEIGHBOURS = (
+    (-1, 0, "one less outside"),
+    (1, 0, "one more outside"),
+    (0, -1, "one less split"),
+    (0, 1, "one more split"),
+)
+
+
+def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For each device with passes; none where neither blocks nor full backwards may save time."""
+    if not modes_count(problem):
+        return []
+    paths = Paths(problem)
+    devices = [device for device in range(problem.devices) if chains_on(problem, device)]
+    return [_certificate(problem, ModeValues(problem, paths, objective, device)) for device in devices]
+
+
+def _certificate(problem: Problem, values: ModeValues) -> Certificate:
+    least, row, column = values.least()
+    argument = values.argument(row, column)
+    value = least_from(least, largest_denominator(problem))
+    text = f"{_counts(problem, values, row, column)} {_argument(problem, values, argument, row, column)}"
+    return Certificate("unpaired passes", value, f"{text}{_others(problem, values, row, column)}", values.device)
+
+
+def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
+    """How many passes run how, and the work."""
+    counts = values.counts
+    alone, split = int(counts.alone[row]), int(counts.split[column])
+    ways = []
+    if len(counts.alone) > 1:
+        ways.append(f"runs {alone} of its {counted(counts.total, 'forward')} outside of overlapped blocks")
+    if len(counts.split) > 1:
+        ways.append(f"splits {split} of its {counted(counts.total, 'backward')}")
+    work = amount(problem, int(counts.work[row, column]))
+    return f"If device {values.device} {' and '.join(ways)}, it computes {work} in all."
+
+
+def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int, column: int) -> str:
+    """When the work begins, what of it can be left at some instant, and what follows from there."""
+
+    def say(ticks: int) -> str:
+        return amount(problem, ticks)
+
+    began = "" if argument.whose in (None, values.device) else f" after device {argument.whose} began"
+    start, after = (_at(grid, row, column) for grid in (argument.start, argument.after))
+    text = f"It cannot begin before {say(argument.head)}{began}, nor its first backward before "
+    text += f"{say(argument.first_backward)}; forwards outside of blocks fill "
+    filled = f"at most {say(argument.first_backward - start)} of that time" if start > argument.head else "that time"
+    value = say(int(argument.values[row, column]))
+    if argument.last is None and not after and not argument.way:
+        return f"{text}{filled}: {value}."
+    instant = "last gradient" if argument.last is None else "last forward"
+    return (
+        f"{text}{filled}. When its {instant} ends at most {say(after)} of the work can be left, and from there at "
+        f"least {say(argument.way)} pass until that micro-batch is back: {value}."
+    )
+
+
+def _at(grid: Numbers, row: int, column: int) -> int:
+    """The number of a row and a column; a grid may have one of either for all."""
+    rows, columns = grid.shape
+    return int(grid[min(row, rows - 1), min(column, columns - 1)])
+
+
+def _others(problem: Problem, values: ModeValues, row: int, column: int) -> str:
+    """The values of the numbers next to it."""
+    near = []
+    for down, right, words in _NEIGHBOURS:
+        r, c = row + down, column + right
+        if 0 <= r < len(values.counts.alone) and 0 <= c < len(values.counts.split) and values.counts.possible[r, c]:
+            near.append(f"{amount(problem, int(values.values[r, c]))} with {words}")
+    return f" Other numbers give no less: {', '.join(near)}." if near else ""
+
+
+BOUNDS.register(Bound("unpaired passes", unpaired_passes, rank=6))
