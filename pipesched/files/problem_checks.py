@@ -104,10 +104,10 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         )
     static = form.memory.static if form.memory else None
     if isinstance(static, list) and None not in (stages, form.devices) and len(static) not in (form.devices, stages):
-        lengths = " or ".join(map(str, sorted({form.devices or 0, stages or 0})))
+        ways = " or ".join(map(str, sorted({form.devices or 0, stages or 0})))
         yield (
-            f"memory.static: found {len(static)} values; allowed: one number, or a list of {lengths}, one per device "
-            "or stage"
+            f"memory.static: found {len(static)} values; allowed: one number, or a list of {ways}, one per device or "
+            "stage"
         )
 
 

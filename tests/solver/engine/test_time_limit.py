@@ -22,7 +22,7 @@ from solver.analysis import published_comparison, robustness
 from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
-from solver.construction import list_scheduling as list_schedule
+from solver.construction import list_run
 from solver.engine import kernels, search
 from solver.engine.engine import ENGINE
 from solver.engine.phases import published
@@ -97,7 +97,7 @@ def test_a_published_schedule_that_takes_forever_is_passed_over(monkeypatch: pyt
 
 
 def test_list_schedules_that_take_forever_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_schedule._Run, "orders", forever)
+    monkeypatch.setattr(list_run.Run, "orders", forever)
     assert solve(problem(3, 5, memory={"capacity": 2}), LIMITS).timeline is not None
 
 
