@@ -342,7 +342,7 @@ def test_a_period_that_does_not_fit_is_told_apart_from_no_period() -> None:
     assert over.period == 5
     assert not found["zb-h2"].fits
     # All forwards, then all backwards: three micro-batches fit the memory, but nothing repeats.
-    assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it settles into no repetition")
+    assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it comes to no repetition")
     assert found["1f1b"].fits
 
 
