@@ -147,7 +147,7 @@ class ModeValues:
         own = sum(whole[s] for s in last)
         room = None if self.capacity is None else self.capacity - sum(network.held_in_flight[s] for s in last)
         others = [(whole[s], network.held_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
-        weights = [(w, size, n - (s in last)) for (w, size, n), s in zip(self._weight_items(), whole, strict=False)]
+        weights = self._weight_items()
         outside = np.maximum(counts.alone - (self.mixed if full else 0), 0)
         by_row = counts.largest(whole)[outside][:, None]
         if not weights:

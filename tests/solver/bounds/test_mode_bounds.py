@@ -12,6 +12,7 @@ import pytest
 from heuristics.building.requirements import DoesNotApply
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
+from pipesched.problem.formatting import amount
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
@@ -158,6 +159,23 @@ def test_a_small_problem_proves_no_less_if_its_splits_are_told_apart(monkeypatch
     assert {one.kind for one in certificates(problem, Objective.MAKESPAN)}.isdisjoint(OURS)
 
 
+def test_the_smallest_activations_say_whether_a_block_fits() -> None:
+    where = placement.explicit(1, [0, 0])
+    costs = Costs((1,) * 2, (1,) * 2, None, (1,) * 2, (0,) * 2, overlapped=(1,) * 2)
+    problem = build(where, 3, costs, Memory((1, 2), (0, 0), (3,)))
+    assert list(mode_counts.ModeCounts(problem, [0, 1]).alone) == list(range(7))
+    less = problem.with_room((1,))
+    assert list(mode_counts.ModeCounts(less, [0, 1]).alone) == [6]
+
+
+def test_the_device_with_most_passes_says_whether_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = equal(placement.explicit(2, [0, 0, 1]), 8, None, overlapped=24)
+    monkeypatch.setattr(mode_counts, "_MOST_FORWARDS", 15)
+    assert not mode_counts.modes_count(problem)
+    monkeypatch.setattr(mode_counts, "_MOST_FORWARDS", 16)
+    assert mode_counts.modes_count(problem)
+
+
 def test_memory_that_holds_nothing_ends_the_search_for_a_value() -> None:
     nothing = equal(placement.linear(2), 3, 0, overlapped=24)
     assert BOUNDS["memory and modes"].certify(nothing, Objective.MAKESPAN) == []
@@ -221,7 +239,9 @@ def test_what_is_proved_of_problems_drawn_at_random(draw: Callable[[Random], Pro
     found = []
     for seed in range(100, 112):
         problem = draw(Random(seed))
-        values = [max((one.value for one in BOUNDS[n].certify(problem, problem.objective)), default=0) for n in OURS]
+        every = [BOUNDS[name].certify(problem, problem.objective) for name in OURS]
+        assert all(f": {amount(problem, one.value)}." in one.text for one in every[0])
+        values = [max((one.value for one in certified), default=0) for certified in every]
         found.append("/".join(f"{float(value):g}" for value in values))
     assert " ".join(found) == VALUES[draw]
 
