@@ -324,3 +324,12 @@ def test_stages_that_share_memory_do_not_lock_chains_that_run_against_each_other
     found = list(list_schedules(one))
     assert len(found) > 0
     assert all(validate(simulate(one, schedule)) == [] for schedule in found)
+
+
+def test_memory_kept_for_a_block_is_used_where_nothing_else_can_run() -> None:
+    """One activation: no block is ever possible."""
+    one = problem_of(2, 3, times=BLOCKS, memory={"capacity": 1})
+    for policy in policies(one):
+        orders = Run(one, policy).orders()
+        assert orders is not None
+        assert all(len(slot) == 1 for order in orders for slot in order)

@@ -165,7 +165,7 @@ def least_of(patterns: Iterable[Pattern]) -> Pattern | None:
     return best
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", (*range(20), 36, 120, 132, 140))
 def test_the_model_finds_the_shortest_period_over_all_modes_and_no_shorter(seed: int) -> None:
     """Cheaper fused backwards, and blocks of .6 to 1.1 of a forward and a full backward: two devices, or one of two."""
     rng = Random(seed)
@@ -200,6 +200,35 @@ def test_the_model_finds_the_shortest_period_over_all_modes_and_no_shorter(seed:
             found = model.decode(solver.value)
             assert found.fits()
             assert found.period <= length
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    (
+        ({}, {(0, 1, 12), (1, 1, 11)}),
+        ({"fused": [9, 9]}, {(0, 0, 12), (0, 1, 12), (1, 0, 11), (1, 1, 11)}),
+        ({"fused": [9, 7], "overlapped": 12}, set()),
+        ({"overlapped": [10, 12]}, {(0, 0, 10), (0, 1, 10), (1, 1, 12)}),
+        ({"backward": 9, "weight": 0, "fused": 9}, {(0, 0, 12), (0, 1, 12), (1, 0, 11), (1, 1, 11)}),
+    ),
+)
+def test_overlaps_are_those_that_gain(changes: dict[str, object], expected: set[tuple[int, int, int]]) -> None:
+    """Forwards of 4; a full backward no shorter than B and W in 8 joins blocks only if one of its device is below 12."""
+    times: dict[str, object] = {"forward": 4, "backward": 5, "weight": 3, "fused": [7, 9], "overlapped": [12, 11]}
+    one = problem(1, 1, placement=[0, 0], times=times | changes)
+    graph = graph_of(one)
+    stage = {block: s for (_, s), block in graph.of_pass.items()}
+    assert {(stage[o.forward], stage[o.backward], o.ticks * one.tick) for o in graph.overlaps} == expected
+
+
+def test_the_first_block_of_a_device_may_overlap_with_another_chain() -> None:
+    """Only forwards up the devices gain, with backwards of those down, and device 1 counts from the former: 10 + 21 + 2."""
+    times = {"forward": 10, "backward": [20, 20, 2, 2], "overlapped": [30, 30, 21, 21]}
+    graph = graph_of(problem(2, 2, placement="bidirectional", times=times))
+    for length, status in ((33, cp_model.OPTIMAL), (32, cp_model.INFEASIBLE)):
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        assert solver.solve(PeriodicModel(graph, 1, length).cp) == status
 
 
 @pytest.mark.parametrize("seed", range(30))
