@@ -11,14 +11,15 @@ from typing import Any
 from pipesched.errors import BadInput
 from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import read_json, read_yaml
-from pipesched.files.link_times import links_of
+from pipesched.files.link_times import latency_of, links_of, stream_of
+from pipesched.files.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
 from pipesched.files.problem_checks import mistakes, placement_of
-from pipesched.files.problem_schema import REQUIRED, MemorySection, ProblemFile, Times
+from pipesched.files.problem_schema import MemorySection, ProblemFile, Tasks, Times, required
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem
-from pipesched.problem.stage import stages_of
+from pipesched.problem.stage import COMPUTE, Stage, TaskSpec, stages_of
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -65,7 +66,7 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     `source` names it in error messages. `BadInput` lists every mistake, as for a file.
     """
     try:
-        form, found, wrong = parse_model(ProblemFile, document, REQUIRED)
+        form, found, wrong = parse_model(ProblemFile, document, required(document))
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
     found += mistakes(form, wrong)
@@ -79,16 +80,16 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
 
 def _build(form: ProblemFile, default_name: str) -> Problem:
     """All numbers present and consistent: into integer ticks and integer memory."""
-    assert form.devices and form.microbatches and form.times
-    where = placement_of(form)
-    times, links, tick, times_rounded = _times(form.times, where, form.microbatches)
+    assert form.devices and form.microbatches
+    where, given = placement_of(form), form.times or Times.model_validate({})
+    times, links, tick, times_rounded = _times(given, form.tasks, where, form.microbatches)
     section = form.memory or MemorySection.model_validate({})
     held, pools, resolution, memory_rounded = _memory(section, where, form.microbatches)
     rounded = [*times_rounded, *memory_rounded]
     return Problem(
         where,
         form.microbatches,
-        stages_of(**times, **held),
+        _stages(form, times, held),
         pools,
         Objective(form.objective),
         form.name or default_name,
@@ -97,27 +98,71 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         section.unit,
         resolution,
         links,
+        stream_of(given.transfer),
+        tuple(form.streams or ()),
         notes=(_ROUNDED.format(" and ".join(rounded)),) if rounded else (),
     )
 
 
-# A list of numbers for each quantity, one a stage.
-_Columns = dict[str, Any]
+# A list of numbers for each quantity, one a stage; of a task the quantity is its kind of pass and its place in the list.
+_Columns = dict[Any, Any]
+
+
+def _stages(form: ProblemFile, times: _Columns, held: _Columns) -> tuple[Stage, ...]:
+    """The stages of these columns, on the first stream what names no other."""
+    first = (form.streams or [COMPUTE])[0]
+    if form.tasks is None:
+        stages = stages_of(**times, **held)
+        return stages if first == COMPUTE else tuple(replace(stage, stream=first) for stage in stages)
+    ticks = {key: times.pop(key) for key in list(times) if isinstance(key, tuple)}
+    layers = _layers(form.tasks, len(held["activation"]))
+    backward = [task.name for task in form.tasks.backward or ()]
+    lists = {kind: getattr(form.tasks, key) for kind, key in KEYS.items()}
+
+    def tasks_of(stage: int) -> StageTasks:
+        layer = {
+            kind: [
+                TaskSpec(task.on or first, ticks[kind, n][stage], task.name, _place(backward, getattr(task, "after", None)))
+                for n, task in enumerate(tasks)
+            ]
+            for kind, tasks in lists.items()
+            if tasks is not None
+        }
+        return stage_tasks(layer, layers[stage])
+
+    tasks = [tasks_of(stage) for stage in range(len(layers))]
+    passes = zip(*map(totals, tasks), strict=True)
+    times |= dict(zip(Totals._fields, passes, strict=True))
+    return stages_of(**times, **held, tasks=tasks, stream=[first] * len(tasks))
+
+
+def _place(names: list[str], name: str | None) -> int | None:
+    return None if name is None else names.index(name)
+
+
+def _layers(tasks: Tasks, stages: int) -> list[int]:
+    layers = tasks.layers or 1
+    return layers * (stages // len(layers)) if isinstance(layers, list) else [layers] * stages
 
 
 def _times(
-    times: Times, where: Placement, microbatches: int
+    times: Times, tasks: Tasks | None, where: Placement, microbatches: int
 ) -> tuple[_Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
     """The times in ticks, those of links, the tick, and what a note says of them if they were rounded."""
-    links = links_of(times.transfer)
-    given = {key: _per(value, where.stages) for key, value in times if value is not None and key != "transfer"}
-    if times.transfer is not None and not links:
-        given["transfer"] = _per(times.transfer, where.stages)  # type: ignore[arg-type]
+    transfer = latency_of(times.transfer)
+    links = links_of(transfer)
+    given: _Columns = {key: _per(value, where.stages) for key, value in times if value is not None and key != "transfer"}
+    if transfer is not None and not links:
+        given["transfer"] = _per(transfer, where.stages)  # type: ignore[arg-type]
+    most_layers = 1
+    if tasks is not None:
+        given |= _task_times(tasks, where.stages)
+        most_layers = max(_layers(tasks, where.stages))
     numbers = [number for values in (*given.values(), *links) for number in values]
-    step, rounded = step_of(numbers, microbatches * sum(numbers, Fraction(0)))
+    step, rounded = step_of(numbers, microbatches * most_layers * sum(numbers, Fraction(0)))
     ticks = {key: [round(number / step) for number in values] for key, values in given.items()}
     lags = [[round(number / step) for number in row] for row in links]
-    whole = ticks["backward"]
+    whole = ticks.get("backward", [])
     if "weight" in ticks:
         whole = [b + w for b, w in zip(whole, ticks["weight"], strict=True)]
     fused = ticks.get("fused", whole)
@@ -135,6 +180,12 @@ def _times(
 
     columns = {"weight": None} | {key: in_ticks(values) for key, values in (ticks | {"fused": fused}).items()}
     return columns, tuple(map(in_ticks, lags)), tick, [f"times to multiples of {short(step)}"] if rounded else []
+
+
+def _task_times(tasks: Tasks, stages: int) -> _Columns:
+    """The time of every task of one layer, a column each."""
+    lists = {kind: getattr(tasks, key) or () for kind, key in KEYS.items()}
+    return {(kind, n): _per(task.time, stages) for kind, held in lists.items() for n, task in enumerate(held)}
 
 
 def _per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
