@@ -166,12 +166,12 @@ SignedNumbers = Annotated[
 
 
 # What streams and tasks are called: no mark of the schedule file's notation, and no number.
-_NAME = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$", "maxLength": 40}
+_NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_-]{0,39}"
+_NAME = {"type": "string", "pattern": f"^{_NAME_PATTERN}$"}
 
 
 def _task_name(value: object) -> str | None:
-    right = isinstance(value, str) and len(value) <= _NAME["maxLength"] and re.fullmatch(str(_NAME["pattern"]), value)
-    return str(value) if right else None
+    return value if isinstance(value, str) and re.fullmatch(_NAME_PATTERN, value) else None
 
 
 Name = Annotated[

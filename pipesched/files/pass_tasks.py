@@ -78,10 +78,15 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
     layers = [_layers(stage) for stage in stages]
     found = [_one_layer(stage, count) for stage, count in zip(stages, layers, strict=True)]
     for stage, layer, count in zip(stages, found, layers, strict=True):
-        tasks = stage_tasks(layer, count) if {F, B} <= layer.keys() else ()
-        if not tasks or stage.tasks != tasks or _without_times(layer) != _without_times(found[0]) or stage.overlapped:
+        expected = stage_tasks(layer, count) if {F, B} <= layer.keys() else ()
+        if (
+            not expected
+            or stage.tasks != expected
+            or _without_times(layer) != _without_times(found[0])
+            or stage.overlapped
+        ):
             raise ValueError("a problem file gives passes of several tasks as those of one layer, alike on every stage")
-        if totals(tasks) != (stage.forward, stage.backward, stage.weight, stage.fused):
+        if totals(expected) != (stage.forward, stage.backward, stage.weight, stage.fused):
             raise ValueError("a problem file gives passes of several tasks the time of those tasks and no other")
     document: dict[str, object] = {}
     for kind, tasks in found[0].items():
@@ -118,5 +123,9 @@ def _without_times(layer: Layer) -> list[tuple[PassKind, list[TaskSpec]]]:
 
 def _row(task: TaskSpec, backward: Sequence[TaskSpec], first: str) -> dict[str, object]:
     """A task's keys in the file, but for its time."""
-    on = {} if task.stream == first else {"on": task.stream}
-    return {"name": task.name} | on | ({} if task.after is None else {"after": backward[task.after].name})
+    row: dict[str, object] = {"name": task.name}
+    if task.stream != first:
+        row["on"] = task.stream
+    if task.after is not None:
+        row["after"] = backward[task.after].name
+    return row

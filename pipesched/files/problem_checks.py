@@ -128,7 +128,7 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
 
 
 def _backward(form: ProblemFile) -> Iterator[str]:
-    if form.times and form.times.fused is not None and form.times.weight is None:
+    if form.times and form.times.fused is not None and form.times.weight is None and form.tasks is None:
         yield (
             "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
             "backward, or give times.weight"

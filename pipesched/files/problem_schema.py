@@ -51,8 +51,12 @@ class WeightTask(_Section):
 class Tasks(_Section):
     """Passes made of tasks, instead of times.forward, backward and weight."""
 
-    forward: list[ChainTask] | None = Field(None, description="the tasks of a layer's forward, each after the one before")
-    backward: list[ChainTask] | None = Field(None, description="the tasks of a layer's backward, each after the one before")
+    forward: list[ChainTask] | None = Field(
+        None, description="the tasks of a layer's forward, each after the one before"
+    )
+    backward: list[ChainTask] | None = Field(
+        None, description="the tasks of a layer's backward, each after the one before"
+    )
     weight: list[WeightTask] | None = Field(None, description="each on its own; without them, backward is the full one")
     layers: field_types.Counts | None = Field(None, description="how often a pass runs its tasks in a row; default 1")
 
@@ -120,10 +124,11 @@ def json_schema() -> Mapping[str, Any]:
         del given["default"]
     for key in ("forward", "backward", "weight"):
         types["Tasks"]["properties"][key]["anyOf"][0]["minItems"] = 1
-    plain = {"required": ["times"], "properties": {"times": {"required": ["forward", "backward"]}}}
-    without = {"properties": dict.fromkeys(PLAIN_TIMES, {"type": "null"})}
+    needed: dict[str, Any] = {"type": "object", "required": ["forward", "backward"]}
+    needed["properties"] = {key: {"not": {"type": "null"}} for key in ("forward", "backward")}
+    without = {"properties": {key: {"type": "null"} for key in PLAIN_TIMES}}
     schema["anyOf"] = [
-        plain | {"properties": plain["properties"] | {"tasks": {"type": "null"}}},
+        {"required": ["times"], "properties": {"times": needed, "tasks": {"type": "null"}}},
         {"required": ["tasks"], "properties": {"tasks": {"type": "object"}, "times": without}},
     ]
     return schema

@@ -35,7 +35,7 @@ def parse_model(
         problems = error.errors()
     good = copy.deepcopy(entries)
     for problem in problems:
-        path = tuple(str(key) for key in problem["loc"])
+        path = tuple(f"[{key}]" if isinstance(key, int) else key for key in problem["loc"])
         held: list[tuple[int, object]] | None = problem.get("ctx", {}).get("entries")
         if held is None:
             found.append(_line(model, path, problem["type"], problem["msg"], problem["input"]))
@@ -75,14 +75,14 @@ def _line(model: type[BaseModel], path: tuple[str, ...], kind: str, message: str
 
 def _place(path: tuple[str, ...]) -> str:
     """A key path as messages say it: `tasks.forward[0].time`."""
-    return "".join(f"[{key}]" if key.isdigit() else f".{key}" for key in path).removeprefix(".")
+    return ".".join(path).replace(".[", "[")
 
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     """The keys allowed in the section at a path."""
     section: Any = model
     for key in path:
-        if key.isdigit():  # an entry of a list, whose type is that of all
+        if key.startswith("["):  # an entry of a list, whose type is that of all
             continue
         options = section.model_fields[key].annotation
         candidates = [inner for c in getattr(options, "__args__", (options,)) for inner in getattr(c, "__args__", (c,))]
@@ -91,7 +91,7 @@ def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
 
 
 def _with_text_keys(document: Any) -> Any:
-    """The same, its keys as text: YAML reads `1:` as a number and `true:` as a truth, and neither is a key of any file."""
+    """The same, its keys as text: YAML reads `1:` and `true:` as others, and neither is a key of any file."""
     if isinstance(document, list):
         return [_with_text_keys(entry) for entry in document]
     if not isinstance(document, dict):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pipesched.errors import did_you_mean
 from pipesched.files.link_times import stream_of
@@ -26,7 +26,7 @@ def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) 
     sending = stream_of(form.times.transfer) if form.times else None
     if sending is not None:
         yield from _unknown("times.transfer.on", sending, streams)
-        if form.times and form.times.overlapped is not None:
+        if form.tasks is None and form.times and form.times.overlapped is not None:
             yield "times.transfer.on: found with times.overlapped; allowed: one of them"
     if form.tasks is None:
         return
@@ -42,14 +42,15 @@ def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) 
     yield from _count(form, stages)
 
 
-def task_lists(form: ProblemFile) -> Iterator[tuple[str, list[ChainTask] | list[WeightTask]]]:
+def task_lists(form: ProblemFile) -> Iterator[tuple[str, Sequence[ChainTask | WeightTask]]]:
     """The lists of tasks that the file gives, by key."""
     if form.tasks is not None:
+        lists: dict[str, Sequence[ChainTask | WeightTask] | None]
         lists = {"forward": form.tasks.forward, "backward": form.tasks.backward, "weight": form.tasks.weight}
         yield from ((key, tasks) for key, tasks in lists.items() if tasks is not None)
 
 
-def _list(path: str, tasks: list[ChainTask] | list[WeightTask], streams: list[str]) -> Iterator[str]:
+def _list(path: str, tasks: Sequence[ChainTask | WeightTask], streams: list[str]) -> Iterator[str]:
     if not tasks:
         yield f"{path}: found []; allowed: at least one task, with name and time"
     for at, task in enumerate(tasks):

@@ -14,7 +14,6 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.problem.task_network import Mode, Need, TaskNetwork, network_of
 
-
 # What the task is called that sends a pass's tensor to another device.
 SENDING = "transfer"
 

@@ -28,11 +28,11 @@ NUMBERS = f"a number of at least 0, or a list of them, one per stage {FINITE}"
 ENTRY = f"a number of at least 0 {FINITE}"
 TRANSFERS = (
     "a number of at least 0, a list of them, one per stage, a list of such lists, from each device to each other, or "
-    f"intra_node, inter_node and nodes {FINITE}"
+    f"intra_node, inter_node and nodes; or time, one of these, and on, a stream {FINITE}"
 )
 PER_DEVICE = NUMBERS.replace("stage", "device")
 SIGNED = NUMBERS.replace(" of at least 0", "")
-KEYS = "name, devices, microbatches, placement, chunks, time_unit, times, memory, objective"
+KEYS = "name, devices, microbatches, placement, chunks, time_unit, streams, tasks, times, memory, objective"
 TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
 PLACES = "linear, interleaved, v-shape, wave, bidirectional, or a list with the device of each stage"
 UNKNOWN = f"unknown key; allowed: {KEYS}"
@@ -80,7 +80,7 @@ ONE_MISTAKE = {
         f"memory.capacities: unknown key; allowed: {MEMORY_KEYS}; did you mean 'capacity'?",
     ),
     "key that is a number": (document() + "3: 4\n", f"3: unknown key; allowed: {KEYS}"),
-    "key that YAML takes for true": (document() + "on: 4\n", f"true: unknown key; allowed: {KEYS}"),
+    "key that YAML takes for true": (document() + "true: 4\n", f"true: unknown key; allowed: {KEYS}"),
     "key that YAML takes for nothing": (document() + "~: 4\n", f"nothing: unknown key; allowed: {KEYS}"),
     "no devices": (document(devices=""), "devices: missing; it is required"),
     "empty devices": (document(devices="~"), "devices: missing; it is required"),
@@ -631,7 +631,7 @@ def test_the_schema_tells_every_key_with_a_description() -> None:
     assert list(schema["$defs"]["Times"]["properties"]) == TIMES_KEYS.split(", ")
     sections = [schema, *schema["$defs"].values()]
     undescribed = [key for s in sections for key, value in s["properties"].items() if "description" not in value]
-    assert undescribed == ["times", "memory"]
+    assert undescribed == ["tasks", "times", "memory"]
 
 
 def test_problem_from_names_its_source() -> None:
