@@ -42,7 +42,8 @@ Slot = tuple[Pass] | tuple[Pass, Pass]
 class Task(NamedTuple):
     """A piece of a pass on one stream of its device; `part` counts from 0 along the pass.
 
-    A plain pass is the single task with part 0. With expert parallelism or offloading a pass is a chain of tasks.
+    A plain pass is the single task with part 0. With expert parallelism or offloading a pass is several tasks.
+    `Problem.task_text` knows their names.
     """
 
     of: Pass

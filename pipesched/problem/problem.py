@@ -12,8 +12,11 @@ from hashlib import sha256
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
-from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.problem.task_network import Mode, Need, TaskNetwork, network_of
+
+# What the task is called that sends a pass's tensor to another device.
+SENDING = "transfer"
 
 
 class Objective(StrEnum):
@@ -42,8 +45,9 @@ class Problem:
 
     `stages[s]` is what stage s costs and holds, `pools[d]` the memory of device d, in integers of `resolution` (a
     fraction of `memory_unit`). `links[a][b]` are the ticks that a tensor takes from device a to device b, in addition
-    to those of its stage; empty where only stages tell. `microbatch_scale[j]` is a factor on all times and memory of
-    micro-batch j; empty where all are alike.
+    to those of its stage; empty where only stages tell. Where `transfer_stream` is given, a transfer is a task of its
+    sender on that stream; else it occupies nothing. `stream_names` are the streams that every device has, as the user
+    lists them. `microbatch_scale[j]` is a factor on all times and memory of micro-batch j; empty where all are alike.
     """
 
     placement: Placement
@@ -57,6 +61,8 @@ class Problem:
     memory_unit: str = "activations"
     resolution: Fraction = Fraction(1)
     links: tuple[tuple[int, ...], ...] = ()
+    transfer_stream: str | None = None
+    stream_names: tuple[str, ...] = ()
     microbatch_scale: tuple[Fraction, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
 
@@ -66,6 +72,8 @@ class Problem:
         if any(scale != 1 for scale in self.microbatch_scale):
             found = ", ".join(map(str, self.microbatch_scale))
             raise BadInput(f"microbatch_scale: found {found}; allowed: 1 for every micro-batch, which are all alike")
+        if self.transfer_stream is not None and self.overlaps:
+            raise ValueError("blocks of two passes, and transfers that occupy a stream: allowed is one of them")
 
     def __repr__(self) -> str:
         where = f"{self.devices} devices, {self.placement.stages} stages ({self.placement.name})"
@@ -99,9 +107,9 @@ class Problem:
 
     @cached_property
     def streams(self) -> tuple[str, ...]:
-        """The streams that tasks occupy, `compute` first."""
-        used = (task.stream for stage in self.stages for kind in stage.kinds for task in stage.tasks_of(kind))
-        return tuple(dict.fromkeys((COMPUTE, *used)))
+        """The streams of every device; the first is that which runs what names no other."""
+        used = (task.stream for tasks in self._tasks.values() for task in tasks)
+        return tuple(dict.fromkeys((self.stages[0].stream, *self.stream_names, *used)))
 
     @cached_property
     def static(self) -> tuple[int, ...]:
@@ -154,9 +162,40 @@ class Problem:
         """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""
         return self._ticks[p.kind, p.stage]
 
+    @cached_property
+    def _tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
+        """Of each kind of pass of each stage, and the task that sends its tensor to another device, if it is one."""
+        where, found = self.placement, {}
+        for s, stage in enumerate(self.stages):
+            for kind in stage.kinds:
+                to = None if kind is W else where.next[s] if kind is F else where.previous[s]
+                lag = 0 if to is None else self.lag(s, to)
+                sending = (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
+                found[kind, s] = (*stage.tasks_of(kind), *sending)
+        return found
+
+    def tasks_of(self, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
+        """The tasks of these passes, the one that sends the tensor on last, if there is one."""
+        return self._tasks[kind, stage]
+
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
-        """The tasks of a pass, each after the one before."""
-        return ((Task(p, number), part) for number, part in enumerate(self.stages[p.stage].tasks_of(p.kind)))
+        """The tasks of a pass with their numbers."""
+        return ((Task(p, number), part) for number, part in enumerate(self._tasks[p.kind, p.stage]))
+
+    def ends_of(self, kind: PassKind, stage: int) -> tuple[int, ...]:
+        """The parts of a pass after all of which it has ended; what sends its tensor on comes after that."""
+        own = len(self.stages[stage].tasks_of(kind))
+        return tuple(range(own)) if kind is W else (own - 1,)
+
+    def sends(self, lag: int) -> bool:
+        """Whether a tensor that takes so long is sent by a task of its own."""
+        return lag > 0 and self.transfer_stream is not None
+
+    def task_text(self, task: Task) -> str:
+        """A task by its name, `F0.0/attn`; by its number where it has none."""
+        tasks = self._tasks.get((task.of.kind, task.of.stage), ())
+        name = tasks[task.part].name if task.part < len(tasks) else ""
+        return f"{task.of}/{name}" if name else str(task)
 
     def device(self, p: Pass) -> int:
         return self.placement.stage_device[p.stage]
@@ -166,7 +205,7 @@ class Problem:
         return self.stages[forward.stage].overlapped if (forward.kind, backward.kind) == (F, BW) else None
 
     def lag(self, sender: int, receiver: int) -> int:
-        """Ticks a tensor takes from one stage to a neighbour on its chain: an activation, or a gradient back."""
+        """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
         one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
         if one == other:
             return 0

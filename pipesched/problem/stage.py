@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipesched.problem.passes import BW, B, F, PassKind, W
 
@@ -13,11 +13,16 @@ COMPUTE = "compute"
 
 
 class TaskSpec(NamedTuple):
-    """One task of a pass: the stream it occupies, for how many ticks, and what it is called."""
+    """One task of a pass: the stream it occupies, for how many ticks, and what it is called.
+
+    The tasks of F, B and BW run one after the other. Those of W run each on its own, once part `after` of their
+    micro-batch's B has ended, or all of B where it is None.
+    """
 
     stream: str
     ticks: int
     name: str = ""
+    after: int | None = None
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Stage:
 
     F takes `activation` when it starts. B gives back `freed` when it ends, W the rest when it ends, BW all of it. A
     negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is held at all
-    times (weights, gradients, optimizer). `tasks` lists the tasks of those passes that are not one task on `compute`.
+    times (weights, gradients, optimizer). `stream` is the one that runs what names no other. `tasks` lists the tasks of
+    those passes that are not one task on it; their durations are then those of the tasks.
     """
 
     forward: int
@@ -43,6 +49,7 @@ class Stage:
     freed: int = 0
     static: int = 0
     tasks: tuple[tuple[PassKind, tuple[TaskSpec, ...]], ...] = ()
+    stream: str = COMPUTE
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
@@ -50,22 +57,26 @@ class Stage:
         return (F, BW) if self.weight is None else (F, B, W, BW)
 
     def tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
-        """The tasks of a pass of this stage, in the order they run."""
+        """The tasks of a pass of this stage, without what sends its tensor on."""
         for given, tasks in self.tasks:
             if given is kind:
                 return tasks
         if kind is W:
             assert self.weight is not None, "this stage's backward is never split"
-            return (TaskSpec(COMPUTE, self.weight),)
-        return (TaskSpec(COMPUTE, {F: self.forward, B: self.backward, BW: self.fused}[kind]),)
+            return (TaskSpec(self.stream, self.weight),)
+        return (TaskSpec(self.stream, {F: self.forward, B: self.backward, BW: self.fused}[kind]),)
 
     def ticks(self, kind: PassKind) -> int:
         """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""
-        return sum(task.ticks for task in self.tasks_of(kind))
+        tasks = self.tasks_of(kind)
+        if kind is not W or len(tasks) == 1:
+            return sum(task.ticks for task in tasks)
+        streams = {task.stream for task in tasks}
+        return max(sum(task.ticks for task in tasks if task.stream == stream) for stream in streams)
 
     def compute_ticks(self, *kinds: PassKind) -> int:
-        """Of the ticks of passes of these kinds, those on `compute`."""
-        return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == COMPUTE)
+        """Of the ticks of passes of these kinds, those on `stream`."""
+        return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == self.stream)
 
 
 def stages_of(
@@ -79,11 +90,14 @@ def stages_of(
     activation: Sequence[int] | None = None,
     freed: Sequence[int] | None = None,
     static: Sequence[int] | None = None,
+    tasks: Sequence[tuple[tuple[PassKind, tuple[TaskSpec, ...]], ...]] | None = None,
+    stream: Sequence[str] | None = None,
 ) -> tuple[Stage, ...]:
     """Stages from one sequence a quantity, each with an entry a stage; what is left out is as in `Stage`."""
-    given = {
+    given: dict[str, Sequence[Any] | None] = {
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
-        "overlapped": overlapped, "activation": activation, "freed": freed, "static": static,
+        "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
+        "stream": stream,
     }  # fmt: skip
     rows = {name: column for name, column in given.items() if column is not None}
     entries = zip(*rows.values(), strict=True)

@@ -48,7 +48,10 @@ class TaskType(NamedTuple):
 
 
 class MemoryChange(NamedTuple):
-    """What a pass takes of its device's memory when it starts and when it ends (negative: gives back)."""
+    """What a pass takes of its device's memory when it starts and when it ends (negative: gives back).
+
+    It starts with the first of its tasks, and ends when the last of those in `TaskNetwork.ends` has ended.
+    """
 
     at_start: int
     at_end: int
@@ -87,9 +90,12 @@ class TaskNetwork:
 
     `arcs` are all precedences of one micro-batch, those inside a pass too. `room[d]` is what the memory of device d
     leaves for activations, None where it is unlimited. Between micro-batches only resources and memory tie tasks.
+    `ends` are the parts of a pass after all of which it has ended: the last of a chain, each of a W's tasks. A task
+    that sends the pass's tensor on comes after its end.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
+    ends: Mapping[PassType, tuple[int, ...]]
     change: Mapping[PassType, MemoryChange]
     arcs: tuple[Arc, ...]
     room: tuple[int | None, ...]
@@ -105,15 +111,20 @@ class TaskNetwork:
 
     @cached_property
     def needs(self) -> Mapping[PassType, tuple[Need, ...]]:
-        """The precedences between passes, for readers that see a pass as one box."""
+        """The precedences between passes, for readers that see a pass as one box, without what sends its tensor on.
+
+        Where passes are several tasks, some may start sooner than this; an order of passes that keeps it can be run.
+        """
         return {
-            after: tuple(
-                Need(tuple(task.pass_type for task in arc.alternatives), arc.lag)
-                for arc in arcs
-                if arc.alternatives[0].pass_type != after
-            )
+            after: tuple(dict.fromkeys(self._need(arc) for arc in arcs if arc.alternatives[0].pass_type != after))
             for after, arcs in self.arcs_into.items()
         }
+
+    def _need(self, arc: Arc) -> Need:
+        """What an arc says of whole passes: a tensor that a task sends arrives as long after the pass as it takes."""
+        sender = arc.alternatives[0]
+        sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
+        return Need(tuple(task.pass_type for task in arc.alternatives), arc.lag + sum(task.ticks for task in sending))
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
         """The passes that p waits for, each with its lag.
@@ -123,10 +134,6 @@ class TaskNetwork:
         for alternatives, lag in self.needs[p[:2]]:
             passes = [Pass(kind, stage, p.microbatch) for kind, stage in alternatives]
             yield next((other for other in passes if other in present), passes[0]), lag
-
-    def ticks(self, kind: PassKind, stage: int) -> int:
-        """The time from a pass's start to its end when nothing interrupts it."""
-        return sum(task.ticks for task in self.tasks[kind, stage])
 
     @cached_property
     def held_in_flight(self) -> tuple[int, ...]:
@@ -167,12 +174,13 @@ def network_of(problem: Problem, modes: Collection[Mode]) -> TaskNetwork:
     tasks = {
         (kind, stage): tuple(
             TaskTemplate(Resource(problem.placement.stage_device[stage], task.stream), task.ticks, task.name)
-            for task in problem.stages[stage].tasks_of(kind)
+            for task in problem.tasks_of(kind, stage)
         )
         for kind, stage in types
     }
     return TaskNetwork(
         tasks,
+        {pass_type: problem.ends_of(*pass_type) for pass_type in types},
         {pass_type: MemoryChange(*problem.memory_change(*pass_type)) for pass_type in types},
         tuple(arc for pass_type in types for arc in _arcs(problem, pass_type, tasks)),
         problem.room,
@@ -181,9 +189,20 @@ def network_of(problem: Problem, modes: Collection[Mode]) -> TaskNetwork:
 
 
 def _arcs(problem: Problem, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
-    """A pass waits for the last task of those it needs; each of its tasks waits for the one before."""
+    """The first task of a pass waits for what the pass needs, and each other one for the task before it.
+
+    The tasks of a W wait each for its own part of B, and not for each other.
+    """
+    own = problem.tasks_of(*after)
+    apart = after[0] is W
     for alternatives, lag in problem.needs(*after):
-        senders = tuple(TaskType(*one, len(tasks[one]) - 1) for one in alternatives if one in tasks)
-        yield Arc(TaskType(*after), senders, lag)
-    for part in range(1, len(tasks[after])):
+        sent = problem.sends(lag)
+        for part, task in enumerate(own if apart else own[:1]):
+            senders = tuple(
+                TaskType(*one, problem.ends_of(*one)[-1] + sent if task.after is None else task.after)
+                for one in alternatives
+                if one in tasks
+            )
+            yield Arc(TaskType(*after, part), senders, 0 if sent else lag)
+    for part in range(1, 0 if apart else len(own)):
         yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

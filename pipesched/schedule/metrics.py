@@ -68,18 +68,18 @@ def measure(timeline: Timeline) -> Metrics:
 
 
 def _reach(timeline: Timeline, device: int) -> tuple[int, int]:
-    """The start of a device's first pass and the end of its last; (0, 0) for a device with none."""
+    """The start of a device's first task and the end of its last; (0, 0) for a device with none."""
     rows = timeline.schedule.columns.on(device)
-    begin, end = (column[rows] for column in timeline.times)
+    begin, end = (column[rows] for column in timeline.reach)
     return (int(begin.min()), int(end.max())) if len(begin) else (0, 0)
 
 
 def _work(timeline: Timeline) -> tuple[int, ...]:
-    """How long each device computes; a block of two passes, a forward among them, counts once."""
+    """How long each device's first stream works; a block of two passes, a forward among them, counts once."""
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def alone(kind: PassKind, stage: int) -> int:
-        return problem.stages[stage].compute_ticks(kind)
+        return sum(task.ticks for task in problem.tasks_of(kind, stage) if task.stream == problem.streams[0])
 
     rows = len(columns)
     block = blocks(problem, timeline.schedule)
@@ -91,7 +91,8 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
     """When each pass starts and ends, in the order of time, and what the device holds from then on; first 0 at 0.
 
     Where changes fall on the same tick they count in the order in which the device runs the passes, as a runtime
-    would see them: what ends before a pass is given back before that pass takes its own.
+    would see them: what ends before a pass is given back before that pass takes its own. With several streams what ran
+    until then comes first, whatever the order of passes is.
     """
     columns = timeline.schedule.columns
     rows = columns.on(device)
@@ -101,8 +102,10 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
         return columns.each(lambda *pass_type: of[pass_type][end], 2 * len(columns), rows)
 
     # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
-    ticks = np.stack([column[rows] for column in timeline.times], axis=1).ravel()
-    order = np.argsort(ticks, kind="stable")
+    begin, end = (column[rows] for column in timeline.times)
+    ticks = np.stack((begin, end), axis=1).ravel()
+    later = np.stack((np.ones(len(begin), bool), begin == end), axis=1).ravel()
+    order = np.lexsort((later, ticks)) if len(timeline.problem.streams) > 1 else np.argsort(ticks, kind="stable")
     levels = np.stack((change(0), change(1)), axis=1).ravel()[order].cumsum()
     return np.insert(ticks[order], 0, 0), np.insert(levels, 0, 0)
 

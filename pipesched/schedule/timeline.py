@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from pipesched.problem.passes import Pass, Slot, Task
+from pipesched.problem.passes import Pass, PassKind, Slot, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import COMPUTE
+from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
@@ -39,24 +39,47 @@ class Timeline:
         return blocks
 
     def start(self, p: Pass) -> int:
-        return self.starts[Task(p)]
+        """When the first of a pass's tasks starts."""
+        if p in self._blocks:
+            return self.starts[Task(p)]
+        parts = range(self.problem.ends_of(p.kind, p.stage)[-1] + 1)
+        return min(self.starts[Task(p, part)] for part in parts)
 
     def end(self, p: Pass) -> int:
+        """When all of a pass's tasks have ended but that which sends its tensor on."""
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
-        tasks = self.problem.network.tasks[p.kind, p.stage]
-        return self.starts[Task(p, len(tasks) - 1)] + tasks[-1].ticks
+        tasks = self.problem.tasks_of(p.kind, p.stage)
+        return max(self.starts[Task(p, part)] + tasks[part].ticks for part in self.problem.ends_of(p.kind, p.stage))
 
     @cached_property
     def times(self) -> tuple[Whole, Whole]:
         """The start and the end of every pass, as columns parallel to the schedule's."""
-        columns, tasks = self.schedule.columns, self.problem.network.tasks
-        block = blocks(self.problem, self.schedule)
-        last = np.where(block < 0, columns.each(lambda *pass_type: len(tasks[pass_type]) - 1), 0)
-        ticks = np.where(block < 0, columns.each(lambda *pass_type: tasks[pass_type][-1].ticks), block)
+        return self._extent(lambda *pass_type: self.problem.ends_of(*pass_type)[-1] + 1)
+
+    @cached_property
+    def reach(self) -> tuple[Whole, Whole]:
+        """As `times`, with the tasks that send tensors on."""
+        if self.problem.transfer_stream is None:
+            return self.times
+        return self._extent(lambda *pass_type: len(self.problem.tasks_of(*pass_type)))
+
+    def _extent(self, parts_of: Callable[[PassKind, int], int]) -> tuple[Whole, Whole]:
+        """The first start and the last end of so many tasks of every pass; a pass in a block is one."""
+        columns, problem = self.schedule.columns, self.problem
+        block = blocks(problem, self.schedule)
+        parts = np.where(block < 0, columns.each(parts_of), 1)
         rows = np.arange(len(columns))
         begin = self.starts_of(rows, np.zeros_like(rows))
-        return begin, (self.starts_of(rows, last.astype(np.int64)) if last.any() else begin) + ticks
+        end = begin + np.where(block < 0, columns.each(lambda *pass_type: problem.tasks_of(*pass_type)[0].ticks), block)
+        for part in range(1, int(parts.max(initial=1))):
+            held = np.flatnonzero(parts > part)
+            start = self.starts_of(held, np.full(len(held), part))
+            ticks = columns.each(lambda *pass_type, n=part: _ticks(problem.tasks_of(*pass_type), n))[held]
+            exact = np.result_type(begin, end, start, ticks)
+            begin, end = begin.astype(exact), end.astype(exact)
+            begin[held], end[held] = np.minimum(begin[held], start), np.maximum(end[held], start + ticks)
+        return begin, end
 
     def starts_of(self, rows: Ints, part: Ints) -> Whole:
         """The start of this task of each of these rows of the schedule's columns."""
@@ -73,12 +96,14 @@ class Timeline:
         """Whether p runs inside an overlapped block of one duration."""
         return p in self._blocks
 
-    def busy(self, device: int, stream: str = COMPUTE) -> list[tuple[int, int]]:
-        """The (start, end) intervals in which a stream of a device works, in the schedule's order."""
+    def busy(self, device: int, stream: str = "") -> list[tuple[int, int]]:
+        """The (start, end) intervals in which a stream of a device works, pass by pass; of its first by default."""
         intervals: list[tuple[int, int]] = []
+        first = self.problem.streams[0]
+        stream = stream or first
         for slot in self.schedule.orders[device]:
             if slot[0] in self._blocks:
-                if stream == COMPUTE:
+                if stream == first:
                     intervals.append((self.start(slot[0]), self.end(slot[0])))
                 continue
             for p in slot:
@@ -86,6 +111,10 @@ class Timeline:
                     if part.stream == stream:
                         intervals.append((self.starts[task], self.starts[task] + part.ticks))
         return intervals
+
+
+def _ticks(tasks: Sequence[TaskSpec], part: int) -> int:
+    return tasks[part].ticks if part < len(tasks) else 0
 
 
 def blocks(problem: Problem, schedule: Schedule) -> Whole:

@@ -34,7 +34,7 @@ class Graph:
         self._columns = columns = schedule.columns
         if columns.duplicate is not None:
             raise BadInput(f"{columns.duplicate} appears twice in the schedule")
-        of, streams = problem.network.tasks, problem.streams
+        of, streams, self.text = problem.network.tasks, problem.streams, problem.task_text
         block = blocks(problem, schedule)
         # The second pass of a block has no node of its own.
         joined = (block >= 0) & columns.each(lambda kind, _: kind is not F).astype(bool)
@@ -114,7 +114,7 @@ class Graph:
     def _node(self, task: Task) -> int:
         row = self._row_of.get(task.of)
         if row is None:
-            raise BadInput(f"{task} is in the order of a stream, and {task.of} is not in the schedule")
+            raise BadInput(f"{self.text(task)} is in the order of a stream, and {task.of} is not in the schedule")
         return int(min(self._first[row] + task.part, self._last[row]))
 
     def _nodes(self, task: TaskType) -> Ints:

@@ -66,4 +66,4 @@ def _cycle(graph: Graph, missing: Numbers) -> list[str]:
         seen[node] = len(path)
         path.append(node)
         node = next(other for other, _ in graph.waits[node] if missing[other])
-    return ["&".join(map(str, graph.tasks[n])) for n in path[seen[node] :]]
+    return ["&".join(map(graph.text, graph.tasks[n])) for n in path[seen[node] :]]

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.passes import Pass, Task
+from pipesched.problem.passes import B, Pass, Task, W
 from pipesched.schedule.timeline import Timeline, block_ticks
-from pipesched.validation.pass_rules import needed
+from pipesched.validation.pass_rules import all_tasks, needed, own_tasks
 from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
 
@@ -29,7 +29,9 @@ def cycles(timeline: Timeline) -> Iterator[Violation]:
             task = min(before[task] & left)
         cycle = path[path.index(task) :]
         when = amount(timeline.problem, timeline.starts[task])
-        text = f"at {when} {' waits for '.join(map(str, [*cycle, task]))}: the order can never run"
+        text = (
+            f"at {when} {' waits for '.join(map(timeline.problem.task_text, [*cycle, task]))}: the order can never run"
+        )
         yield Violation("order", tuple(dict.fromkeys(task.of for task in cycle)), text)
 
 
@@ -37,11 +39,18 @@ def _before(timeline: Timeline) -> _Before:
     problem, schedule, starts = timeline.problem, timeline.schedule, timeline.starts
     ends = _ends(timeline)
     pairs = [pair for tasks in streams_of(problem, schedule).values() for pair in pairwise(tasks)]
-    pairs += [pair for first, last in set(ends.values()) for pair in pairwise(_tasks(first, last))]
     pairs += [(wait.before, wait.after) for wait in schedule.waits]
-    for p, (first, _) in ends.items():
+    for p, end in ends.items():
+        if p.kind is W:
+            own = enumerate(own_tasks(problem, W, p.stage))
+            b = p._replace(kind=B)
+            pairs += [(ends[b] if t.after is None else Task(b, t.after), Task(p, part)) for part, t in own]
+            continue
+        if not timeline.in_block(p):
+            pairs += pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
         near = (Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0)
-        pairs += [(ends[other][1], first) for other in near if other in ends]
+        first = end if timeline.in_block(p) else Task(p)
+        pairs += [(ends[other], first) for other in near if other in ends]
     # Only tasks without length can come before others of the same instant and be waited for by them.
     length = {task: _ticks(timeline, task) for tasks in streams_of(problem, schedule).values() for task in tasks}
     before: _Before = {task: set() for task, ticks in length.items() if ticks == 0}
@@ -51,25 +60,20 @@ def _before(timeline: Timeline) -> _Before:
     return before
 
 
-def _ends(timeline: Timeline) -> dict[Pass, tuple[Task, Task]]:
-    """The first and the last task of each pass; the two passes of a block are one task, its forward's first."""
-    found: dict[Pass, tuple[Task, Task]] = {}
+def _ends(timeline: Timeline) -> dict[Pass, Task]:
+    """The last task of each pass; the two passes of a block are one task, its forward's first."""
+    found: dict[Pass, Task] = {}
     for order in timeline.schedule.orders:
         for slot in order:
             if block_ticks(timeline.problem, slot) is not None:
-                found |= dict.fromkeys(slot, (Task(slot[0]), Task(slot[0])))
+                found |= dict.fromkeys(slot, Task(slot[0]))
                 continue
             for p in slot:
-                count = len(timeline.problem.stages[p.stage].tasks_of(p.kind))
-                found[p] = Task(p), Task(p, count - 1)
+                found[p] = Task(p, len(own_tasks(timeline.problem, p.kind, p.stage)) - 1)
     return found
-
-
-def _tasks(first: Task, last: Task) -> list[Task]:
-    return [Task(first.of, part) for part in range(first.part, last.part + 1)]
 
 
 def _ticks(timeline: Timeline, task: Task) -> int:
     if timeline.in_block(task.of):
         return timeline.end(task.of) - timeline.start(task.of)
-    return timeline.problem.stages[task.of.stage].tasks_of(task.of.kind)[task.part].ticks
+    return all_tasks(timeline.problem, task.of.kind, task.of.stage)[task.part].ticks

@@ -1,4 +1,4 @@
-"""What passes wait for and hold, stated for the validator alone: it shares nothing with what it judges."""
+"""What passes are made of, wait for and hold, stated for the validator alone: it shares nothing with what it judges."""
 
 from __future__ import annotations
 
@@ -6,6 +6,23 @@ from collections.abc import Iterator
 
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import TaskSpec
+
+
+def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
+    """The tasks that make a pass; what sends its tensor to another device comes after them."""
+    return problem.stages[stage].tasks_of(kind)
+
+
+def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
+    """The tasks that make a pass, and the one that sends its tensor on, where transfers occupy a stream."""
+    own, stream = own_tasks(problem, kind, stage), problem.transfer_stream
+    chain = next(chain for chain in problem.placement.chains if stage in chain)
+    place = chain.index(stage) + (1 if kind is F else -1)
+    if stream is None or kind is W or not 0 <= place < len(chain):
+        return own
+    ticks = _travel(problem, stage, chain[place], stage if kind is F else chain[place])
+    return (*own, TaskSpec(stream, ticks, "transfer")) if ticks else own
 
 
 def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassKind, int, int]]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pipesched.problem.passes import Task
+from pipesched.problem.passes import Pass, PassKind, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import TaskSpec
 from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
+from pipesched.validation.pass_rules import all_tasks
 from pipesched.validation.violation import Violation
 
 
@@ -21,13 +23,14 @@ def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
             given, own = Counter(schedule.task_orders.get(resource, ())), Counter(expected.get(resource, ()))
             where = f"device {resource.device}, {resource.stream}"
             for task in sorted((given - own) | (own - given)):
-                text = f"{where}: {task} is {given[task]} times in the order of tasks; it must be {own[task]} times"
+                name = problem.task_text(task)
+                text = f"{where}: {name} is {given[task]} times in the order of tasks; it must be {own[task]} times"
                 yield Violation("complete", (task.of,), text)
     held = {task for tasks in expected.values() for task in tasks}
     for wait in schedule.waits:
         for task in wait:
             if task not in held:
-                text = f"a wait between streams names {task}, which the schedule does not run"
+                text = f"a wait between streams names {problem.task_text(task)}, which the schedule does not run"
                 yield Violation("complete", (task.of,), text)
 
 
@@ -39,12 +42,17 @@ def streams_of(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequen
 def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]:
     """What each stream has to run, pass by pass; a block is the first task of its forward on the first stream."""
     found: dict[Resource, list[Task]] = {}
+    parts = _parts(problem, schedule.passes())
     for device, order in enumerate(schedule.orders):
         for slot in order:
             if block_ticks(problem, slot) is not None:
                 found.setdefault(Resource(device, problem.streams[0]), []).append(Task(slot[0]))
                 continue
             for p in slot:
-                for task, part in problem.tasks(p):
-                    found.setdefault(Resource(device, part.stream), []).append(task)
+                for number, part in enumerate(parts[p.kind, p.stage]):
+                    found.setdefault(Resource(device, part.stream), []).append(Task(p, number))
     return found
+
+
+def _parts(problem: Problem, passes: Iterable[Pass]) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
+    return {pass_type: all_tasks(problem, *pass_type) for pass_type in {(p.kind, p.stage) for p in passes}}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 import numpy as np
 
 from pipesched.problem.formatting import amount, memory_amount, memory_text
-from pipesched.problem.passes import F, Pass, PassKind, Task
-from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.problem.passes import B, F, Pass, PassKind, Task, W
+from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import Timeline, blocks
-from pipesched.validation.pass_rules import memory_changes, needed
+from pipesched.validation.pass_rules import all_tasks, memory_changes, needed, own_tasks
 from pipesched.validation.violation import Violation
 
 
@@ -27,45 +26,87 @@ def times(timeline: Timeline) -> Iterator[Violation]:
     pairs = ((p, part) for p, count in zip(passes, parts, strict=True) for part in range(count))
     missing = [Task(*pair) for pair in pairs if pair not in starts]
     for task in sorted(missing):
-        yield Violation("times", (task.of,), f"{task} has no start")
+        yield Violation("times", (task.of,), f"{timeline.problem.task_text(task)} has no start")
     if len(starts) > sum(parts) - len(missing):
         tasks = {Task(p, part) for p, count in zip(passes, parts, strict=True) for part in range(count)}
         for task in sorted(starts.keys() - tasks):
-            yield Violation("times", (task.of,), f"{task} has a start but is not in the schedule")
+            text = f"{timeline.problem.task_text(task)} has a start but is not in the schedule"
+            yield Violation("times", (task.of,), text)
     for task, start in starts.items():
         if start < 0:
-            yield Violation("times", (task.of,), f"{task} starts at {amount(timeline.problem, start)}, before time 0")
+            name, when = timeline.problem.task_text(task), amount(timeline.problem, start)
+            yield Violation("times", (task.of,), f"{name} starts at {when}, before time 0")
 
 
 def _parts(timeline: Timeline) -> Ints:
     """How many tasks each pass is; a pass in a block is one."""
-    stages = timeline.problem.stages
-    parts = timeline.schedule.columns.each(lambda kind, stage: len(stages[stage].tasks_of(kind)))
-    return np.where(blocks(timeline.problem, timeline.schedule) < 0, parts, 1).astype(np.int64)
+    problem = timeline.problem
+    parts = timeline.schedule.columns.each(lambda *pass_type: len(all_tasks(problem, *pass_type)))
+    return np.where(blocks(problem, timeline.schedule) < 0, parts, 1).astype(np.int64)
 
 
 def precedence(timeline: Timeline) -> Iterator[Violation]:
-    """Every pass starts when what it needs has ended and come; every task of a pass when the one before has ended."""
+    """Every pass starts when what it needs has ended and come; a W may start sooner with some of its tasks."""
     problem, columns = timeline.problem, timeline.schedule.columns
     begin, end = timeline.times
     for pass_type in columns.pass_types:
+        if pass_type[0] is W and len(own_tasks(problem, *pass_type)) + len(own_tasks(problem, B, pass_type[1])) > 2:
+            continue
         # Micro-batches are alike: each needs of its own passes what the first does of its.
         for kind, stage, lag in needed(problem, *pass_type):
             later, earlier = columns.rows(*pass_type), columns.rows(kind, stage)
             both = (later >= 0) & (earlier >= 0)
             later, earlier = later[both], earlier[both]
-            for at in np.flatnonzero(begin[later] < end[earlier] + lag).tolist():
-                yield _too_early(timeline, columns.passes[earlier[at]], columns.passes[later[at]], lag)
-    for row in np.flatnonzero(_parts(timeline) > 1).tolist():
-        p = columns.passes[row]
-        for (task, part), (following, _) in pairwise(problem.tasks(p)):
-            if timeline.starts[following] < timeline.starts[task] + part.ticks:
-                yield Violation("precedence", (p,), f"{following} starts before {task} ends")
+            come = end[earlier] + lag
+            if lag and problem.transfer_stream is not None:
+                sent = all_tasks(problem, kind, stage)
+                come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + sent[-1].ticks
+            for at in np.flatnonzero(begin[later] < come).tolist():
+                yield _too_early(timeline, columns.passes[earlier[at]], columns.passes[later[at]], int(come[at]))
 
 
-def _too_early(timeline: Timeline, before: Pass, p: Pass, lag: int) -> Violation:
+def inside(timeline: Timeline) -> Iterator[Violation]:
+    """The tasks of a pass run one after the other; those of a W each after its task of B, or after all of B."""
+    problem, columns = timeline.problem, timeline.schedule.columns
+    alone = blocks(problem, timeline.schedule) < 0
+    for kind, stage in columns.pass_types:
+        tasks, rows = all_tasks(problem, kind, stage), columns.rows(kind, stage)
+        rows = rows[rows >= 0]
+        rows = rows[alone[rows]]
+        if kind is not W:
+            for part in range(1, len(tasks)):
+                yield from _in_turn(timeline, (rows, part - 1, tasks[part - 1].ticks), (rows, part))
+            continue
+        backward = own_tasks(problem, B, stage)
+        if len(tasks) + len(backward) == 2:
+            continue
+        both = columns.rows(W, stage) >= 0
+        before = columns.rows(B, stage)[both]
+        for part, task in enumerate(tasks):
+            last = len(backward) - 1 if task.after is None else task.after
+            yield from _in_turn(timeline, (before, last, backward[last].ticks), (rows, part))
+
+
+def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]) -> Iterator[Violation]:
+    """Of two tasks of each micro-batch, given by rows and part, the later one starts when the other has ended."""
+    problem, passes, (rows, part, ticks), (others, next_part) = (
+        timeline.problem,
+        timeline.schedule.columns.passes,
+        earlier,
+        later,
+    )
+    end = timeline.starts_of(rows, np.full(len(rows), part)) + ticks
+    start = timeline.starts_of(others, np.full(len(others), next_part))
+    for at in np.flatnonzero(start < end).tolist():
+        one, other = Task(passes[rows[at]], part), Task(passes[others[at]], next_part)
+        guilty = tuple(dict.fromkeys((one.of, other.of)))
+        text = f"{problem.task_text(other)} starts before {problem.task_text(one)} ends"
+        yield Violation("precedence", guilty, text)
+
+
+def _too_early(timeline: Timeline, before: Pass, p: Pass, come: int) -> Violation:
     problem, ended = timeline.problem, timeline.end(before)
-    wait = f" and its transfer ends at {amount(problem, ended + lag)}" if lag else ""
+    wait = f" and its transfer ends at {amount(problem, come)}" if come > ended else ""
     text = f"{p} starts at {amount(problem, timeline.start(p))}, but {before} ends at {amount(problem, ended)}{wait}"
     return Violation("precedence", (before, p), text)
 
@@ -81,6 +122,7 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     parts = np.where(second, 0, _parts(timeline))
     busy = [_busy(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
+    number = np.repeat(np.arange(len(busy)), [len(own) for own, *_ in busy])
     on = columns.device[rows] * len(problem.streams) + stream
     # Stable: the tasks of a pass stay in their order.
     order = np.lexsort((_places(timeline, rows, busy), on))
@@ -88,10 +130,11 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     for at in np.flatnonzero((on[one] == on[other]) & (start[other] < end[one])).tolist():
         a, b = one[at], other[at]
         rule = "order" if end[b] <= start[a] else "overlap"
-        p, following = columns.passes[rows[a]], columns.passes[rows[b]]
+        one_task, next_task = (Task(columns.passes[rows[n]], int(number[n])) for n in (a, b))
         begun, ended = amount(problem, int(start[b])), amount(problem, int(end[a]))
         where = f"device {columns.device[rows[a]]}, {problem.streams[stream[a]]}"
-        yield Violation(rule, (p, following), f"{where}: {following} starts at {begun}, before {p} ends at {ended}")
+        text = f"{problem.task_text(next_task)} starts at {begun}, before {problem.task_text(one_task)} ends at {ended}"
+        yield Violation(rule, (one_task.of, next_task.of), f"{where}: {text}")
 
 
 def _places(timeline: Timeline, rows: Ints, busy: list[tuple[Ints, Ints, Whole, Whole]]) -> Ints:
@@ -111,11 +154,12 @@ def waits(timeline: Timeline) -> Iterator[Violation]:
     """The events between streams: a task starts when the one it waits for has ended."""
     problem, starts = timeline.problem, timeline.starts
     for before, after in timeline.schedule.waits:
-        tasks = problem.stages[before.of.stage].tasks_of(before.of.kind)
+        tasks = all_tasks(problem, before.of.kind, before.of.stage)
         end = timeline.end(before.of) if timeline.in_block(before.of) else starts[before] + tasks[before.part].ticks
         if starts[after] < end:
             ended = amount(problem, end)
-            text = f"{after} starts at {amount(problem, starts[after])}, but waits for {before}, which ends at {ended}"
+            first, second, begun = problem.task_text(before), problem.task_text(after), amount(problem, starts[after])
+            text = f"{second} starts at {begun}, but waits for {first}, which ends at {ended}"
             yield Violation("precedence", (before.of, after.of), text)
 
 
@@ -124,11 +168,11 @@ def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole,
     columns, block = timeline.schedule.columns, blocks(timeline.problem, timeline.schedule)[rows]
 
     def of(kind: PassKind, stage: int) -> TaskSpec:
-        parts = timeline.problem.stages[stage].tasks_of(kind)
+        parts = all_tasks(timeline.problem, kind, stage)
         return parts[min(part, len(parts) - 1)]
 
     number = {stream: n for n, stream in enumerate(timeline.problem.streams)}
-    stream = np.where(block < 0, columns.each(lambda *pass_type: number[of(*pass_type).stream])[rows], number[COMPUTE])
+    stream = np.where(block < 0, columns.each(lambda *pass_type: number[of(*pass_type).stream])[rows], 0)
     start = timeline.starts_of(rows, np.full(len(rows), part))
     ticks = np.where(block < 0, columns.each(lambda *pass_type: of(*pass_type).ticks)[rows], block)
     return rows, stream.astype(np.int64), start, start + ticks
@@ -141,19 +185,23 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
     def change(end: int) -> Whole:
         return columns.each(lambda kind, stage: memory_changes(problem, kind, stage)[end], 2 * len(columns))
 
-    # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order.
+    # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order. With
+    # several streams, what ends at that tick and began before is given back first.
     ticks, changes = np.stack(timeline.times, axis=1), np.stack((change(0), change(1)), axis=1)
+    turn = np.stack((np.ones(len(ticks), bool), ticks[:, 0] == ticks[:, 1]), axis=1)
+    several = len(problem.streams) > 1
     for device, capacity in enumerate(problem.room):
         if capacity is None:
             continue
         rows = columns.on(device)
-        order = np.argsort(ticks[rows].ravel(), kind="stable")
+        when = ticks[rows].ravel()
+        order = np.lexsort((turn[rows].ravel(), when)) if several else np.argsort(when, kind="stable")
         steps = changes[rows].ravel()[order]
         levels = steps.cumsum()
         for at in np.flatnonzero(np.greater(steps, 0) & np.greater(levels, capacity))[:1].tolist():
             p = columns.passes[rows.start + order[at] // 2]
             static = problem.static[device]
             held, limit = memory_text(problem, int(levels[at]) + static), memory_amount(problem, capacity + static)
-            when = f"when {p} starts at {amount(problem, timeline.start(p))}"
-            text = f"device {device} holds {held} {when}; its capacity is {limit}"
+            start = amount(problem, timeline.start(p))
+            text = f"device {device} holds {held} when {p} starts at {start}; its capacity is {limit}"
             yield Violation("memory", (p,), text)

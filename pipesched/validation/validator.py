@@ -7,8 +7,9 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.cycle_rule import cycles
 from pipesched.validation.order_rules import complete, placement, slots
+from pipesched.validation.pass_rules import own_tasks
 from pipesched.validation.task_order_rules import task_orders
-from pipesched.validation.time_rules import memory, precedence, streams, times, waits
+from pipesched.validation.time_rules import inside, memory, precedence, streams, times, waits
 from pipesched.validation.violation import Violation
 
 
@@ -24,17 +25,18 @@ def validate(timeline: Timeline) -> list[Violation]:
     violations = list(times(timeline))
     if violations:
         return violations
-    violations = [*precedence(timeline), *waits(timeline), *streams(timeline)]
+    violations = [*precedence(timeline), *inside(timeline), *waits(timeline), *streams(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
     return [*violations, *([] if violations or not _has_no_length(timeline) else cycles(timeline)), *memory(timeline)]
 
 
 def _has_no_length(timeline: Timeline) -> bool:
     """Whether any task or block takes no time."""
-    stages = timeline.problem.stages
+    problem = timeline.problem
     types = timeline.schedule.columns.pass_types
-    alone = any(task.ticks == 0 for kind, stage in types for task in stages[stage].tasks_of(kind))
-    return alone or any(stage.overlapped == 0 for stage in stages)
+    # What sends a tensor takes time, or there is none.
+    alone = any(task.ticks == 0 for pass_type in types for task in own_tasks(problem, *pass_type))
+    return alone or any(stage.overlapped == 0 for stage in problem.stages)
 
 
 def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:

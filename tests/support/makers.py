@@ -140,7 +140,7 @@ def random_problem(rng: Random, blocks: bool = True, parts: bool = True) -> Prob
 
 
 def with_parts(one: Problem, rng: Random) -> Problem:
-    """Some passes become chains of tasks on several streams."""
+    """Some passes become several tasks on several streams, and transfers, where there are no blocks, some of these."""
     kinds = (F, B, W, BW) if one.splittable else (F, BW)
     streams = (COMPUTE, "ep", "d2h")
     parts = {
@@ -149,6 +149,12 @@ def with_parts(one: Problem, rng: Random) -> Problem:
         for stage in range(one.placement.stages)
         if rng.random() < 0.5
     }
+    for (kind, stage), tasks in parts.items():
+        if kind is W:
+            after = [None, *range(len(parts.get((B, stage), (None,))))]
+            parts[kind, stage] = tuple(task._replace(after=rng.choice(after)) for task in tasks)
+    if rng.random() < 0.5 and not one.overlaps:
+        one = replace(one, transfer_stream=rng.choice(streams))
     return with_tasks(one, parts)
 
 
@@ -162,11 +168,7 @@ class Job:
     tasks: tuple[Task, ...]
     stream: str
     ticks: int
-    ends: tuple[Pass, ...]  # the passes that end with it
-
-    @property
-    def text(self) -> str:
-        return "&".join(map(str, self.tasks))
+    ends: tuple[Pass, ...]  # the passes that end with it, if those of several tasks on their own do
 
 
 def waits(one: Problem, p: Pass, is_fused: IsFused) -> Iterator[tuple[Pass, int]]:
@@ -199,14 +201,51 @@ def jobs(one: Problem, order: tuple[Slot, ...]) -> list[Job]:
     for slot in order:
         if len(slot) == 2 and slot[1].kind is BW and costs.overlapped is not None:
             block = costs.overlapped[slot[0].stage]
-            found.append(Job((Task(slot[0]), Task(slot[1])), COMPUTE, block, slot))
+            found.append(Job((Task(slot[0]), Task(slot[1])), one.stages[0].stream, block, slot))
             continue
         for p in slot:
             plain = {F: costs.forward, B: costs.backward, W: costs.weight, BW: costs.fused}[p.kind]
-            parts = dict(one.stages[p.stage].tasks).get(p.kind) or (TaskSpec(COMPUTE, plain[p.stage]),)
-            for number, (stream, ticks, _) in enumerate(parts):
-                found.append(Job((Task(p, number),), stream, ticks, (p,) if number == len(parts) - 1 else ()))
+            parts = dict(one.stages[p.stage].tasks).get(p.kind) or (TaskSpec(one.stages[0].stream, plain[p.stage]),)
+            for number, (stream, ticks, *_) in enumerate(parts):
+                ends = (p,) if number == len(parts) - 1 or p.kind is W else ()
+                found.append(Job((Task(p, number),), stream, ticks, ends))
+            if one.transfer_stream is not None and (ticks := sent_for(one, p)):
+                found.append(Job((Task(p, len(parts)),), one.transfer_stream, ticks, ()))
     return found
+
+
+def sent_for(one: Problem, p: Pass) -> int:
+    """How long the tensor of a pass takes to another device; 0 where it has none to send."""
+    if p.kind is W:
+        return 0
+    kind = F if p.kind is F else B
+    users = (Pass(kind, stage, p.microbatch) for stage in one.chain_of(p.microbatch) if stage != p.stage)
+    sent = (lag for user in users for before, lag in waits(one, user, never) if before == Pass(kind, *p[1:]))
+    return next(sent, 0)
+
+
+def task_waits(one: Problem, orders: Schedule) -> Callable[[Task], list[tuple[Task, int]]]:
+    """Says of a task which ones must have ended before it starts, and how long before; events between streams too."""
+    every = [job for order in orders.orders for job in jobs(one, order)]
+    last = {p: job.tasks[job.ends.index(p) if len(job.tasks) > 1 else 0] for job in every for p in job.ends}
+    held = {task for job in every for task in job.tasks}
+    fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
+
+    def of(task: Task) -> list[tuple[Task, int]]:
+        p, part = task
+        found = [(event.before, 0) for event in orders.waits if event.after == task]
+        parts = dict(one.stages[p.stage].tasks).get(p.kind, (TaskSpec("", 0),))
+        if p.kind is W:
+            before = last[Pass(B, *p[1:])] if parts[part].after is None else Task(Pass(B, *p[1:]), parts[part].after)
+            return [*found, (before, 0)]
+        if part:
+            return [*found, (Task(p, part - 1), 0)]
+        for other, lag in waits(one, p, lambda s, j: (s, j) in fused):
+            sender = Task(other, last[other].part + 1)
+            found.append((sender, 0) if one.transfer_stream and lag and sender in held else (last[other], lag))
+        return found
+
+    return of
 
 
 def times_by_hand(
@@ -216,7 +255,7 @@ def times_by_hand(
 
     `delay` is added before every job, `idle[d]` is how long device d must wait.
     """
-    fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
+    waits_of = task_waits(one, orders)
     queues: dict[tuple[int, str], list[Job]] = {}
     for device, order in enumerate(orders.orders):
         for job in jobs(one, order):
@@ -226,20 +265,12 @@ def times_by_hand(
     free = {queue: idle[queue[0]] if idle else 0 for queue in queues}
     starts: dict[Task, int] = {}
     task_end: dict[Task, int] = {}
-    pass_end: dict[Pass, int] = {}
 
     def earliest(job: Job) -> int | None:
-        bounds: list[int] = []
-        for p, part in job.tasks:
-            before = [task_end.get(Task(p, part - 1))] if part else [
-                None if other not in pass_end else pass_end[other] + lag
-                for other, lag in waits(one, p, lambda s, j: (s, j) in fused)
-            ]  # fmt: skip
-            events = [task_end.get(event.before) for event in orders.waits if event.after == Task(p, part)]
-            if None in (*before, *events):
-                return None
-            bounds += [end for end in (*before, *events) if end is not None]
-        return max(bounds, default=0)
+        before = [wait for task in job.tasks for wait in waits_of(task)]
+        if any(task not in task_end for task, _ in before):
+            return None
+        return max((task_end[task] + lag for task, lag in before), default=0)
 
     moved = True
     while moved:
@@ -251,22 +282,18 @@ def times_by_hand(
                 free[queue] = start + job.ticks
                 starts |= dict.fromkeys(job.tasks, start)
                 task_end |= dict.fromkeys(job.tasks, start + job.ticks)
-                pass_end |= dict.fromkeys(job.ends, start + job.ticks)
     return None if any(queues.values()) else starts
 
 
 def with_random_task_orders(one: Problem, orders: Schedule, rng: Random) -> Schedule:
     """The same passes; each stream runs its tasks as they are drawn among those whose predecessors have run."""
-    fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
     left = [(device, job) for device, order in enumerate(orders.orders) for job in jobs(one, order)]
-    last = {p: job.tasks[-1] for _, job in left for p in job.ends}
+    waits_of = task_waits(one, Schedule(orders.orders))
     chosen: dict[Resource, list[Task]] = {}
     done: dict[Task, int] = {}  # the tasks that have run, and their place among all
 
     def ready(job: Job) -> bool:
-        before = [Task(p, part - 1) for p, part in job.tasks if part]
-        before += [last[q] for p, part in job.tasks if not part for q, _ in waits(one, p, lambda s, j: (s, j) in fused)]
-        return all(task in done for task in before)
+        return all(before in done for task in job.tasks for before, _ in waits_of(task))
 
     while left:
         drawn = rng.choice([entry for entry in left if ready(entry[1])])

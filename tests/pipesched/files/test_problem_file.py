@@ -52,7 +52,7 @@ def document(times: str = "", memory: str = "", **keys: str) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items() if value)
 
 
-KEYS = "name, devices, microbatches, placement, chunks, time_unit, times, memory, objective"
+KEYS = "name, devices, microbatches, placement, chunks, time_unit, streams, tasks, times, memory, objective"
 TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
 # The entry and what was found there; how it is said is held in tests/messages.
 ONE_MISTAKE = {
@@ -66,7 +66,7 @@ ONE_MISTAKE = {
         "memory.capacities: unknown key",
     ),
     "key that is a number": (document() + "3: 4\n", "3: unknown key"),
-    "key that YAML takes for true": (document() + "on: 4\n", "true: unknown key"),
+    "key that YAML takes for true": (document() + "true: 4\n", "true: unknown key"),
     "key that YAML takes for nothing": (document() + "~: 4\n", "nothing: unknown key"),
     "no devices": (document(devices=""), "devices: missing"),
     "empty devices": (document(devices="~"), "devices: missing"),
@@ -604,7 +604,7 @@ def test_the_schema_tells_every_key_with_a_description() -> None:
     assert list(schema["$defs"]["Times"]["properties"]) == TIMES_KEYS.split(", ")
     sections = [schema, *schema["$defs"].values()]
     undescribed = [key for s in sections for key, value in s["properties"].items() if "description" not in value]
-    assert undescribed == ["times", "memory"]
+    assert undescribed == ["tasks", "times", "memory"]
 
 
 def test_problem_from_names_its_source() -> None:

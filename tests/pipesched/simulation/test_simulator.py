@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from pipesched.errors import BadInput, Deadlock
-from pipesched.problem.passes import BW, F, Pass, Task, parse_pass
+from pipesched.problem.passes import BW, F, Pass, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.metrics import measure
@@ -22,6 +22,7 @@ from pipesched.simulation.simulator import latest_openings, simulate, simulate_l
 from pipesched.validation.validator import validate
 from tests.support.makers import (
     IsFused,
+    Job,
     always,
     jobs,
     never,
@@ -31,8 +32,8 @@ from tests.support.makers import (
     random_problem,
     schedule,
     shuffled,
+    task_waits,
     times_by_hand,
-    waits,
 )
 
 RANDOM = {"forward": [1, 3], "backward": [2, 0], "weight": [1, 2], "fused": [4, 1], "transfer": [2, 5]}
@@ -53,24 +54,22 @@ def check(one: Problem, orders: Schedule) -> bool:
 
 def check_circle(one: Problem, orders: Schedule, cycle: tuple[str, ...]) -> None:
     """Each element stands in the order and really waits for the next."""
-    fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
     queued = [job for order in orders.orders for job in jobs(one, order)]
-    found = {job.text: job for job in queued}
-    direct: dict[str, set[str]] = {text: set() for text in found}
+
+    def text(job: Job) -> str:
+        return "&".join(map(one.task_text, job.tasks))
+
+    direct: dict[str, set[str]] = {text(job): set() for job in queued}
     for order in orders.orders:
         last: dict[str, str] = {}
         for job in jobs(one, order):
             if job.stream in last:
-                direct[job.text].add(last[job.stream])
-            last[job.stream] = job.text
+                direct[text(job)].add(last[job.stream])
+            last[job.stream] = text(job)
+    waits_of = task_waits(one, orders)
     for job in queued:
-        for p, part in job.tasks:
-            needed = {before for before, _ in waits(one, p, lambda s, j: (s, j) in fused)}
-            direct[job.text] |= {
-                other.text
-                for other in queued
-                if (part and Task(p, part - 1) in other.tasks) or (not part and needed & set(other.ends))
-            }
+        needed = {before for task in job.tasks for before, _ in waits_of(task)}
+        direct[text(job)] |= {text(other) for other in queued if needed & set(other.tasks)}
     assert len(set(cycle)) == len(cycle) > 0
     for waiting, awaited in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
         assert awaited in direct[waiting]

@@ -17,6 +17,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from tests.support.columns import with_tasks
 from tests.support.makers import (
+    jobs,
     problem,
     random_order,
     random_problem,
@@ -60,12 +61,7 @@ def test_two_tasks_exchanged_in_time_alone_break_a_rule(seed: int) -> None:
 
 
 def ticks(one, orders, task):  # type: ignore[no-untyped-def]
-    blocks = {
-        p: one.overlapped_ticks(*slot) for order in orders.orders for slot in order if len(slot) == 2 for p in slot
-    }
-    if blocks.get(task.of) is not None:
-        return blocks[task.of]
-    return one.stages[task.of.stage].tasks_of(task.of.kind)[task.part].ticks
+    return next(job.ticks for order in orders.orders for job in jobs(one, order) if task in job.tasks)
 
 
 def two_streams() -> tuple[Schedule, Schedule]:

@@ -20,7 +20,16 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate, validate_schedule
 from pipesched.validation.violation import Violation
 from tests.support.columns import with_tasks
-from tests.support.makers import jobs, problem, random_order, random_problem, schedule, shuffled, times_by_hand, waits
+from tests.support.makers import (
+    jobs,
+    problem,
+    random_order,
+    random_problem,
+    schedule,
+    shuffled,
+    task_waits,
+    times_by_hand,
+)
 
 
 def timed(one: Problem, *rows: str) -> Timeline:
@@ -242,11 +251,6 @@ def is_complete(one: Problem, orders: Schedule) -> bool:
     return held == expected
 
 
-def ends_by_hand(timeline: Timeline) -> dict[Pass, int]:
-    every = [job for order in timeline.schedule.orders for job in jobs(timeline.problem, order)]
-    return {p: timeline.starts[job.tasks[0]] + job.ticks for job in every for p in job.ends}
-
-
 def has_its_starts(timeline: Timeline) -> bool:
     every = {task for order in timeline.schedule.orders for job in jobs(timeline.problem, order) for task in job.tasks}
     return every == set(timeline.starts) and min(timeline.starts.values()) >= 0
@@ -265,17 +269,12 @@ def is_in_turn(timeline: Timeline) -> bool:
 
 
 def waits_long_enough(timeline: Timeline) -> bool:
-    one, ended = timeline.problem, ends_by_hand(timeline)
-    fused = {(p.stage, p.microbatch) for p in timeline.schedule.passes() if p.kind is BW}
+    one, waits_of = timeline.problem, task_waits(timeline.problem, timeline.schedule)
     every = [job for order in timeline.schedule.orders for job in jobs(one, order)]
     task_end = {task: timeline.starts[task] + job.ticks for job in every for task in job.tasks}
     return all(
-        timeline.starts[Task(p)] >= ended[before] + lag
-        for p in timeline.schedule.passes()
-        for before, lag in waits(one, p, lambda s, j: (s, j) in fused)
-    ) and all(
-        start >= task_end[Task(p, part - 1)] for (p, part), start in timeline.starts.items() if part
-    )  # fmt: skip
+        start >= task_end[before] + lag for task, start in timeline.starts.items() for before, lag in waits_of(task)
+    )
 
 
 def fits(timeline: Timeline) -> bool:
