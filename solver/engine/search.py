@@ -78,9 +78,6 @@ class Search:
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
-        if not problem.network.one_task_each:
-            # Bounds and the exact model take a pass for one task on `compute`; of others they would prove too much.
-            raise ValueError("this version solves problems whose passes are single tasks on the compute stream")
         self.problem, self.limits, self.stop, self.engine = problem, limits, stop, engine
         self.clock = Clock(limits)
         certificates, late = engine.bounds.certificates(problem, self.clock, stop)
@@ -107,7 +104,7 @@ class Search:
 
     def run(self) -> None:
         """Every phase until done."""
-        if self.engine.phases and not self.clock.counts_work:
+        if self.engine.phases and self.problem.network.one_task_each and not self.clock.counts_work:
             KERNELS.begin()
         for phase in self.engine.opening:
             if not self._ended:
