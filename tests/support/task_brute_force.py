@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain, combinations, permutations, product
+from itertools import chain, combinations, permutations, product, pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ class Game:
         tasks = tuple(Task(p, part) for part in range(len(specs)))
         for task, spec in zip(tasks, specs, strict=True):
             self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
-        for one, other in zip(tasks, tasks[1:], strict=False):
+        for one, other in pairwise(tasks):
             self.lags[one, other] = 0
         takes = {F: stage.activation, B: max(0, -stage.freed)}.get(p.kind, 0)
         gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
@@ -107,7 +107,7 @@ class Game:
         sequence = _sorted(before)
         if sequence is None:
             return None
-        ends = {task: 0 for task in self.ticks}
+        ends = dict.fromkeys(self.ticks, 0)
         for task in sequence:
             ends[task] = self.ticks[task] + max((ends[one] + lag for one, lag in before[task]), default=0)
         if objective is Objective.MAKESPAN:
@@ -213,7 +213,7 @@ def optimum(problem: Problem, objective: Objective) -> Fraction | None:
         if len(events) > MOST_WAITS:
             raise ValueError("too many waits to try")
         for orders in game.orders():
-            turns = frozenset(pair for order in orders.values() for pair in zip(order, order[1:], strict=False))
+            turns = frozenset(pair for order in orders.values() for pair in pairwise(order))
             alone = game.value(turns, objective)
             if alone is None or (best is not None and alone >= best):
                 continue
@@ -231,7 +231,7 @@ def always_fits(problem: Problem, schedule: Schedule) -> bool:
     game = Game(problem, fused)
     arcs = set(game.lags) | {(wait.before, wait.after) for wait in schedule.waits}
     for order in schedule.task_orders.values():
-        arcs |= set(zip(order, order[1:], strict=False))
+        arcs |= set(pairwise(order))
     needs: dict[Task, set[Task]] = {task: set() for task in game.ticks}
     for one, other in arcs:
         needs[other].add(one)
