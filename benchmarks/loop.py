@@ -91,7 +91,7 @@ def timelines(args: Namespace, problem: Problem, published: list[str], like: str
         yield name, simulate(problem, HEURISTICS[name].order(problem))
     limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed)
     peak = measure(simulate(problem, HEURISTICS[like].order(problem))).peak_memory
-    capped = replace(problem, memory=replace(problem.memory, capacity=peak))
+    capped = problem.with_room(peak)
     for name, one in (("ours", problem), (f"ours, in the memory of {like}", capped)):
         found = solve(one, limits).timeline
         if found is not None:
@@ -167,7 +167,7 @@ def _arguments() -> Namespace:
 
 def _line(row: Row, base: Comparison) -> list[str]:
     problem, one = row.timeline.problem, row.result
-    peak = max(measure(row.timeline).peak_memory) * problem.memory.resolution
+    peak = max(measure(row.timeline).peak_memory) * problem.resolution
     return [
         problem.placement.name,
         row.name,

@@ -15,7 +15,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from benchmarks.reporting.machine import machine
-from formulations.cyclic.block_graph import Block, BlockGraph, MemoryChange, Wait
+from formulations.cyclic.block_graph import Block, BlockGraph, Wait
+from pipesched.problem.task_network import MemoryChange
 from solver.cyclic.period_search import best_pattern
 from solver.limits import Limits
 

@@ -12,15 +12,17 @@ from commands.shared import noise_options
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
-from commands.shared.search_options import add_limits, refuse_period, search
+from commands.shared.search_options import add_limits, limits_of, refuse_period, search
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, Deadlock, Disagreement
-from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution import Candidate, Solution, Status
+from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate
+from pipesched.results.comparison import OURS, comparison_document, with_solution
+from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
 from runtime.importers.catalogue import IMPORTERS, import_schedule
-from solver.construction.published import candidate, simulated_and_validated
-from solver.cyclic.solve_period import solve_period
+from solver.analysis.published_comparison import all_tried
+from solver.construction.published import simulated_and_validated
 from solver.engine.common_ticks import finer_candidate
 from solver.solve import without_search
 
@@ -71,22 +73,22 @@ def run(args: Namespace) -> Exit:
         refuse_period(problem, "--with and --noise are")
     names = _names(args.schedules)
     others = [_other(problem, path) for path in args.others]
-    solution = _published(problem) if args.no_optimal else search(problem, args)
+    solution = _published(problem, args) if args.no_optimal else search(problem, args)
     parts = int(problem.tick / solution.problem.tick)
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:
         complain(f"infeasible: {solution.reason}")
         if args.json:
-            write_json(schedule_table.document(problem, solution.candidates, solution.lower_bound_ticks))
+            write_json(comparison_document(problem, solution.candidates, solution.lower_bound_ticks))
         return Exit.NO
     listed = names or HEURISTICS.names()
-    solution = _all_tried(solution, listed)
+    solution = solution if solution.interrupted else all_tried(solution, listed, limits_of(args))
     theirs = [finer_candidate(other, parts) for other in others]
     solution = replace(solution, candidates=(*solution.candidates, *theirs))
-    wanted = (*listed, schedule_table.OURS, *(other.name for other in others))
-    shown = [candidate for candidate in schedule_table.with_solution(solution) if candidate.name in wanted]
+    wanted = (*listed, OURS, *(other.name for other in others))
+    shown = [candidate for candidate in with_solution(solution) if candidate.name in wanted]
     if args.no_optimal:
-        shown = [candidate for candidate in shown if candidate.name != schedule_table.OURS]
+        shown = [candidate for candidate in shown if candidate.name != OURS]
     noise = {} if args.noise is None else _under_noise(problem, shown, args)
     files = [_draw(problem, noise, args)] if args.output and noise else []
     _say(solution, shown, noise, files, args)
@@ -103,7 +105,7 @@ def _say(
     """The answer, as JSON or as tables."""
     problem = solution.problem
     if args.json:
-        document = schedule_table.document(problem, shown, solution.lower_bound_ticks)
+        document = comparison_document(problem, shown, solution.lower_bound_ticks)
         document |= {"notes": list(solution.notes)} if solution.notes else {}
         if args.noise is not None:
             values = {name: noise_options.figures(problem, one) for name, one in noise.items()}
@@ -131,11 +133,12 @@ def _several(args: Namespace) -> Exit:
     listed = _names(args.schedules) or HEURISTICS.names()
     solutions: list[Solution] = []
     for problem in problems:
-        one = _published(problem) if args.no_optimal else search(problem, args)
-        solutions.append(one if one.status is Status.INFEASIBLE else _all_tried(one, listed))
+        one = _published(problem, args) if args.no_optimal else search(problem, args)
+        final = one.interrupted or one.status is Status.INFEASIBLE
+        solutions.append(one if final else all_tried(one, listed, limits_of(args)))
         if one.interrupted:
             break
-    wanted = listed if args.no_optimal else [*listed, schedule_table.OURS]
+    wanted = listed if args.no_optimal else [*listed, OURS]
     if args.json:
         write_json(side_by_side.documents(solutions, wanted))
     else:
@@ -145,18 +148,9 @@ def _several(args: Namespace) -> Exit:
     return Exit.NO if any(one.status is Status.INFEASIBLE for one in solutions) else Exit.DONE
 
 
-def _all_tried(solution: Solution, listed: Sequence[str]) -> Solution:
-    """With the schedules listed that the search did not try: it tries no more than it has time and use for."""
-    untried = [] if solution.interrupted else sorted({*listed} - {one.name for one in solution.candidates})
-    published = [candidate(solution.problem, HEURISTICS[name]) for name in untried]
-    return replace(solution, candidates=(*solution.candidates, *published))
-
-
-def _published(problem: Problem) -> Solution:
+def _published(problem: Problem, args: Namespace) -> Solution:
     """Bounds and published schedules alone."""
-    if problem.objective is Objective.PERIOD:
-        return solve_period(problem, search=False)
-    return without_search(problem)
+    return without_search(problem, limits_of(args))
 
 
 def _measured(args: Namespace) -> Exit:

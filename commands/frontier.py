@@ -30,7 +30,7 @@ from pipesched.results.frontier import Frontier, Point
 from pipesched.schedule.metrics import measure
 from plots.frontier import render_frontier
 from solver.analysis.memory_levels import MemoryLevels
-from solver.analysis.pareto_sweep import frontier
+from solver.analysis.pareto_sweep import FLAT, frontier
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -82,7 +82,9 @@ def _sweep(problem: Problem, args: Namespace) -> Frontier:
             problem,
             args.points,
             limits_of(args),
-            lambda done, of, scale, level: say(f"point {min(done + 1, of)} of {of}: memory {scale.text(level)}"),
+            lambda done, of, scale, level: say(
+                f"point {min(done + 1, of)} of at most {of}: memory {scale.text(level)}"
+            ),
             stop,
             within,
         )
@@ -92,7 +94,7 @@ def _levels(problem: Problem, asked: tuple[Fraction, Fraction]) -> tuple[Fractio
     """A range in the file's unit or in per cents, as levels; `BadInput` where no schedule fits it."""
     levels = MemoryLevels(problem)
     scale = levels.scale
-    unit = Fraction(100) if scale.by_share else 1 / problem.memory.resolution
+    unit = Fraction(100) if scale.by_share else 1 / problem.resolution
     low, high = (number / unit if scale.by_share else number * unit for number in asked)
     if high < levels.least():
         raise BadInput(
@@ -106,8 +108,8 @@ def _print(found: Frontier, asked: int) -> None:
     problem, scale = found.problem, found.scale
     name = problem.objective.value
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
-    held = "activation memory" if problem.memory.static else "memory"
-    memory = "share of each\ncapacity (%)" if scale.by_share else f"{held} a device\n({problem.memory.unit})"
+    held = "activation memory" if any(problem.static) else "memory"
+    memory = "share of each\ncapacity (%)" if scale.by_share else f"{held} a device\n({problem.memory_unit})"
     columns = [Column(memory, True), Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True)]
     columns += [Column("gap", True), Column(f"bubble\n({name})", True, 2), Column("slower than\nlast row", True, 1)]
     last = found.points[-1].value if found.points else None
@@ -117,6 +119,11 @@ def _print(found: Frontier, asked: int) -> None:
         print(line)
     if found.untried and not found.interrupted:
         print(f"the time was up after {asked - found.untried} of {asked} points; a longer --time-limit brings more")
+    if found.not_needed:
+        print(
+            f"solved at {asked - found.not_needed} of at most {asked} capacities: between these the best value is "
+            f"constant, or nearly so (within {plain(100 * FLAT)} % of its range)"
+        )
     for text in found.notes:
         print(f"note: {text}")
     if found.interrupted:

@@ -45,7 +45,7 @@ def run(args: Namespace) -> Exit:
     path = Path(args.file)
     path = path if path.suffix in (".yaml", ".yml") else path.with_name(f"{path.name}.yaml")
     if path.exists():
-        raise BadInput(f"{path}: is there already; allowed: a name that is not")
+        raise BadInput(f"{path}: found one of this name already; allowed: another name, or this one once it is removed")
     write_whole(path, TEXT)
     if args.json:
         write_json({"files": [str(path)]})

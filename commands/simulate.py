@@ -19,7 +19,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution_document import peak_memory
+from pipesched.results.memory_figures import peak_memory
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline
@@ -126,7 +126,7 @@ def _print(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value 
 
 def _lower_bound(problem: Problem) -> Value | None:
     """The best bound that words prove; None where no schedule fits, and for a period, which a timeline has none of."""
-    if problem.objective is Objective.PERIOD or problem.costs.parts or why_infeasible(problem):
+    if problem.objective is Objective.PERIOD or not problem.network.one_task_each or why_infeasible(problem):
         return None
     return certificates(problem, problem.objective)[0].value
 

@@ -22,7 +22,7 @@ from commands.shared.output import (
     write_json,
 )
 from commands.shared.output import time as time_text
-from commands.shared.output_folder import settle
+from commands.shared.output_folder import record_output
 from commands.shared.search_options import add_limits, not_interrupted, refuse_period, search
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -33,13 +33,15 @@ from pipesched.measurement.trace import read_measured
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.comparison import with_solution
+from pipesched.results.explanation import Explanation
+from pipesched.results.explanation_document import explanation_document
 from pipesched.results.least_memory import LeastMemory
 from pipesched.results.robustness import Robustness
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
-from solver.analysis.sensitivity import Explanation
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -84,7 +86,7 @@ def run(args: Namespace) -> Exit:
     with not_interrupted():
         files = _write(found, folder, args.target) if folder and found.solution.timeline else []
         if args.output:
-            settle(args.output, "solve", files)
+            record_output(args.output, "solve", files)
     if args.json:
         write_json(found.solution.document() | _extras(found, args, files))
     else:
@@ -181,7 +183,7 @@ def _extras(found: _Found, args: Namespace, files: list[Path]) -> dict[str, obje
     if args.memory_within is not None:
         extras["least_memory"] = None if memory is None else memory.document()
     if args.explain:
-        extras["explanation"] = None if explanation is None else sensitivity.document(solution, explanation)
+        extras["explanation"] = None if explanation is None else explanation_document(explanation)
     return extras
 
 
@@ -208,7 +210,7 @@ def _print(found: _Found) -> None:
     if solution.status is Status.INFEASIBLE:
         complain(f"infeasible: {solution.reason}")
         return
-    schedule_table.show(problem, schedule_table.with_solution(solution), solution.lower_bound_ticks)
+    schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks)
     if solution.metrics is None:
         complain("no schedule found in the time given")
         return

@@ -97,7 +97,7 @@ def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
     takes F and B to be equal; where B < F, F stands for B in it. Without blocks pairs run in turn, and with F = B a
     forward is sent on before the backward overlapped with it.
     """
-    cost, given = equal_costs(problem), set(problem.costs.overlapped or ())
+    cost, given = equal_costs(problem), problem.block_lengths
     if cost is None or len(given) > 1 or cost.BW != cost.B + cost.W or not cost.W <= cost.B <= cost.F:
         return None
     pairs, pair = sum(map(len, problem.microbatches_of)) // problem.devices, cost.F + cost.BW
@@ -111,7 +111,7 @@ def eight_steps_form(problem: Problem, half: int) -> ClosedForm | None:
         makespan = pairs * pair + (half - 1) * (cost.F + cost.B - cost.W)
     else:
         return None
-    held = chunk_peaks(problem, [2 * half + 1] * problem.devices) if min(problem.memory.freed) >= 0 else None
+    held = chunk_peaks(problem, [2 * half + 1] * problem.devices) if not problem.network.backward_takes_memory else None
     return ClosedForm(makespan=makespan, span=makespan, peak=held)
 
 

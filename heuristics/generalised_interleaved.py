@@ -62,7 +62,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
         return None
     around = (p - g) * f + max(0, p * b - g * (b + w))
     span = m * v * (f + b + w) + (p - 1) * (f + b) + (v - 1) * around
-    known = not split or min(problem.memory.freed) >= 0
+    known = not split or not problem.network.backward_takes_memory
     peak = chunk_peaks(problem, [(v - 1) * g + p - d for d in range(p)]) if known else None
     return ClosedForm(makespan=span, span=span, peak=peak)
 

@@ -38,10 +38,11 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
     if cost is None or m % p or not problem.splittable or min(cost.F, cost.B) < cost.W:
         return None
-    v, memory = round_robin(problem), problem.memory
+    v, network = round_robin(problem), problem.network
     span = m * v * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - cost.W)
-    alike = len({*zip(memory.activation, memory.freed, strict=True)}) == 1 and min(memory.freed) >= 0
-    before_b, after_b = memory.activation[0], memory.activation[0] - memory.freed[0]
+    alike = len({*zip(network.held_in_flight, network.held_for_weight, strict=True)}) == 1
+    alike = alike and not network.backward_takes_memory
+    before_b, after_b = network.held_in_flight[0], network.held_for_weight[0]
     peak = tuple((v * p - d) * before_b + d * after_b for d in range(p)) if alike else None
     return ClosedForm(makespan=span, span=span, peak=peak)
 

@@ -31,7 +31,7 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
     makespan = (m + p - 1) * (cost.F + cost.BW)
     peak = [0] * p
     for i, stage in enumerate(problem.placement.chains[0]):
-        peak[problem.placement.stage_device[stage]] = min(m, p - i) * problem.memory.activation[stage]
+        peak[problem.placement.stage_device[stage]] = min(m, p - i) * problem.network.held_in_flight[stage]
     return ClosedForm(makespan=makespan, span=makespan, peak=tuple(peak))
 
 

@@ -57,7 +57,7 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
     since each device has two backwards more left than the one after it.
     """
     cost, p, v = equal_costs(problem), problem.devices, problem.placement.stages // problem.devices
-    blocks = set(problem.costs.overlapped or ())
+    blocks = problem.block_lengths
     cut = cut_weights and problem.splittable
     if cost is None or len(blocks) > 1 or ((v > 1 or cut) and problem.microbatches % p):
         return None
@@ -73,7 +73,7 @@ def overlapped_closed_form(problem: Problem, cut_weights: bool = False) -> Close
 
 def _peaks(problem: Problem, v: int, cut: bool) -> tuple[int, ...] | None:
     """The warm-up and the forward overlapped with the first backward; unknown where a split backward takes memory."""
-    if cut and min(problem.memory.freed) < 0:
+    if cut and problem.network.backward_takes_memory:
         return None
     device, p = problem.placement.stage_device, problem.devices
     held = {device[stage]: 2 * (p - 1 - i) + p * (v - 1) + 2 for i, stage in enumerate(problem.placement.chains[0][:p])}

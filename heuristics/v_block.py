@@ -16,7 +16,8 @@ from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.placement import v_shape
-from pipesched.problem.problem import Costs, Memory, Problem
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import stages_of
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
 
@@ -58,8 +59,8 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
 
 def _unit_problem(p: int, m: int) -> Problem:
     """A V of stages whose passes all take one slot, and whose transfers none."""
-    one, none = (1,) * (2 * p), (0,) * (2 * p)
-    return Problem(v_shape(p), m, Costs(one, one, one, one, none), Memory(one, none, (None,) * p))
+    one = (1,) * (2 * p)
+    return Problem(v_shape(p), m, stages_of(one, one, one, one))
 
 
 def roomiest(problem: Problem, name: str) -> Schedule:
@@ -74,10 +75,10 @@ def roomiest(problem: Problem, name: str) -> Schedule:
 
 def _fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether every device holds what its order takes: passes of a device run one by one, so no times are needed."""
-    for device, capacity in enumerate(problem.memory.capacity):
+    for device, capacity in enumerate(problem.room):
         level = 0
         for p in schedule.passes_on(device):
-            taken, returned = problem.memory_change(p)
+            taken, returned = problem.network.change[p.kind, p.stage]
             level += taken
             if capacity is not None and level > capacity:
                 return False
@@ -167,7 +168,7 @@ def _draw_together(
 
 def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
     """What must come before a pass; the same pass of the micro-batch before is one of them."""
-    yield from (need.before for need in problem.needs(p, lambda *_: False))
+    yield from (before for before, _ in problem.network.predecessors(p, ()))
     if p.microbatch > 0:
         yield p._replace(microbatch=p.microbatch - 1)
 
@@ -210,14 +211,14 @@ def _min_slots(p: int) -> _Slots:
 
 
 def _closed_form(problem: Problem, slots: Callable[[int], _Slots], unlimited: bool) -> ClosedForm | None:
-    cost, m, memory = equal_costs(problem), problem.microbatches, problem.memory
+    cost, m, network = equal_costs(problem), problem.microbatches, problem.network
     if cost is None or not cost.F == cost.B == cost.W or m <= 2 * problem.devices:
         return None
-    if unlimited and any(capacity is not None for capacity in memory.capacity):
+    if unlimited and any(capacity is not None for capacity in problem.room):
         return None
     beyond, work = slots(problem.devices), PERIOD * m
-    alike = len(set(memory.activation)) == 1 and not any(memory.freed)
-    peak = tuple(chunks * memory.activation[0] for chunks in beyond.held) if alike else None
+    alike = len(set(network.held_in_flight)) == 1 and not any(network.freed_by_backward)
+    peak = tuple(chunks * network.held_in_flight[0] for chunks in beyond.held) if alike else None
     return ClosedForm((work + beyond.makespan) * cost.F, (work + beyond.span) * cost.F, peak)
 
 

@@ -56,7 +56,7 @@ class _Search:
         self.p, self.m = problem.devices, problem.microbatches
         # The share of an activation that B gives back on every stage; equal on all, so that no device runs out alone.
         # Stages that hold nothing have none.
-        held = zip(problem.memory.freed, problem.memory.activation, strict=True)
+        held = zip(problem.network.freed_by_backward, problem.network.held_in_flight, strict=True)
         shares = [Fraction(freed, activation) for freed, activation in held if activation]
         self.freed = max(Fraction(0), min(shares, default=Fraction(0)))
         self.orders: list[list[Pass]] = [[] for _ in range(self.p)]
@@ -164,10 +164,10 @@ class _Search:
         """Whether a device has another pass of a leg, and all that pass needs has been put."""
         if self.done[d][leg] == self.m:
             return False
-        return all(n.before in self.ends for n in self.problem.needs(self._next(d, leg), lambda *_: False))
+        return all(q in self.ends for q, _ in self.problem.network.predecessors(self._next(d, leg), self.ends))
 
     def _arrival(self, p: Pass) -> int:
-        return max((self.ends[n.before] + n.lag for n in self.problem.needs(p, lambda *_: False)), default=0)
+        return max((self.ends[q] + lag for q, lag in self.problem.network.predecessors(p, self.ends)), default=0)
 
     def _walk(self, d: int, leg: int) -> None:
         p = self._next(d, leg)
@@ -189,13 +189,14 @@ class _Search:
 
 def _closed_form(problem: Problem) -> ClosedForm | None:
     """No bubble of span: the paper's claim for F = B = W and micro-batches enough to fill warm-up and cool-down."""
-    cost, p, m, memory = equal_costs(problem), problem.devices, problem.microbatches, problem.memory
+    cost, p, m, network = equal_costs(problem), problem.devices, problem.microbatches, problem.network
     if cost is None or not cost.F == cost.B == cost.W > 0 or m < 2 * p:
         return None
-    if len(set(memory.activation)) > 1 or any(memory.freed):  # more room than the paper's, and another order
+    # More room than the paper's, and another order.
+    if len(set(network.held_in_flight)) > 1 or any(network.freed_by_backward):
         return None
     work = 6 * m * cost.F
-    peak = (2 * p * memory.activation[0],) * p
+    peak = (2 * p * network.held_in_flight[0],) * p
     return ClosedForm(makespan=work + (p - 1) * cost.F, span=work, peak=peak)
 
 

@@ -42,8 +42,8 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
 def _caps(problem: Problem, chain: tuple[int, ...], per_stage: int | None) -> list[int | None]:
     """What each stage of the chain may hold, in the memory's integers."""
     if per_stage is not None:
-        return [per_stage * len(chain) * problem.memory.activation[stage] for stage in chain]
-    return [problem.memory.capacity[problem.placement.stage_device[stage]] for stage in chain]
+        return [per_stage * len(chain) * problem.network.held_in_flight[stage] for stage in chain]
+    return [problem.room[problem.placement.stage_device[stage]] for stage in chain]
 
 
 class _Search:
@@ -97,7 +97,7 @@ class _Search:
         extra = [0] * self.p
         gradient_at = self.free_at[-1] + self._ticks(self.p - 1, B)
         for i in reversed(range(self.p - 1)):
-            gradient_at += self._lag(i)
+            gradient_at += self._lag(i + 1, i)
             forward, memory = self._ticks(i, F), self._change(i, F)
             now, held = self.free_at[i], self.held[i]
             while self.done[i][F] + extra[i] < self.m and self._fits(i, held + memory):
@@ -117,7 +117,7 @@ class _Search:
             if wanted[i]:
                 self._make_room(i, F)
                 if i > 0:
-                    self._fill_wait(i, self.ends[self._next(i - 1, F, self.done[i][F])] + self._lag(i - 1))
+                    self._fill_wait(i, self.ends[self._next(i - 1, F, self.done[i][F])] + self._lag(i - 1, i))
                 self._put(i, F)
 
     def _wants_forward(self, i: int) -> bool:
@@ -126,7 +126,7 @@ class _Search:
         ahead_of_next = i + 1 < self.p and self.done[i][F] >= self.done[i + 1][F] + 2
         if not (self.choices.hold_back_f and ahead_of_next):
             return True
-        gradient_at = self.free_at[i + 1] + self._ticks(i + 1, F) + self._ticks(i + 1, B) + self._lag(i)
+        gradient_at = self.free_at[i + 1] + self._ticks(i + 1, F) + self._ticks(i + 1, B) + self._lag(i + 1, i)
         now = self.free_at[i]
         if now >= gradient_at:
             return False
@@ -139,7 +139,7 @@ class _Search:
         for i in reversed(range(self.p)):
             self._make_room(i, B)
             if i + 1 < self.p:
-                self._fill_wait(i, self.ends[self._next(i + 1, B, self.done[i][B])] + self._lag(i))
+                self._fill_wait(i, self.ends[self._next(i + 1, B, self.done[i][B])] + self._lag(i + 1, i))
             if i == 0 and self.done[i][F] == self.m:
                 while self.done[i][W] < self.done[i][B]:
                     self._put(i, W)
@@ -174,9 +174,9 @@ class _Search:
         p = self._next(i, kind, self.done[i][kind])
         start = self.free_at[i]
         if kind is F and i > 0:
-            start = max(start, self.ends[self._next(i - 1, F, p.microbatch)] + self._lag(i - 1))
+            start = max(start, self.ends[self._next(i - 1, F, p.microbatch)] + self._lag(i - 1, i))
         if kind is B and i + 1 < self.p:
-            start = max(start, self.ends[self._next(i + 1, B, p.microbatch)] + self._lag(i))
+            start = max(start, self.ends[self._next(i + 1, B, p.microbatch)] + self._lag(i + 1, i))
         if self.done[i][F] > 0:
             self.waited[i] += start - self.free_at[i]
         else:
@@ -193,21 +193,23 @@ class _Search:
         return self.problem.duration(self._next(i, kind, 0))
 
     def _change(self, i: int, kind: PassKind) -> int:
-        return sum(self.problem.memory_change(self._next(i, kind, 0)))
+        return self.problem.network.change[kind, self.chain[i]].total
 
     def _fits(self, i: int, held: int) -> bool:
         cap = self.caps[i]
         return cap is None or held <= cap
 
-    def _lag(self, i: int) -> int:
-        """From the i-th stage of the chain to the one after it."""
-        return self.problem.lag(self.chain[i], self.chain[i + 1])
+    def _lag(self, i: int, to: int) -> int:
+        """From the i-th stage of the chain to one beside it."""
+        return self.problem.lag(self.chain[i], self.chain[to])
 
 
 def _closed_form(problem: Problem, per_stage: int | None) -> ClosedForm | None:
     """One activation a stage is ZB-H1's memory and gives its span; two give no bubble where W fills the gaps."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
-    if cost is None or not cost.F == cost.B == cost.W or per_stage is None or any(problem.memory.freed) or m < 2 * p:
+    if cost is None or not cost.F == cost.B == cost.W or per_stage is None or m < 2 * p:
+        return None
+    if any(problem.network.freed_by_backward):
         return None
     work = m * 3 * cost.F
     return ClosedForm(span=work + (p - 1) * cost.F if per_stage == 1 else work)

@@ -39,17 +39,17 @@ def handcrafted(problem: Problem, name: str, depth: int) -> Schedule:
 def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
     """Tables 1 and 2 of the paper, for W no longer than F or B and enough micro-batches to fill the warm-up."""
     cost, p, m = equal_costs(problem), problem.devices, problem.microbatches
-    memory = problem.memory
+    network = problem.network
     if cost is None or min(cost.F, cost.B) < cost.W or m < depth * (p - 1) + 1:
         return None
     span = m * (cost.F + cost.B + cost.W) + (p - 1) * (cost.F + cost.B - depth * cost.W)
     peak = [0] * p
     for i, stage in enumerate(problem.placement.chains[0]):
-        before_b, after_b = memory.activation[stage], memory.activation[stage] - memory.freed[stage]
+        before_b, after_b = network.held_in_flight[stage], network.held_for_weight[stage]
         held = (depth * (p - 1 - i) + 1) * before_b + depth * i * after_b
         peak[problem.placement.stage_device[stage]] = held
     # ZB-H2 leaves out the makespan: its devices start late and end late, which the span does not see.
-    exact_peak = tuple(peak) if min(memory.freed) >= 0 else None
+    exact_peak = tuple(peak) if not network.backward_takes_memory else None
     return ClosedForm(makespan=span if depth == 1 else None, span=span, peak=exact_peak)
 
 

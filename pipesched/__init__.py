@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from pipesched.problem.placement import Placement as Placement
     from pipesched.problem.problem import Objective as Objective
     from pipesched.problem.problem import Problem as Problem
+    from pipesched.results.candidate import Candidate as Candidate
+    from pipesched.results.explanation import Explanation as Explanation
     from pipesched.results.frontier import Frontier as Frontier
-    from pipesched.results.solution import Candidate as Candidate
     from pipesched.results.solution import Solution as Solution
     from pipesched.results.solution import Status as Status
     from pipesched.schedule.metrics import Metrics as Metrics
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from solver.analysis.published_comparison import compare as compare
     from solver.analysis.robustness import most_robust as most_robust
     from solver.analysis.robustness import robustness as robustness
-    from solver.analysis.sensitivity import Explanation as Explanation
     from solver.analysis.sensitivity import explain as explain
     from solver.limits import Limits as Limits
     from solver.solve import solve as solve

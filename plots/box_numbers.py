@@ -19,7 +19,7 @@ FILL = 0.82  # how much of its box a number may take, each way
 class BoxNumbers(Artist):
     """Numbers centred in boxes; `corners` holds left, top, right, bottom of each box in data coordinates.
 
-    The sizes are settled on every drawing, since only then the layout, the zoom and the output's resolution are known.
+    The sizes are computed on every drawing, since only then the layout, the zoom and the output's resolution are known.
     """
 
     def __init__(self, axes: Axes, numbers: Sequence[int], corners: NDArray[np.float64], inks: Sequence[str]) -> None:

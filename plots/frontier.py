@@ -56,9 +56,9 @@ def render_frontier(found: Frontier, format: Format = "png") -> bytes:
 
 
 def _memory_label(found: Frontier) -> str:
-    memory = found.problem.memory
-    held = "Activation memory" if memory.static else "Memory"
-    return f"{held}, % of each device's capacity" if found.scale.by_share else f"{held} of a device ({memory.unit})"
+    problem, unit = found.problem, found.problem.memory_unit
+    held = "Activation memory" if any(problem.static) else "Memory"
+    return f"{held}, % of each device's capacity" if found.scale.by_share else f"{held} of a device ({unit})"
 
 
 def _draw_all(found: Frontier, axes: Axes) -> None:

@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
-from pipesched.problem.passes import Stream
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS, Plot
@@ -25,7 +25,7 @@ def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     """
     problem = timeline.problem
     boxes = list(boxes_of(timeline))
-    compute_top, compute_bottom = lanes(problem)[Stream.COMPUTE]
+    compute_top, compute_bottom = lanes(problem)[COMPUTE]
     draw_frame(timeline, axes, (compute_top + compute_bottom) / 2)
     shade_of = shade_numbers(problem.placement)
     count = len(shade_names(problem.placement))
@@ -62,14 +62,14 @@ def _draw_boxes(axes: Axes, corners: NDArray[np.float64], colours: list[RGB]) ->
 
 def _label_side_lanes(problem: Problem, axes: Axes) -> None:
     """The streams' names next to their lanes, where the lanes are high enough to be read."""
-    side = {stream: lane for stream, lane in lanes(problem).items() if stream is not Stream.COMPUTE}
+    side = {stream: lane for stream, lane in lanes(problem).items() if stream != COMPUTE}
     if not side:
         return
     height = min(bottom - top for top, bottom in side.values()) * points(axes)[1] / problem.devices
     if height < 5:
         return
     places = [(d + (top + bottom) / 2, s) for d in range(problem.devices) for s, (top, bottom) in side.items()]
-    axes.set_yticks([y for y, _ in places], [s.value for _, s in places], minor=True, fontsize=min(7.0, height))
+    axes.set_yticks([y for y, _ in places], [s for _, s in places], minor=True, fontsize=min(7.0, height))
     axes.tick_params(axis="y", which="minor", length=0)
 
 

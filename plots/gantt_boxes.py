@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pipesched.problem.passes import Pass, Stream
+from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE
 from pipesched.schedule.timeline import Timeline
 
 # Parts of a device's row, which is 1 high: white space below its lanes, and a side lane for each compute lane.
@@ -31,7 +32,7 @@ def boxes_of(timeline: Timeline) -> Iterator[Box]:
     for device, order in enumerate(timeline.schedule.orders):
         for slot in order:
             if timeline.in_block(slot[0]):
-                yield from _halves(timeline, slot, device, *lane_of[Stream.COMPUTE])
+                yield from _halves(timeline, slot, device, *lane_of[COMPUTE])
                 continue
             for p in slot:
                 for task, part in timeline.problem.tasks(p):
@@ -46,15 +47,9 @@ def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float,
         yield Box(p, timeline.start(p), timeline.end(p), upper, upper + half, overlapped=True)
 
 
-def streams(problem: Problem) -> list[Stream]:
-    """The streams that some pass of the problem uses, compute first."""
-    used = {part.stream for parts in problem.costs.parts.values() for part in parts} | {Stream.COMPUTE}
-    return [stream for stream in Stream if stream in used]
-
-
-def lanes(problem: Problem) -> dict[Stream, tuple[float, float]]:
+def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
     """The top and bottom of each stream's lane within its device's row."""
-    shares = {stream: 1.0 if stream is Stream.COMPUTE else SIDE_LANE for stream in streams(problem)}
+    shares = {stream: 1.0 if stream == COMPUTE else SIDE_LANE for stream in problem.streams}
     unit = (1 - GAP) / sum(shares.values())
     lane_of, top = {}, GAP / 2
     for stream, share in shares.items():
@@ -65,7 +60,7 @@ def lanes(problem: Problem) -> dict[Stream, tuple[float, float]]:
 
 def row_shares(problem: Problem) -> float:
     """How much higher a device's row is than one with the compute lane alone."""
-    return 1 + SIDE_LANE * (len(streams(problem)) - 1)
+    return 1 + SIDE_LANE * (len(problem.streams) - 1)
 
 
 def makespan(timeline: Timeline) -> int:

@@ -32,7 +32,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     problem = timeline.problem
     draw_frame(timeline, axes)
     steps = [memory_steps(timeline, device) for device in range(problem.devices)]
-    static = [problem.memory.held(device) for device in range(problem.devices)]
+    static = [problem.static[device] for device in range(problem.devices)]
     steps = [[(tick, held + level) for tick, level in strip] for held, strip in zip(static, steps, strict=True)]
     peaks = [max(level for _, level in strip) for strip in steps]
     capacities = [c for device in range(problem.devices) if (c := _capacity(problem, device)) is not None]
@@ -45,7 +45,7 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     size, labelled = device_labels(timeline, axes)
     for device in labelled:
         _write_peak(axes, problem, device, peaks[device], 0.8 * size)
-    axes.set_ylabel(f"Memory ({problem.memory.unit})", parse_math=False)
+    axes.set_ylabel(f"Memory ({problem.memory_unit})", parse_math=False)
     held = Patch(facecolor=AREA, edgecolor=OUTLINE)
     entries: list[tuple[Handle, str]] = [(held, f"Held (a strip is {memory_text(problem, scale)} high)")]
     if any(static):
@@ -80,8 +80,8 @@ def _draw_static(axes: Axes, device: int, held: int, scale: int) -> None:
 
 def _capacity(problem: Problem, device: int) -> int | None:
     """The whole memory of a device."""
-    room = problem.memory.capacity[device]
-    return None if room is None else room + problem.memory.held(device)
+    room = problem.room[device]
+    return None if room is None else room + problem.static[device]
 
 
 def _draw_capacity(axes: Axes, problem: Problem, device: int, scale: int) -> None:

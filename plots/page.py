@@ -42,40 +42,40 @@ def document(timeline: Timeline) -> dict[str, Any]:
     """What the page draws, times in ticks, memory in the file's unit.
 
     `boxes` holds a row a device of numbers, four a box: ticks since the start of the box before, ticks it lasts,
-    micro-batch, and its place in `sorts`: name of the pass, colour, ink, and top and bottom in the device's row.
+    micro-batch, and its place in `styles`: name of the pass, colour, ink, and top and bottom in the device's row.
     `memory` holds a row a device, two numbers a step: ticks since the step before, and the level from then on.
     """
-    problem, memory = timeline.problem, timeline.problem.memory
+    problem = timeline.problem
     shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
-    sorts: dict[tuple[str, str, str, float, float], int] = {}
+    styles: dict[tuple[str, str, str, float, float], int] = {}
     rows: list[list[int]] = [[] for _ in range(problem.devices)]
     last = [0] * problem.devices
     for box in sorted(boxes_of(timeline), key=lambda box: (box.start, box.end)):
         device = problem.device(box.of)
-        sort = _sort(box, device, shade_of[box.of.stage], count)
+        style = _style(box, device, shade_of[box.of.stage], count)
         rows[device] += [
-            box.start - last[device], box.end - box.start, box.of.microbatch, sorts.setdefault(sort, len(sorts)),
+            box.start - last[device], box.end - box.start, box.of.microbatch, styles.setdefault(style, len(styles)),
         ]  # fmt: skip
         last[device] = box.start
     steps = [list(dict.fromkeys(without_notches(memory_steps(timeline, d)))) for d in range(problem.devices)]
-    capacity = [None if c is None else c + memory.held(d) for d, c in enumerate(memory.capacity)]
-    unit = float(memory.resolution)
+    capacity = [None if c is None else c + problem.static[d] for d, c in enumerate(problem.room)]
+    unit = float(problem.resolution)
     return {
         "tick": float(problem.tick),
         "unit": problem.time_unit,
         "end": makespan(timeline),
-        "sorts": list(sorts),
+        "styles": list(styles),
         "boxes": rows,
         "memory": [
-            _paired([tick for tick, _ in held], [(level + memory.held(d)) * unit for _, level in held])
+            _paired([tick for tick, _ in held], [(level + problem.static[d]) * unit for _, level in held])
             for d, held in enumerate(steps)
         ],
         "capacity": [None if c is None else c * unit for c in capacity],
-        "memoryUnit": memory.unit,
+        "memoryUnit": problem.memory_unit,
     }
 
 
-def _sort(box: Box, device: int, number: int, count: int) -> tuple[str, str, str, float, float]:
+def _style(box: Box, device: int, number: int, count: int) -> tuple[str, str, str, float, float]:
     colour = shade(box.of.kind, number, count)
     top, bottom = round(box.top - device, 4), round(box.bottom - device, 4)
     return f"{box.of.kind.value}{box.of.stage}", to_hex(colour), ink_on(colour), top, bottom

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import inf
 from threading import Event
 
 from pipesched.errors import BadInput
@@ -51,8 +50,8 @@ def solve(
     return engine.finish(search)
 
 
-def without_search(problem: Problem) -> Solution:
-    """Bounds and published schedules alone."""
+def without_search(problem: Problem, limits: Limits | None = None) -> Solution:
+    """Bounds and published schedules alone, as many as the time limit allows."""
     if problem.objective is Objective.PERIOD:
-        return solve_period(problem, search=False)
-    return solve(problem, Limits(seconds=inf), engine=WITHOUT_SEARCH)
+        return solve_period(problem, limits, search=False)
+    return solve(problem, limits, engine=WITHOUT_SEARCH)

@@ -15,6 +15,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problem_schema import json_schema
 from pipesched.registry import Registry
+from tests.support.columns import costs_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = {"pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "commands"}
@@ -82,7 +83,7 @@ def test_the_examples_and_the_documented_problem_are_read() -> None:
     for text in documented:
         document = read_yaml(text, "docs")
         assert isinstance(document, dict)
-        assert problem_from(document, "docs").costs.overlapped is not None
+        assert costs_of(problem_from(document, "docs")).overlapped is not None
 
 
 def test_the_readme_shows_the_result_of_its_command() -> None:

@@ -166,7 +166,8 @@ def test_the_source_distribution_gives_the_same_wheel(built: tuple[Path, ...]) -
 
 def run(*command: str | Path) -> str:
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONSAFEPATH")}
-    environment |= {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    # In a new place all would be compiled anew.
+    environment |= {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -227,6 +228,12 @@ def test_solve_uses_our_modules(python: Path) -> None:
     found = json.loads(run(python, "-m", "pipesched", "solve", "small.yaml", "-o", "out", "--workers", "1", "--json"))
     assert found["status"] == "optimal"
     assert "out/gantt.png" in found["files"]
+
+
+def test_the_program_that_compiles_is_found_in_the_wheel(wheel_python: Path, shadows: Path) -> None:
+    name = run(wheel_python, "-P", "-c", "from pipesched.solver.engine.kernels import KERNELS; print(KERNELS.module)")
+    assert name.startswith("pipesched.solver.")
+    run(wheel_python, "-P", "-c", f"import {name}")
 
 
 def test_go_uses_our_modules(editable_python: Path, shadows: Path, monkeypatch: pytest.MonkeyPatch) -> None:

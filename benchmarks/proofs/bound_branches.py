@@ -126,9 +126,10 @@ def _relaxations(problem: Problem) -> Iterable[Certificate]:
 
 def _freed(problem: Problem, device: int) -> set[str]:
     """What B gives back on the device's stages, in the words of `Likely`."""
-    memory = problem.memory
-    held = [s for s in problem.placement.stages_of[device] if memory.activation[s] and problem.splittable]
-    return {"none" if not memory.freed[s] else _sign(memory.freed[s], memory.activation[s]) for s in held}
+    network = problem.network
+    held = [s for s in problem.placement.stages_of[device] if network.held_in_flight[s] and problem.splittable]
+    freed = network.freed_by_backward
+    return {"none" if not freed[s] else _sign(freed[s], network.held_in_flight[s]) for s in held}
 
 
 def _sign(freed: int, activation: int) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from benchmarks.proofs.bound_branches import Likely
 from pipesched.problem import placement
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.stage import stages_of
 
 # Placements, and how many micro-batches can be tried in every order: with a split backward, and with full ones only.
 _LINE = (placement.linear(2), 4, 5)
@@ -47,9 +47,6 @@ def draw(random: Random, likely: Likely) -> Problem:
     overlapped = None
     if random.random() < likely.blocks:
         overlapped = tuple(random.randint(0, f + x + 1) for f, x in zip(forward, fused, strict=True))
-    costs = Costs(
-        forward, fused if whole_only else backward, None if whole_only else weight, fused, transfer, overlapped
-    )
     activation = tuple(random.randint(random.random() > 0.1, 8) for _ in range(stages))
     if equal:
         activation = (activation[0],) * stages
@@ -57,7 +54,9 @@ def draw(random: Random, likely: Likely) -> Problem:
     capacity = tuple(
         _capacity(random, likely, where, device, activation, microbatches) for device in range(where.devices)
     )
-    return Problem(where, microbatches, costs, Memory(activation, freed, capacity), objective)
+    first, rest = (fused, None) if whole_only else (backward, weight)
+    held = stages_of(forward, first, rest, fused, transfer, overlapped, activation=activation, freed=freed)
+    return Problem(where, microbatches, held, tuple(map(Pool, capacity)), objective)
 
 
 def _ticks(random: Random, long: float) -> int:
@@ -91,28 +90,27 @@ def _needed(where: Placement, device: int, activation: tuple[int, ...]) -> int:
 
 def changed(random: Random, problem: Problem) -> Problem:
     """The same but for one number, or one of each stage; it keeps some schedule."""
-    costs, memory = problem.costs, problem.memory
     name = random.choice(("forward", "backward", "weight", "fused", "transfer", "activation", "freed", "capacity"))
     if random.random() < 0.05:
         return replace(problem, microbatches=max(1, min(5, problem.microbatches + random.choice((-1, 1)))))
-    if name in ("activation", "freed", "capacity"):
-        values = list(getattr(memory, name))
+    if name == "capacity":
+        room = list(problem.room)
+        at = random.randrange(len(room))
+        own = room[at]
+        room[at] = None if own is None else max(0, _near(random, own))
+        return _roomy(problem.with_room(room))
+    values = [getattr(stage, name) for stage in problem.stages]
+    if name in ("activation", "freed"):
         at = random.randrange(len(values))
-        values[at] = None if values[at] is None else max(-4 if name == "freed" else 0, _near(random, values[at]))
-        memory = replace(memory, **_one(name, values))
-        freed = tuple(min(f, a) for f, a in zip(memory.freed, memory.activation, strict=True))
-        return _roomy(replace(problem, memory=replace(memory, freed=freed)))
-    given = getattr(costs, name)
-    if given is None:
+        values[at] = max(-4 if name == "freed" else 0, _near(random, values[at]))
+        one = problem.with_stages(**{name: values})
+        return _roomy(one.with_stages(freed=[min(stage.freed, stage.activation) for stage in one.stages]))
+    if None in values:
         return problem
-    values = list(given)
     every = random.random() < 0.3
     at, value = random.randrange(len(values)), _near(random, random.choice(values))
-    values = [max(0, value if every or n == at else old) for n, old in enumerate(values)]
-    costs = replace(costs, **_one(name, values))
-    if costs.weight is None:
-        costs = replace(costs, backward=costs.fused)
-    return replace(problem, costs=costs)
+    one = problem.with_stages(**{name: [max(0, value if every or n == at else x) for n, x in enumerate(values)]})
+    return one if one.splittable else one.with_stages(backward=[stage.fused for stage in one.stages])
 
 
 def _near(random: Random, value: int) -> int:
@@ -122,14 +120,6 @@ def _near(random: Random, value: int) -> int:
 
 def _roomy(problem: Problem) -> Problem:
     """The same with just enough memory where there is less."""
-    where, memory = problem.placement, problem.memory
-    capacity = tuple(
-        None if c is None else max(c, _needed(where, device, memory.activation))
-        for device, c in enumerate(memory.capacity)
-    )
-    return replace(problem, memory=replace(memory, capacity=capacity))
-
-
-def _one(name: str, values: list[Any]) -> dict[str, Any]:
-    """The change of one field."""
-    return {name: tuple(values)}
+    where, held = problem.placement, problem.network.held_in_flight
+    needed = [_needed(where, device, held) for device in range(problem.devices)]
+    return problem.with_room([None if c is None else max(c, n) for c, n in zip(problem.room, needed, strict=True)])

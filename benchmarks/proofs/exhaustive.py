@@ -47,7 +47,7 @@ def least_value(problem: Problem, objective: Objective, at_most: int) -> Fractio
 def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
     """The backwards (stage, micro-batch) that run in one go, in every way that may be better than another."""
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
-    if problem.costs.weight is None:
+    if not problem.splittable:
         return iter([frozenset(pairs)])
     open_ = [(s, j) for s, j in pairs if not _split_is_as_good(problem, s)]
     if len(open_) > MOST_CHOICES:
@@ -57,21 +57,20 @@ def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
 
 def _split_is_as_good(problem: Problem, stage: int) -> bool:
     """Whether B with its W right behind it can stand for every full backward: as short, with no more memory."""
-    costs = problem.costs
-    assert costs.weight is not None
-    alone = costs.backward[stage] + costs.weight[stage] <= costs.fused[stage]
-    return alone and costs.overlapped is None and problem.memory.freed[stage] >= 0
+    own = problem.stages[stage]
+    assert own.weight is not None
+    return own.backward + own.weight <= own.fused and not problem.overlaps and own.freed >= 0
 
 
 class _Passes:
     """The passes with one choice of full backwards, as numbers in an order in which each stands behind its needs."""
 
     def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]]) -> None:
-        self.problem, costs = problem, problem.costs
+        self.problem, stages = problem, problem.stages
         needs: dict[Pass, list[tuple[Pass, int]]] = {}
-        for stages in problem.placement.chains:
-            for j in problem.microbatches_of[stages[0]]:
-                needs |= dict(self._needs(stages, j, fused))
+        for walk in problem.placement.chains:
+            for j in problem.microbatches_of[walk[0]]:
+                needs |= dict(self._needs(walk, j, fused))
         self.passes = list(needs)
         if len(self.passes) > MOST_PASSES:
             raise NotTiny
@@ -81,34 +80,38 @@ class _Passes:
         for p, before in needs.items():
             for k, (q, lag) in enumerate(before):
                 self.needs[number[p], k], self.lags[number[p], k] = number[q], lag
-        durations = {F: costs.forward, B: costs.backward, W: costs.weight or (), BW: costs.fused}
-        self.ticks = np.array([durations[p.kind][p.stage] for p in self.passes], np.int64)
+        ticks = {F: "forward", B: "backward", W: "weight", BW: "fused"}
+        self.ticks = np.array([getattr(stages[p.stage], ticks[p.kind]) for p in self.passes], np.int64)
         self.block = np.full(len(needs), -1)
         self.least = self.ticks.copy()
-        if costs.overlapped is not None:
-            self._blocks(costs.overlapped)
+        if problem.overlaps:
+            self._blocks([stage.overlapped for stage in stages if stage.overlapped is not None])
 
     def _needs(
         self, stages: tuple[int, ...], j: int, fused: frozenset[tuple[int, int]]
     ) -> Iterator[tuple[Pass, list[tuple[Pass, int]]]]:
         """What each pass of a micro-batch waits for, and for how many ticks after its end."""
-        where, transfer = self.problem.placement.stage_device, self.problem.costs.transfer
+        where, links = self.problem.placement.stage_device, self.problem.links
 
-        def lag(one: int, following: int) -> int:
-            return transfer[one] if where[one] != where[following] else 0
+        def lag(one: int, following: int, back: bool = False) -> int:
+            """From a stage to the next on its chain, or back."""
+            here, there = (where[one], where[following])[:: -1 if back else 1]
+            if here == there:
+                return 0
+            return self.problem.stages[one].transfer + (links[here][there] if links else 0)
 
         for place, s in enumerate(stages):
             before = stages[place - 1 : place] if place else ()
             yield Pass(F, s, j), [(Pass(F, one, j), lag(one, s)) for one in before]
         for place in reversed(range(len(stages))):
             s, after = stages[place], stages[place + 1 : place + 2]
-            gradients = [(Pass(BW if (one, j) in fused else B, one, j), lag(s, one)) for one in after]
+            gradients = [(Pass(BW if (one, j) in fused else B, one, j), lag(s, one, back=True)) for one in after]
             yield Pass(BW if (s, j) in fused else B, s, j), [(Pass(F, s, j), 0), *gradients]
         for s in stages:
             if (s, j) not in fused:
                 yield Pass(W, s, j), [(Pass(B, s, j), 0)]
 
-    def _blocks(self, overlapped: tuple[int, ...]) -> None:
+    def _blocks(self, overlapped: list[int]) -> None:
         """How long a forward runs as one with a full backward of its device, and the least that both then take."""
         mates = self.problem.placement.stages_of
         for n, p in enumerate(self.passes):
@@ -155,7 +158,7 @@ class _Passes:
         if not len(here):
             return np.full((1, 1), -1)
         head = paths.max(axis=0) if objective is Objective.MAKESPAN else np.zeros(len(self.passes), np.int64)
-        capacity = self.problem.memory.capacity[device]
+        capacity = self.problem.room[device]
         takes, keeps = (np.array(column, np.int64) for column in zip(*map(self._memory, self.passes), strict=True))
         found = np.empty((MOST_ORDERS, len(here)), np.int64)
         room = _ROOM if capacity is None else capacity
@@ -185,7 +188,7 @@ class _Passes:
 
     def _memory(self, p: Pass) -> tuple[int, int]:
         """What a pass needs when it starts, and what is held more than before when it has ended."""
-        taken, freed = self.problem.memory.activation[p.stage], self.problem.memory.freed[p.stage]
+        taken, freed = self.problem.stages[p.stage].activation, self.problem.stages[p.stage].freed
         if p.kind is B:
             return max(0, -freed), -freed
         return {F: (taken, taken), BW: (0, -taken), W: (0, freed - taken)}[p.kind]

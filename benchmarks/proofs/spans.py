@@ -70,18 +70,11 @@ def two_ways(random: Random) -> Problem:
 def no_length(random: Random) -> Problem:
     """Most passes take no time, some transfers do, and memory is tight."""
     one = any_kind(random)
-    costs = one.costs
-
-    def fewer(ticks: tuple[int, ...]) -> tuple[int, ...]:
-        return tuple(0 if random.random() < 0.5 else tick for tick in ticks)
-
-    weight = None if costs.weight is None else fewer(costs.weight)
-    backward, fused = fewer(costs.backward), fewer(costs.fused)
-    if weight is None:
-        backward = fused
-    return replace(
-        one, costs=replace(costs, forward=fewer(costs.forward), backward=backward, fused=fused, weight=weight)
+    names = ("forward", "backward", "weight", "fused") if one.splittable else ("forward", "fused")
+    fewer = one.with_stages(
+        **{name: [random.choice((0, getattr(stage, name))) for stage in one.stages] for name in names}
     )
+    return fewer if one.splittable else fewer.with_stages(backward=[stage.fused for stage in fewer.stages])
 
 
 SORTS: dict[str, Callable[[Random], Problem]] = {"any": any_kind, "two ways": two_ways, "no length": no_length}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from threading import Event
 
 from formulations.exact.full_horizon import FullHorizon
-from pipesched.results.solution import Solution, gap
+from pipesched.results.gap import gap
+from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
 from solver.backends.exact_search import improve
 from solver.limits import Limits

@@ -35,7 +35,7 @@ class Ilp:
 
     def __init__(self, problem: Problem) -> None:
         stages = range(problem.placement.stages)
-        if not all(map(problem.fused_is_dominated, stages)) or problem.costs.parts:
+        if not all(map(problem.fused_is_dominated, stages)) or not problem.network.one_task_each:
             raise ValueError("the paper's program knows split backwards of one task only")
         self.problem = problem
         self.passes = [
@@ -83,10 +83,10 @@ class Ilp:
 
     def _post_memory(self, device: int, held: list[Pass]) -> None:
         """What ran before a forward has left there, and its own activation, fit. Only forwards take memory."""
-        capacity = self.problem.memory.capacity[device]
+        capacity = self.problem.room[device]
         if capacity is None:
             return
-        change = {p: sum(self.problem.memory_change(p)) for p in held}
+        change = {p: self.problem.network.change[p.kind, p.stage].total for p in held}
         for p in held:
             if p.kind is F:
                 left = pulp.lpSum(change[q] * self._before[q, p] for q in held if q != p and change[q])
@@ -135,7 +135,7 @@ class Ilp:
 
 def _needs(problem: Problem, p: Pass) -> list[tuple[Pass, int]]:
     """What a pass waits for, with lags: the problem's own needs, and the micro-batch before in its line."""
-    needs = [(before, lag) for before, lag in problem.needs(p, lambda *_: False)]
+    needs = list(problem.network.predecessors(p, ()))
     if p.microbatch > problem.microbatches_of[p.stage][0]:
         needs.append((p._replace(microbatch=p.microbatch - 1), 0))
     return needs

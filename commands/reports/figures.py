@@ -7,7 +7,7 @@ from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution import gap
+from pipesched.results.gap import gap
 from pipesched.schedule.metrics import Metrics
 
 
@@ -18,7 +18,7 @@ def show(title: str, problem: Problem, metrics: Metrics, fits: bool, lower_bound
     rows += [(f"bubble ({of.value})", percent(metrics.bubble(of))) for of in bubbles_shown(problem)]
     rows += [
         ("idle ratio", percent(metrics.idle_ratio)),
-        (f"peak memory ({problem.memory.unit})", memory_range(problem, metrics)),
+        (f"peak memory ({problem.memory_unit})", memory_range(problem, metrics)),
         ("fits the memory", "yes" if fits else "no"),
         (f"lower bound ({problem.objective.value})", time_text(problem, lower_bound)),
         # A schedule that breaks the memory cap may lie below the bound of those that keep it.

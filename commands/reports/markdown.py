@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from commands.reports import min_memory, robustness, sensitivity
-from commands.reports.schedule_table import OURS, with_solution
+from commands.shared import not_applicable
 from commands.shared.output import bubbles_shown, memory_line, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.problem.formatting import size
+from pipesched.results.comparison import OURS, with_solution
+from pipesched.results.explanation import Explanation
+from pipesched.results.explanation_text import footnotes
+from pipesched.results.gap import gap
 from pipesched.results.least_memory import LeastMemory
 from pipesched.results.robustness import Robustness
-from pipesched.results.solution import Solution, gap
+from pipesched.results.solution import Solution
 from pipesched.version import VERSION
-from solver.analysis.sensitivity import Explanation
 
 
 def report(
@@ -64,7 +67,7 @@ def _why_not_better(solution: Solution, explanation: Explanation) -> list[str]:
         "",
         *(f"| {' | '.join(row)} |" for row in rows),
         "",
-        *sensitivity.footnotes(explanation),
+        *footnotes(explanation),
     ]
 
 
@@ -76,7 +79,6 @@ def _table(solution: Solution) -> list[str]:
     for candidate in with_solution(solution):
         found = candidate.metrics
         if found is None:
-            lines.append(f"| {candidate.name} | does not apply: {candidate.reason} |" + " |" * (len(headers) - 2))
             continue
         excess = percent(gap(found.value(problem.objective), solution.lower_bound_ticks)) if candidate.fits else "–"
         name = f"**{OURS}**" if candidate.name == OURS else candidate.name
@@ -84,6 +86,8 @@ def _table(solution: Solution) -> list[str]:
             percent(found.bubble(of)) for of in bubbles
         ]
         lines.append(f"| {' | '.join([name, *cells, 'yes' if candidate.fits else 'no', excess])} |")
+    for line in not_applicable.lines(solution.candidates):
+        lines += [line] if line.startswith("- ") else ["", line, ""]
     return lines
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from math import ceil, log10
 from threading import Event
 
 from commands.shared.option_values import share
@@ -14,6 +15,11 @@ from pipesched.results.robustness import Robustness
 from pipesched.results.solution import Solution
 from pipesched.simulation.noise import Noise
 from solver.analysis.robustness import USUAL, most_robust, robustness
+
+# Means are shown to so small a share of themselves: changes are shown in per cents with two decimals.
+_LEAST_CHANGE = 1e-4
+# Seconds that sampling may take after the search: this share of the time limit, or so many.
+_SHARE, _LEAST_SECONDS = 0.05, 1.0
 
 
 def add_robust(parser: ArgumentParser) -> None:
@@ -29,7 +35,7 @@ def add_robust(parser: ArgumentParser) -> None:
 
 def of(solution: Solution, args: Namespace) -> Robustness | None:
     """The schedule under the usual noise, or that of `--robust`."""
-    return robustness(solution, _noise(args))
+    return robustness(solution, _noise(args), max(_LEAST_SECONDS, _SHARE * args.time_limit))
 
 
 def searched(solution: Solution, args: Namespace) -> Solution:
@@ -69,4 +75,7 @@ def _percent(noise: Noise) -> str:
 
 
 def _mean(problem: Problem, ticks: float) -> str:
-    return time_text(problem, round(ticks))
+    """In the file's unit, to the digits in which a change of 0.01 % shows."""
+    number = ticks * float(problem.tick)
+    digits = ceil(-log10(_LEAST_CHANGE * number)) if number > 0 else 0
+    return f"{number:.{max(0, digits)}f} {problem.time_unit}".rstrip()

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commands.reports.schedule_table import OURS, document, with_solution
 from commands.shared.output import percent
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
-from pipesched.results.solution import Candidate, Solution, gap
+from pipesched.results.candidate import Candidate
+from pipesched.results.comparison import OURS, comparison_document, with_solution
+from pipesched.results.gap import gap
+from pipesched.results.solution import Solution
 
 NOT_FIT = "does not fit"
 
@@ -16,7 +18,9 @@ NOT_FIT = "does not fit"
 def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str, object]:
     """The object of `compare A B --json`: that of `compare` for each problem."""
     return {
-        "problems": [document(one.problem, _candidates(one, wanted), one.lower_bound_ticks) for one in solutions],
+        "problems": [
+            comparison_document(one.problem, _candidates(one, wanted), one.lower_bound_ticks) for one in solutions
+        ],
     }
 
 

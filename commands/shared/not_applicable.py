@@ -8,20 +8,22 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.problem.formatting import counted
 from pipesched.problem.problem import Problem
-from pipesched.results.solution import Candidate
+from pipesched.results.candidate import Candidate
 
 
 def lines(candidates: Sequence[Candidate]) -> list[str]:
-    """A heading and a line a reason; nothing where every schedule applies."""
+    """A heading and a line a reason, after those not tried; nothing where every schedule applies."""
     names: dict[str, list[str]] = {}
     for candidate in candidates:
-        if candidate.metrics is None:
+        if candidate.metrics is None and candidate.tried:
             names.setdefault(candidate.reason, []).append(candidate.name)
+    late = sorted(candidate.name for candidate in candidates if not candidate.tried)
+    untried = [f"not tried, as the time limit was reached: {', '.join(late)}"] if late else []
     if not names:
-        return []
+        return untried
     number = sum(map(len, names.values()))
     heading = f"{counted(number, 'other schedule')} {'does' if number == 1 else 'do'} not apply:"
-    return [heading, *(f"- {', '.join(sorted(held))}: {reason}" for reason, held in sorted(names.items()))]
+    return [*untried, heading, *(f"- {', '.join(sorted(held))}: {reason}" for reason, held in sorted(names.items()))]
 
 
 def applicable(problem: Problem) -> list[str]:

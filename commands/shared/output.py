@@ -11,7 +11,7 @@ import simplejson
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution_document import peak_memory, static_memory
+from pipesched.results.memory_figures import peak_memory, static_memory
 from pipesched.schedule.metrics import Metrics
 
 
@@ -64,7 +64,7 @@ def in_file_units(problem: Problem, ticks: Value | None) -> float | None:
 
 def memory_line(problem: Problem, metrics: Metrics) -> str:
     """The peak memory of each device in a line, and what of it is static."""
-    line = f"peak memory of each device ({problem.memory.unit}): "
+    line = f"peak memory of each device ({problem.memory_unit}): "
     line += ", ".join(map(plain, peak_memory(problem, metrics)))
     static = static_memory(problem).get("static_memory")
     return line if static is None else f"{line}; of which static: {', '.join(map(plain, static))}"

@@ -21,7 +21,8 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.solution import Progress, Solution, gap
+from pipesched.results.gap import gap
+from pipesched.results.solution import Progress, Solution
 from pipesched.schedule.timeline import Timeline
 from solver.cyclic.solve_period import solve_period
 from solver.engine.phases.exact_model import EXACT_MODEL

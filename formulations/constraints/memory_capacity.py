@@ -13,7 +13,7 @@ from pipesched.schedule.timeline import Timeline
 
 def check(timeline: Timeline) -> bool:
     """The level over time, device by device."""
-    for device, capacity in enumerate(timeline.problem.memory.capacity):
+    for device, capacity in enumerate(timeline.problem.room):
         if capacity is not None and max(level for _, level in memory_steps(timeline, device)) > capacity:
             return False
     return True
@@ -21,7 +21,7 @@ def check(timeline: Timeline) -> bool:
 
 def post(model: Model) -> None:
     """By order literals, a row for each operation that takes memory; else by CP-SAT's cumulative."""
-    for device, capacity in enumerate(model.problem.memory.capacity):
+    for device, capacity in enumerate(model.problem.room):
         if capacity is None:
             continue
         if model.order is None:
@@ -32,10 +32,10 @@ def post(model: Model) -> None:
 
 def taken(model: Model, x: Operation) -> int:
     """What an operation takes when it starts; a B that takes more does so only where it is not fused."""
-    memory = model.problem.memory
+    network = model.problem.network
     if x.role is F:
-        return memory.activation[x.stage]
-    return max(0, -memory.freed[x.stage]) if x.role is B and model.problem.splittable else 0
+        return network.held_in_flight[x.stage]
+    return max(0, -network.freed_by_backward[x.stage]) if x.role is B and model.problem.splittable else 0
 
 
 def given_back(model: Model, x: Operation) -> int:
@@ -43,13 +43,13 @@ def given_back(model: Model, x: Operation) -> int:
 
     A fused backward is B and a W of zero duration right after it, and together they give back the same.
     """
-    memory = model.problem.memory
+    network = model.problem.network
     if x.role is F:
         return 0
     if not model.problem.splittable:
-        return memory.activation[x.stage]
-    freed = memory.freed[x.stage]
-    return max(0, freed) if x.role is B else memory.activation[x.stage] - freed
+        return network.held_in_flight[x.stage]
+    freed = network.freed_by_backward[x.stage]
+    return max(0, freed) if x.role is B else network.held_in_flight[x.stage] - freed
 
 
 def _rows(model: Model, device: DeviceOrder, capacity: int) -> None:
@@ -81,7 +81,7 @@ def _cumulative(model: Model, device: int, capacity: int) -> None:
             continue
         backward, last = Operation(B, x.stage, x.microbatch), model.last(x.stage, x.microbatch)
         freed = given_back(model, backward)
-        rest = model.problem.memory.activation[x.stage] - (freed if last is not backward else 0)
+        rest = model.problem.network.held_in_flight[x.stage] - (freed if last is not backward else 0)
         for until, demand in ((backward, freed), (last, rest)) if last != backward else ((last, freed),):
             if demand > 0:
                 size = cp.new_int_var(0, model.horizon, "")

@@ -6,24 +6,15 @@ describe, such as a layer that all devices run at once, are graphs written by ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
-
-
-class MemoryChange(NamedTuple):
-    """What a block takes of a device's memory when it starts and when it ends (negative: gives back)."""
-
-    at_start: int = 0
-    at_end: int = 0
-
-    @property
-    def total(self) -> int:
-        return self.at_start + self.at_end
+from pipesched.problem.task_network import MemoryChange
 
 
 @dataclass(frozen=True)
@@ -55,12 +46,21 @@ class Fusion(NamedTuple):
     ticks: int
 
 
+class Overlap(NamedTuple):
+    """Block `forward` of one micro-batch and `backward`, fused, of another may run together, in `ticks` for both."""
+
+    forward: int
+    backward: int
+    ticks: int
+
+
 @dataclass(frozen=True)
 class BlockGraph:
     """Blocks are known by their number.
 
     `microbatches` is how many micro-batches one copy of the graph stands for: one for each chain. `capacity[d]` is None
     where device d's memory is unlimited. `of_pass` tells the block of a role and stage where the graph is a problem's.
+    What two blocks of an overlap take of memory is taken when both start, and given back when both end.
     """
 
     blocks: tuple[Block, ...]
@@ -69,6 +69,7 @@ class BlockGraph:
     microbatches: int = 1
     fusions: tuple[Fusion, ...] = ()
     of_pass: Mapping[tuple[PassKind, int], int] = field(default_factory=dict)
+    overlaps: tuple[Overlap, ...] = ()
 
     @cached_property
     def on_device(self) -> tuple[tuple[int, ...], ...]:
@@ -99,8 +100,8 @@ class BlockGraph:
 def graph_of(problem: Problem) -> BlockGraph:
     """The blocks of a problem: F, the backward that sends the gradient, and W, for every stage that is walked.
 
-    A backward block has B's duration where it may split; `fusions` tell where it may, or must, run in one go.
-    Overlapped blocks are left out: a pattern without them is a pattern all the same.
+    A backward block has B's duration where it may split; `fusions` tell where it may run in one go, `overlaps` which
+    forwards and full backwards are faster together than in turn.
     """
     splittable = problem.splittable
     kinds: tuple[PassKind, ...] = (F, B, W) if splittable else (F, BW)
@@ -111,14 +112,13 @@ def graph_of(problem: Problem) -> BlockGraph:
         for kind, stage in ((kind, stage) for kind in kinds for stage in chain):
             p = Pass(kind, stage, 0)
             of_pass[B if kind is BW else kind, stage] = len(blocks)
-            memory = {problem.device(p): MemoryChange(*problem.memory_change(p))}
+            memory = {problem.device(p): problem.network.change[kind, stage]}
             blocks.append(Block(f"{kind.value}{stage}", problem.duration(p), memory))
     waits = []
     for (kind, stage), block in of_pass.items():
-        p = Pass(BW if kind is B and not splittable else kind, stage, 0)
-        for before, lag in problem.needs(p, lambda *_: not splittable):
-            role = B if before.kind is BW else before.kind
-            waits.append(Wait(of_pass[role, before.stage], block, lag))
+        for alternatives, lag in problem.network.needs[BW if kind is B and not splittable else kind, stage]:
+            before, sender = alternatives[0]
+            waits.append(Wait(of_pass[B if before is BW else before, sender], block, lag))
     fusions = tuple(
         Fusion(of_pass[B, s], of_pass[W, s], problem.duration(Pass(BW, s, 0)))
         for s in (s for chain in walked for s in chain)
@@ -127,8 +127,25 @@ def graph_of(problem: Problem) -> BlockGraph:
     return BlockGraph(
         blocks=tuple(blocks),
         waits=tuple(waits),
-        capacity=problem.memory.capacity,
+        capacity=problem.room,
         microbatches=len(walked),
         fusions=fusions,
         of_pass=of_pass,
+        overlaps=tuple(_overlaps(problem, of_pass)),
     )
+
+
+def _overlaps(problem: Problem, of_pass: Mapping[tuple[PassKind, int], int]) -> Iterator[Overlap]:
+    """Every forward with every backward of its device that is faster in one block with it than behind it.
+
+    A block that is not, starts and ends no pass sooner than the forward and behind it the backward do, and where B and
+    W are never worse than the full backward none gains.
+    """
+    forwards, backwards = ([stage for role, stage in of_pass if role is kind] for kind in (F, B))
+    for stage, other in product(forwards, backwards):
+        forward, backward = Pass(F, stage, 0), Pass(BW, other, 0)
+        if problem.device(forward) != problem.device(backward) or problem.fused_is_dominated(other):
+            continue
+        ticks = problem.overlapped_ticks(forward, backward)
+        if ticks is not None and ticks < problem.duration(forward) + problem.duration(backward):
+            yield Overlap(of_pass[F, stage], of_pass[B, other], ticks)

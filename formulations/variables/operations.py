@@ -68,12 +68,12 @@ class StaticOrder:
         if y.role is B:
             # What must run before a forward must run before its backward too; for B itself that is known already.
             return x.role is W and self._forced(x, Operation(F, y.stage, y.microbatch))
-        memory, first = self.problem.memory, self.problem.microbatches_of[x.stage].start
-        capacity = memory.capacity[self.problem.placement.stage_device[x.stage]]
+        network, first = self.problem.network, self.problem.microbatches_of[x.stage].start
+        capacity = self.problem.room[self.problem.placement.stage_device[x.stage]]
         i, j = x.microbatch - first, y.microbatch - first
         if capacity is None or i >= j:
             return False
-        activation, freed = memory.activation[x.stage], memory.freed[x.stage]
+        activation, freed = network.held_in_flight[x.stage], network.freed_by_backward[x.stage]
         most = i * activation + ((j - i) * max(0, freed) if x.role is W else 0)
         return most < (j + 1) * activation - capacity
 

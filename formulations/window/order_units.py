@@ -33,10 +33,10 @@ class Units:
         self.orders: Orders = [self._add(device, order) for device, order in enumerate(schedule.orders)]
         unit_of = {p: number for number, slot in enumerate(self.slots) for p in slot}
         self.needs = [
-            [(unit_of[before], lag) for p in slot for before, lag in problem.needs(p, schedule.is_fused)]
+            [(unit_of[before], lag) for p in slot for before, lag in problem.network.predecessors(p, unit_of)]
             for slot in self.slots
         ]
-        changes = [[problem.memory_change(p) for p in slot] for slot in self.slots]
+        changes = [[problem.network.change[p.kind, p.stage] for p in slot] for slot in self.slots]
         self.takes = [sum(at_start for at_start, _ in change) for change in changes]
         self.gives = [-sum(at_end for _, at_end in change) for change in changes]
         lines: dict[tuple[object, ...], int] = {}

@@ -131,7 +131,7 @@ class Window:
             if line in latest:
                 self.cp.add(self.start[number] >= self.start[latest[line]] + ticks[latest[line]])
             latest[line] = number
-        capacity = self.units.problem.memory.capacity[device]
+        capacity = self.units.problem.room[device]
         if capacity is not None:
             level = sum(self.units.takes[n] - self.units.gives[n] for n in before)
             self._memory(held, capacity - level)

@@ -70,7 +70,7 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
     per_kind = {kind: {problem.duration(Pass(kind, s, 0)) for s in stages} for kind in kinds}
     if any(len(durations) != 1 for durations in per_kind.values()):
         return None
-    if problem.devices > 1 and any(problem.costs.transfer):
+    if problem.devices > 1 and (any(stage.transfer for stage in problem.stages) or any(map(any, problem.links))):
         return None
     f, bw = (min(per_kind[kind]) for kind in (F, BW))
     b, w = (min(per_kind[kind]) for kind in (B, W)) if problem.splittable else (bw, 0)
@@ -79,6 +79,6 @@ def equal_costs(problem: Problem) -> EqualCosts | None:
 
 def chunk_peaks(problem: Problem, chunks: Sequence[int]) -> tuple[int, ...] | None:
     """Peaks of devices that hold so many chunk activations; None where activations differ from stage to stage."""
-    each = set(problem.memory.activation)
+    each = set(problem.network.held_in_flight)
     most = problem.microbatches * problem.placement.stages // problem.devices
     return tuple(min(most, held) * min(each) for held in chunks) if len(each) == 1 else None

@@ -47,10 +47,10 @@ def pass_graph(problem: Problem) -> PassGraph:
     before: list[tuple[Edge, ...]] = []
     after: list[list[Edge]] = [[] for _ in passes]
     for n, p in enumerate(passes):
-        before.append(tuple((number[need.before], need.lag) for need in problem.needs(p, lambda *_: False)))
+        before.append(tuple((number[q], lag) for q, lag in problem.network.predecessors(p, number)))
         for other, lag in before[-1]:
             after[other].append((n, lag))
-    changes = [problem.memory_change(p) for p in passes]
+    changes = [problem.network.change[p.kind, p.stage] for p in passes]
     return PassGraph(
         devices=problem.devices,
         passes=passes,

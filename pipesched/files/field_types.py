@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
@@ -13,7 +13,9 @@ import numpy as np
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from pipesched.files.link_times import NodeLinks, Transfer, node_links
 from pipesched.problem.formatting import visible
+from pipesched.problem.placement import PLACEMENTS
 
 # Beyond these a file holds a slip of the keyboard, and exact arithmetic would turn it into a very long wait.
 LARGEST = 10**12
@@ -163,12 +165,51 @@ SignedNumbers = Annotated[
 ]
 
 
+def _transfer(value: object) -> Transfer | None:
+    """Numbers as for other times, a row of numbers for each device, or times by node."""
+    if isinstance(value, Mapping):
+        entries = node_links(value)
+        nodes = as_list(entries[2]) if entries else None
+        if entries is None or nodes is None:
+            return None
+        within, between = map(_at_least(0), entries[:2])
+        numbers = [number for number in map(_whole(0), nodes) if number is not None]
+        if within is None or between is None or len(numbers) != len(nodes):
+            return None
+        return NodeLinks(within, between, tuple(numbers))
+    one_or_list = _one_or_list(_at_least(0), _POSITIVE)
+    rows = [as_list(row) for row in as_list(value) or [None]]
+    if None in rows:
+        return one_or_list(value)
+    matrix = [one_or_list(row) for row in rows]
+    return [row for row in matrix if isinstance(row, list)] if None not in matrix else None
+
+
+_ROWS = {"type": "array", "items": {"type": "array", "items": _NUMBER, "minItems": 1}, "minItems": 1}
+_NODES = {
+    "type": "object",
+    "properties": {
+        "intra_node": _NUMBER,
+        "inter_node": _NUMBER,
+        "nodes": {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+    },
+    "required": ["intra_node", "inter_node", "nodes"],
+    "additionalProperties": False,
+}
+TransferField = Annotated[
+    Transfer,
+    _field(
+        f"a number of at least 0, a list of them, one per stage, a list of such lists, from each device to each other, "
+        f"or intra_node, inter_node and nodes ({FINITE})",
+        _transfer,
+    ),
+    WithJsonSchema({"anyOf": [*_or_list(_NUMBER)["anyOf"], _ROWS, _NODES]}),
+]
+
+
 def one_of(*names: str) -> PlainValidator:
     """A validator for a choice of words."""
     return _field(", ".join(names), lambda value: value if isinstance(value, str) and value in names else None)
-
-
-PLACEMENTS = ("linear", "interleaved", "v-shape", "wave", "bidirectional")
 
 
 def _placement(value: object) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from pipesched.files.link_times import is_matrix, wrong_size
 from pipesched.files.problem_schema import ProblemFile
 from pipesched.files.schema_errors import shown
 from pipesched.problem import placement
@@ -46,14 +47,7 @@ def placement_of(form: ProblemFile) -> Placement:
     assert form.devices
     if isinstance(form.placement, list):
         return placement.explicit(form.devices, form.placement)
-    chunks = form.chunks or 1
-    return {
-        "linear": placement.linear,
-        "interleaved": lambda p: placement.interleaved(p, chunks),
-        "v-shape": placement.v_shape,
-        "wave": lambda p: placement.wave(p, chunks),
-        "bidirectional": placement.bidirectional,
-    }[form.placement](form.devices)
+    return placement.PLACEMENTS[form.placement](form.devices, form.chunks or 1)
 
 
 def _size(form: ProblemFile, stages: int | None) -> Iterator[str]:
@@ -97,9 +91,11 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
     if stages is not None:
         allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
         for path, value in _per_stage(form):
-            if isinstance(value, list) and len(value) not in allowed:
-                ways = " or ".join(map(str, sorted(allowed)))
-                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {ways}, one per stage"
+            if isinstance(value, list) and not is_matrix(value) and len(value) not in allowed:
+                lengths = " or ".join(map(str, sorted(allowed)))
+                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {lengths}, one per stage"
+    if form.times and form.devices is not None and (wrong := wrong_size(form.times.transfer, form.devices)):
+        yield wrong
     capacity = form.memory.capacity if form.memory else None
     if isinstance(capacity, list) and form.devices is not None and len(capacity) != form.devices:
         yield (
@@ -115,7 +111,7 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         )
 
 
-def _per_stage(form: ProblemFile) -> Iterator[tuple[str, Fraction | list[Fraction] | None]]:
+def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
     if form.times:
         for key in type(form.times).model_fields:
             yield f"times.{key}", getattr(form.times, key)

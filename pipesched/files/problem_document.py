@@ -7,42 +7,75 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.files.exact_numbers import as_decimal
+from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """The problem as a problem file writes it; ValueError where it has passes of several tasks."""
-    if problem.costs.parts:
+    if any(stage.tasks for stage in problem.stages):
         raise ValueError("passes of several tasks cannot be written to a problem file")
-    costs, memory, where = problem.costs, problem.memory, problem.placement
-    document: dict[str, Any] = {"name": problem.name, "devices": problem.devices, "microbatches": problem.microbatches}
-    document["placement"] = where.name if where.name != "explicit" else list(where.stage_device)
-    if where.name in ("interleaved", "wave"):
-        document["chunks"] = where.stages // where.devices
-    document["time_unit"] = problem.time_unit
-    times = {"forward": costs.forward, "backward": costs.backward, "weight": costs.weight}
-    if costs.weight is not None:
-        times["fused"] = costs.fused
-    times |= {"transfer": costs.transfer, "overlapped": costs.overlapped}
-    document["times"] = {key: _numbers(values, problem.tick) for key, values in times.items() if values is not None}
-    document["memory"] = {
-        "unit": memory.unit,
-        "activation": _numbers(memory.activation, memory.resolution),
-        "freed_by_backward": _numbers(memory.freed, memory.resolution),
+    return {
+        "name": problem.name,
+        "devices": problem.devices,
+        "microbatches": problem.microbatches,
+        **placement_keys(problem.placement),
+        "time_unit": problem.time_unit,
+        "times": _times(problem),
+        "memory": _memory(problem),
+        "objective": problem.objective.value,
     }
-    limits = [c for c in memory.capacity if c is not None]
-    if limits:
-        if len(limits) < problem.devices:
-            raise ValueError("a problem file limits the memory of every device or of none")
-        whole = [room + memory.held(device) for device, room in enumerate(limits)]
-        document["memory"]["capacity"] = _numbers(whole, memory.resolution)
-    if memory.static:
-        document["memory"]["static"] = _numbers(memory.static, memory.resolution)
-    document["objective"] = problem.objective.value
+
+
+def placement_keys(where: Placement) -> dict[str, object]:
+    """The file's keys that give this placement, whatever it is called."""
+    chunks = where.stages // where.devices
+    for name, make in PLACEMENTS.items():
+        if where == make(where.devices, chunks):
+            return {"placement": name} | ({"chunks": chunks} if name in ("interleaved", "wave") else {})
+    return {"placement": list(where.stage_device)}
+
+
+def _times(problem: Problem) -> dict[str, object]:
+    stages, tick = problem.stages, problem.tick
+    times: dict[str, Sequence[int | None]] = {
+        "forward": [s.forward for s in stages],
+        "backward": [s.backward for s in stages],
+        "weight": [s.weight for s in stages],
+        "fused": [s.fused if problem.splittable else None for s in stages],
+        "transfer": [s.transfer for s in stages],
+        "overlapped": [s.overlapped for s in stages],
+    }
+    document = {key: _numbers(values, tick) for key, values in times.items() if None not in values}
+    if problem.links:
+        if any(stage.transfer for stage in stages):
+            raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
+        document["transfer"] = [[as_decimal(lag * tick) for lag in row] for row in problem.links]
     return document
 
 
-def _numbers(values: Sequence[int], step: Fraction) -> object:
+def _memory(problem: Problem) -> dict[str, object]:
+    stages, step = problem.stages, problem.resolution
+    document: dict[str, object] = {
+        "unit": problem.memory_unit,
+        "activation": _numbers([s.activation for s in stages], step),
+        "freed_by_backward": _numbers([s.freed for s in stages], step),
+    }
+    limits = [pool.capacity for pool in problem.pools if pool.capacity is not None]
+    if limits:
+        if len(limits) < problem.devices:
+            raise ValueError("a problem file limits the memory of every device or of none")
+        document["capacity"] = _numbers(limits, step)
+    by_stage = any(stage.static for stage in stages) and not any(pool.static for pool in problem.pools)
+    # A list as long as there are devices would be read as theirs, and one number too.
+    if by_stage and problem.placement.stages != problem.devices:
+        document["static"] = [as_decimal(stage.static * step) for stage in stages]
+    elif any(problem.static):
+        document["static"] = _numbers(problem.static, step)
+    return document
+
+
+def _numbers(values: Sequence[int | None], step: Fraction) -> object:
     """One number where all are alike, else the list."""
-    numbers = [as_decimal(x * step) for x in values]
+    numbers = [as_decimal(x * step) for x in values if x is not None]
     return numbers[0] if len(set(numbers)) == 1 else numbers

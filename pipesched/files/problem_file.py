@@ -6,16 +6,19 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, gcd
 from pathlib import Path
+from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import read_json, read_yaml
+from pipesched.files.link_times import links_of
 from pipesched.files.problem_checks import mistakes, placement_of
 from pipesched.files.problem_schema import REQUIRED, MemorySection, ProblemFile, Times
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.stage import stages_of
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -78,23 +81,42 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     """All numbers present and consistent: into integer ticks and integer memory."""
     assert form.devices and form.microbatches and form.times
     where = placement_of(form)
-    costs, tick, times_rounded = _costs(form.times, where.stages, form.microbatches)
-    memory, memory_rounded = _memory(form.memory or MemorySection.model_validate({}), where, form.microbatches)
+    times, links, tick, times_rounded = _times(form.times, where, form.microbatches)
+    section = form.memory or MemorySection.model_validate({})
+    held, pools, resolution, memory_rounded = _memory(section, where, form.microbatches)
     rounded = [*times_rounded, *memory_rounded]
-    notes = (_ROUNDED.format(" and ".join(rounded)),) if rounded else ()
-    name = form.name or default_name
     return Problem(
-        where, form.microbatches, costs, memory, Objective(form.objective), name, form.time_unit, tick, notes
+        where,
+        form.microbatches,
+        stages_of(**times, **held),
+        pools,
+        Objective(form.objective),
+        form.name or default_name,
+        form.time_unit,
+        tick,
+        section.unit,
+        resolution,
+        links,
+        notes=(_ROUNDED.format(" and ".join(rounded)),) if rounded else (),
     )
 
 
-def _costs(times: Times, stages: int, microbatches: int) -> tuple[Costs, Fraction, list[str]]:
-    """The times in ticks, the tick, and what a note says of them if they were rounded."""
-    given = {key: _per(value, stages) for key, value in times if value is not None}
-    given.setdefault("transfer", [Fraction(0)] * stages)
-    numbers = [number for values in given.values() for number in values]
+# A list of numbers for each quantity, one a stage.
+_Columns = dict[str, Any]
+
+
+def _times(
+    times: Times, where: Placement, microbatches: int
+) -> tuple[_Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
+    """The times in ticks, those of links, the tick, and what a note says of them if they were rounded."""
+    links = links_of(times.transfer)
+    given = {key: _per(value, where.stages) for key, value in times if value is not None and key != "transfer"}
+    if times.transfer is not None and not links:
+        given["transfer"] = _per(times.transfer, where.stages)  # type: ignore[arg-type]
+    numbers = [number for values in (*given.values(), *links) for number in values]
     step, rounded = step_of(numbers, microbatches * sum(numbers, Fraction(0)))
     ticks = {key: [round(number / step) for number in values] for key, values in given.items()}
+    lags = [[round(number / step) for number in row] for row in links]
     whole = ticks["backward"]
     if "weight" in ticks:
         whole = [b + w for b, w in zip(whole, ticks["weight"], strict=True)]
@@ -105,17 +127,14 @@ def _costs(times: Times, stages: int, microbatches: int) -> tuple[Costs, Fractio
         longer = [one >= b + w for one, b, w in exact]
         fused = [max(one, w) if long else one for one, w, long in zip(fused, whole, longer, strict=True)]
     # The rounded numbers may have a larger step in common.
-    tick = step * (gcd(*fused, *(number for values in ticks.values() for number in values)) or 1)
-    times_in = {key: tuple(int(number * step / tick) for number in values) for key, values in ticks.items()}
-    costs = Costs(
-        forward=times_in["forward"],
-        backward=times_in["backward"],
-        weight=times_in.get("weight"),
-        fused=tuple(int(number * step / tick) for number in fused),
-        transfer=times_in["transfer"],
-        overlapped=times_in.get("overlapped"),
-    )
-    return costs, tick, [f"times to multiples of {short(step)}"] if rounded else []
+    all_ticks = [*fused, *(number for values in (*ticks.values(), *lags) for number in values)]
+    tick = step * (gcd(*all_ticks) or 1)
+
+    def in_ticks(values: list[int]) -> tuple[int, ...]:
+        return tuple(int(number * step / tick) for number in values)
+
+    columns = {"weight": None} | {key: in_ticks(values) for key, values in (ticks | {"fused": fused}).items()}
+    return columns, tuple(map(in_ticks, lags)), tick, [f"times to multiples of {short(step)}"] if rounded else []
 
 
 def _per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
@@ -126,15 +145,19 @@ def _per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
     return [value] * count
 
 
-def _memory(section: MemorySection, where: Placement, microbatches: int) -> tuple[Memory, list[str]]:
-    """The memory in whole steps, and what a note says of it if it was rounded.
+def _memory(
+    section: MemorySection, where: Placement, microbatches: int
+) -> tuple[_Columns, tuple[Pool, ...], Fraction, list[str]]:
+    """What stages hold and devices have in whole steps, the step, and what a note says of it if it was rounded.
 
     Activations and capacities are rounded down, and what B gives back up, so that what fits still does.
     """
     activation = _per(section.activation if section.activation is not None else Fraction(1), where.stages)
     freed = _per(section.freed_by_backward or Fraction(0), where.stages)
     capacity = None if section.capacity is None else _per(section.capacity, where.devices)
-    static = _static(section.static, where)
+    # A list as long as there are devices is theirs; a longer one is the stages'.
+    by_stage = isinstance(section.static, list) and len(section.static) != where.devices
+    static = _per(section.static or Fraction(0), where.stages if by_stage else where.devices)
     passes = [*activation, *freed]
     ample = max(capacity or [Fraction(0)])
     step, rounded = step_of(passes, microbatches * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static])
@@ -149,23 +172,17 @@ def _memory(section: MemorySection, where: Placement, microbatches: int) -> tupl
             "so small or of so many digits, or leave capacity out where memory is ample"
         )
     factor = gcd(*taken, *given, *whole, *held) or 1
-    room = [(most - used) // factor for most, used in zip(whole, held, strict=True)] if whole else None
-    memory = Memory(
-        activation=tuple(number // factor for number in taken),
-        freed=tuple(number // factor for number in given),
-        capacity=tuple(room or [None] * where.devices),
-        unit=section.unit,
-        resolution=step * factor,
-        static=tuple(number // factor for number in held) if any(held) else (),
-    )
-    return memory, [f"memory to multiples of {short(step)}"] if rounded else []
 
+    def in_steps(values: list[int]) -> tuple[int, ...]:
+        return tuple(number // factor for number in values)
 
-def _static(given: Fraction | list[Fraction] | None, where: Placement) -> list[Fraction]:
-    """What each device always holds. A list as long as there are devices is theirs; a longer one is the stages'."""
-    if isinstance(given, list) and len(given) != where.devices:
-        return [sum((given[s] for s in held), Fraction(0)) for held in where.stages_of]
-    return _per(given or Fraction(0), where.devices)
+    columns = {"activation": in_steps(taken), "freed": in_steps(given)}
+    besides = in_steps(held)
+    if by_stage:
+        columns["static"], besides = besides, (0,) * where.devices
+    limits = in_steps(whole) if whole else (None,) * where.devices
+    pools = tuple(Pool(limit, own) for limit, own in zip(limits, besides, strict=True))
+    return columns, pools, step * factor, [f"memory to multiples of {short(step)}"] if rounded else []
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:

@@ -25,8 +25,8 @@ class Times(_Section):
     fused: field_types.Numbers | None = Field(
         None, description="full backward in one go (BW); default backward + weight"
     )
-    transfer: field_types.Numbers | None = Field(
-        None, description="one activation or gradient between a stage and the next on another device; default 0"
+    transfer: field_types.TransferField | None = Field(
+        None, description="one activation or gradient between two devices: by stage, or by pair of devices; default 0"
     )
     overlapped: field_types.Numbers | None = Field(None, description="a forward and a full backward run as one block")
 
@@ -77,7 +77,7 @@ def json_schema() -> Mapping[str, Any]:
         section, _, key = path.rpartition(".")
         sections[section].setdefault("required", []).append(key)
         given = sections[section]["properties"][key]
-        given["anyOf"] = [way for way in given["anyOf"] if way != {"type": "null"}]
+        given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
         del given["default"]
     return schema
 

@@ -15,10 +15,11 @@ def refuse_overflow(problem: Problem) -> None:
 
     No problem read from a file does; one made in Python may.
     """
-    costs = problem.costs
-    splits = costs.weight or (0,) * len(costs.forward)
-    stages = zip(costs.forward, costs.backward, splits, costs.fused, costs.transfer, strict=True)
-    ticks = problem.microbatches * sum(f + max(b + w, whole) + 2 * lag for f, b, w, whole, lag in stages)
+    farthest = max((lag for row in problem.links for lag in row), default=0)
+    ticks = problem.microbatches * sum(
+        stage.forward + max(stage.backward + (stage.weight or 0), stage.fused) + 2 * (stage.transfer + farthest)
+        for stage in problem.stages
+    )
     if ticks > _MOST_TICKS:
         raise BadInput(
             f"{problem.name}: times: found {ticks:.1e} ticks in all; allowed: up to {_MOST_TICKS:.1e}: a larger tick, "
@@ -33,12 +34,12 @@ def why_infeasible(problem: Problem) -> str | None:
     the device holds all their activations at once. Sufficient: one micro-batch after the other, each backward fused,
     never holds more than that. So the answer is exact.
     """
-    for device, capacity in enumerate(problem.memory.capacity):
+    for device, capacity in enumerate(problem.room):
         for chain in problem.placement.chains:
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
-            needed = sum(problem.memory.activation[s] for s in stages)
+            needed = sum(problem.network.held_in_flight[s] for s in stages)
             if capacity is not None and needed > capacity:
-                held = problem.memory.held(device)
+                held = problem.static[device]
                 need, whole = memory_text(problem, needed), memory_amount(problem, capacity + held)
                 static = f" in addition to {memory_amount(problem, held)} of static memory" if held else ""
                 return (

@@ -15,12 +15,12 @@ def amount(problem: Problem, ticks: int | Fraction) -> str:
 
 def memory_amount(problem: Problem, level: int) -> str:
     """A level of memory in the file's unit, without its name."""
-    return plain(float(level * problem.memory.resolution))
+    return plain(float(level * problem.resolution))
 
 
 def memory_text(problem: Problem, level: int) -> str:
     """A level of memory with its unit."""
-    number, unit = memory_amount(problem, level), problem.memory.unit
+    number, unit = memory_amount(problem, level), problem.memory_unit
     return f"{number} {'activation' if (number, unit) == ('1', 'activations') else unit}"
 
 

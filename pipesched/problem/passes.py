@@ -52,17 +52,6 @@ class Task(NamedTuple):
         return f"{self.of}" if self.part == 0 else f"{self.of}/{self.part}"
 
 
-class Stream(StrEnum):
-    """A resource of a device that runs one task at a time."""
-
-    COMPUTE = "compute"
-    EP = "ep"  # expert-parallel all-to-all
-    SEND = "send"
-    RECEIVE = "receive"
-    D2H = "d2h"  # device to host copies (offload)
-    H2D = "h2d"  # host to device copies (load)
-
-
 _PASS = re.compile(r"(F|BW|B|W)(\d{1,9})\.(\d{1,9})")
 
 

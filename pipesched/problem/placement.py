@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
@@ -13,10 +13,11 @@ class Placement:
     """Stages on devices.
 
     `stage_device[s]` is the device of stage s. Each chain is the list of stages a micro-batch walks forwards, in
-    order; its backward walks them in reverse. All placements but the bidirectional one have a single chain.
+    order; its backward walks them in reverse. All placements but the bidirectional one have a single chain. The name
+    is a label: placements are equal if their stages and chains are.
     """
 
-    name: str
+    name: str = field(compare=False)
     devices: int
     stage_device: tuple[int, ...]
     chains: tuple[tuple[int, ...], ...]
@@ -94,3 +95,13 @@ def bidirectional(devices: int) -> Placement:
 def explicit(devices: int, stage_device: Sequence[int]) -> Placement:
     """Any map of stages to devices, traversed in stage order."""
     return Placement("explicit", devices, tuple(stage_device), (tuple(range(len(stage_device))),))
+
+
+# The named placements, from the number of devices and of chunks a device.
+PLACEMENTS: Mapping[str, Callable[[int, int], Placement]] = {
+    "linear": lambda devices, _: linear(devices),
+    "interleaved": interleaved,
+    "v-shape": lambda devices, _: v_shape(devices),
+    "wave": wave,
+    "bidirectional": lambda devices, _: bidirectional(devices),
+}

@@ -1,19 +1,19 @@
-"""A problem: stages on devices, what passes cost and hold. The only place that says what must precede what."""
+"""A problem: stages on devices, links, memory. The only place that says what must precede what and holds memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import NamedTuple
+from hashlib import sha256
 
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, Stream, Task, W
+from pipesched.errors import BadInput
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
-
-# Says of a stage and a micro-batch whether its backward runs fused (BW) rather than split (B, later W).
-IsFused = Callable[[int, int], bool]
+from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.problem.task_network import Mode, Need, TaskNetwork, network_of
 
 
 class Objective(StrEnum):
@@ -24,95 +24,59 @@ class Objective(StrEnum):
     PERIOD = "period"
 
 
-class TaskSpec(NamedTuple):
-    """One task of a pass: the stream it occupies and for how many ticks."""
-
-    stream: Stream
-    ticks: int
-
-
-class Need(NamedTuple):
-    """A pass that must have ended `lag` ticks before another one starts."""
-
-    before: Pass
-    lag: int
-
-
 @dataclass(frozen=True)
-class Costs:
-    """Durations in ticks, one per stage.
+class Pool:
+    """The memory of a device, in integers of the problem's `resolution`.
 
-    Without `weight` the backward cannot be split: `backward` and `fused` are then the same, full backward.
-    `transfer[s]` is the time an activation takes from stage s to the next stage, or a gradient back; it counts only
-    between two devices. `overlapped[s]` is one block of the forward of stage s and a full backward run together.
-    `parts` lists the tasks of those passes that are more than one task on `compute`.
+    `capacity` is all of it, None where it is unlimited; `static` is what the device always holds besides what its
+    stages do. A capacity below all that is static is a device whose static memory alone is too much.
     """
 
-    forward: tuple[int, ...]
-    backward: tuple[int, ...]
-    weight: tuple[int, ...] | None
-    fused: tuple[int, ...]
-    transfer: tuple[int, ...]
-    overlapped: tuple[int, ...] | None = None
-    parts: Mapping[tuple[PassKind, int], tuple[TaskSpec, ...]] = field(default_factory=dict)
-
-    def of(self, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
-        """The tasks of a pass, in the order they run."""
-        return self._tasks[kind, stage]
-
-    @cached_property
-    def _tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
-        kinds = (F, BW) if self.weight is None else (F, B, W, BW)
-        plain = {(k, s): (TaskSpec(Stream.COMPUTE, t),) for k in kinds for s, t in enumerate(self._plain(k))}
-        return plain | dict(self.parts)
-
-    def _plain(self, kind: PassKind) -> tuple[int, ...]:
-        if kind is W:
-            assert self.weight is not None, "this problem's backward is never split"
-            return self.weight
-        return {F: self.forward, B: self.backward, BW: self.fused}[kind]
-
-
-@dataclass(frozen=True)
-class Memory:
-    """Activation memory in integers of `resolution` (the file's unit times this fraction).
-
-    F takes `activation[s]` when it starts. B gives back `freed[s]` when it ends, W the rest when it ends, BW all of
-    it. A negative `freed[s]` is taken when B starts (autograd's split backward keeps more, not less).
-    `capacity[d]` is what device d has for activations, None where its memory is unlimited. `static[d]` is what it holds
-    besides at all times (weights, gradients, optimizer); it limits nothing here and counts in what users read. A
-    capacity below 0 is a device whose static memory alone is too much.
-    """
-
-    activation: tuple[int, ...]
-    freed: tuple[int, ...]
-    capacity: tuple[int | None, ...]
-    unit: str = "activations"
-    resolution: Fraction = Fraction(1)
-    static: tuple[int, ...] = ()
-
-    def held(self, device: int) -> int:
-        """What a device holds besides activations."""
-        return self.static[device] if self.static else 0
+    capacity: int | None = None
+    static: int = 0
 
 
 @dataclass(frozen=True, repr=False)
 class Problem:
-    """Everything that defines one pipeline iteration. Times are integer ticks of `tick` file units each."""
+    """Everything that defines one pipeline iteration. Times are integer ticks of `tick` file units each.
+
+    `stages[s]` is what stage s costs and holds, `pools[d]` the memory of device d, in integers of `resolution` (a
+    fraction of `memory_unit`). `links[a][b]` are the ticks that a tensor takes from device a to device b, in addition
+    to those of its stage; empty where only stages tell. `microbatch_scale[j]` is a factor on all times and memory of
+    micro-batch j; empty where all are alike.
+    """
 
     placement: Placement
     microbatches: int
-    costs: Costs
-    memory: Memory
+    stages: tuple[Stage, ...]
+    pools: tuple[Pool, ...] = ()
     objective: Objective = Objective.MAKESPAN
     name: str = "problem"
     time_unit: str = ""
     tick: Fraction = Fraction(1)
+    memory_unit: str = "activations"
+    resolution: Fraction = Fraction(1)
+    links: tuple[tuple[int, ...], ...] = ()
+    microbatch_scale: tuple[Fraction, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
+
+    def __post_init__(self) -> None:
+        if not self.pools:
+            object.__setattr__(self, "pools", (Pool(),) * self.placement.devices)
+        if any(scale != 1 for scale in self.microbatch_scale):
+            found = ", ".join(map(str, self.microbatch_scale))
+            raise BadInput(f"microbatch_scale: found {found}; allowed: 1 for every micro-batch, which are all alike")
 
     def __repr__(self) -> str:
         where = f"{self.devices} devices, {self.placement.stages} stages ({self.placement.name})"
         return f"<Problem {self.name!r}: {where}, {self.microbatches} micro-batches, minimise {self.objective.value}>"
+
+    @cached_property
+    def content_key(self) -> str:
+        """A hash of all that decides what the best schedule is; problems that differ only in their names share it."""
+        place = self.placement.stage_device, self.placement.chains
+        content = replace(self, name="", placement=Placement("", self.devices, *place), notes=())
+        return sha256(repr([getattr(content, each.name) for each in fields(content)]).encode()).hexdigest()
 
     @property
     def devices(self) -> int:
@@ -121,7 +85,52 @@ class Problem:
     @property
     def splittable(self) -> bool:
         """Whether a backward may run as B and a later W at all."""
-        return self.costs.weight is not None
+        return self.stages[0].weight is not None
+
+    @cached_property
+    def block_lengths(self) -> frozenset[int]:
+        """The lengths of overlapped blocks that there are, one a forward's stage."""
+        return frozenset(stage.overlapped for stage in self.stages if stage.overlapped is not None)
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether a forward and a full backward may run as one block."""
+        return bool(self.block_lengths)
+
+    @cached_property
+    def streams(self) -> tuple[str, ...]:
+        """The streams that tasks occupy, `compute` first."""
+        used = (task.stream for stage in self.stages for kind in stage.kinds for task in stage.tasks_of(kind))
+        return tuple(dict.fromkeys((COMPUTE, *used)))
+
+    @cached_property
+    def static(self) -> tuple[int, ...]:
+        """What each device holds at all times."""
+        held = self.placement.stages_of
+        pools = zip(self.pools, held, strict=True)
+        return tuple(pool.static + sum(self.stages[s].static for s in on) for pool, on in pools)
+
+    @cached_property
+    def room(self) -> tuple[int | None, ...]:
+        """What the memory of each device leaves for activations; None where it is unlimited."""
+        pools = zip(self.pools, self.static, strict=True)
+        return tuple(None if pool.capacity is None else pool.capacity - static for pool, static in pools)
+
+    def with_room(self, room: Sequence[int | None]) -> Problem:
+        """The same problem with so much left for the activations of each device."""
+        whole = (None if own is None else own + static for own, static in zip(room, self.static, strict=True))
+        pools = zip(self.pools, whole, strict=True)
+        return replace(self, pools=tuple(Pool(capacity, pool.static) for pool, capacity in pools))
+
+    def with_stages(self, **columns: Sequence[object]) -> Problem:
+        """The same problem with some fields of its stages anew: for each field a sequence with one entry a stage."""
+        entries = zip(self.stages, *columns.values(), strict=True)
+        return replace(self, stages=tuple(replace(s, **dict(zip(columns, new, strict=True))) for s, *new in entries))
+
+    @cached_property
+    def network(self) -> TaskNetwork:
+        """The tasks of this problem, with every mode that its backwards may run in."""
+        return network_of(self, frozenset(Mode) if self.splittable else {Mode.FUSED})
 
     def chain_of(self, microbatch: int) -> tuple[int, ...]:
         """The stages of this micro-batch, first to last. Chains take equal, consecutive shares of micro-batches."""
@@ -139,9 +148,7 @@ class Problem:
 
     @cached_property
     def _ticks(self) -> dict[tuple[PassKind, int], int]:
-        kinds = (F, B, W, BW) if self.splittable else (F, BW)
-        stages = range(self.placement.stages)
-        return {(k, s): sum(part.ticks for part in self.costs.of(k, s)) for k in kinds for s in stages}
+        return {(kind, s): stage.ticks(kind) for s, stage in enumerate(self.stages) for kind in stage.kinds}
 
     def duration(self, p: Pass) -> int:
         """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""
@@ -149,73 +156,69 @@ class Problem:
 
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
         """The tasks of a pass, each after the one before."""
-        return ((Task(p, number), part) for number, part in enumerate(self.costs.of(p.kind, p.stage)))
+        return ((Task(p, number), part) for number, part in enumerate(self.stages[p.stage].tasks_of(p.kind)))
 
     def device(self, p: Pass) -> int:
         return self.placement.stage_device[p.stage]
 
     def overlapped_ticks(self, forward: Pass, backward: Pass) -> int | None:
         """Ticks of the two run as one block, or None where this problem gives no such block (they run in turn)."""
-        if self.costs.overlapped is None or (forward.kind, backward.kind) != (F, BW):
-            return None
-        return self.costs.overlapped[forward.stage]
+        return self.stages[forward.stage].overlapped if (forward.kind, backward.kind) == (F, BW) else None
 
-    def lag(self, stage: int, following: int) -> int:
-        """Ticks a tensor takes between a stage and the next one on its chain, either way."""
-        device = self.placement.stage_device
-        return 0 if device[stage] == device[following] else self.costs.transfer[stage]
+    def lag(self, sender: int, receiver: int) -> int:
+        """Ticks a tensor takes from one stage to a neighbour on its chain: an activation, or a gradient back."""
+        one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
+        if one == other:
+            return 0
+        first = sender if self.placement.next[sender] == receiver else receiver
+        return self.stages[first].transfer + (self.links[one][other] if self.links else 0)
 
-    def needs(self, p: Pass, is_fused: IsFused) -> list[Need]:
-        """What must have ended before p may start. This is the dependency graph, and nothing else is.
+    def needs(self, kind: PassKind, stage: int) -> list[Need]:
+        """What must have ended before a pass may start. This is the dependency graph, and nothing else is.
 
         F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
-        sends; W its B. `is_fused` tells which kind the next stage's backward is.
+        sends, whichever kind that is; W its B.
         """
-        kind, stage, j = p
         if kind is W:
-            return [Need(Pass(B, stage, j), 0)]
+            return [Need(((B, stage),), 0)]
         if kind is F:
             before = self.placement.previous[stage]
-            return [] if before is None else [Need(Pass(F, before, j), self.lag(before, stage))]
-        needs = [Need(Pass(F, stage, j), 0)]
+            return [] if before is None else [Need(((F, before),), self.lag(before, stage))]
+        needs = [Need(((F, stage),), 0)]
         after = self.placement.next[stage]
         if after is not None:
-            sender = BW if is_fused(after, j) else B
-            needs.append(Need(Pass(sender, after, j), self.lag(stage, after)))
+            needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
         return needs
 
-    def memory_change(self, p: Pass) -> tuple[int, int]:
+    def memory_change(self, kind: PassKind, stage: int) -> tuple[int, int]:
         """What a pass takes when it starts and when it ends (negative: gives back), in the memory's integers."""
-        activation, freed = self.memory.activation[p.stage], self.memory.freed[p.stage]
-        if p.kind is F:
+        activation, freed = self.stages[stage].activation, self.stages[stage].freed
+        if kind is F:
             return activation, 0
-        if p.kind is BW:
+        if kind is BW:
             return 0, -activation
-        if p.kind is B:
+        if kind is B:
             return max(0, -freed), -max(0, freed)
         return 0, freed - activation
 
     def fused_is_dominated(self, stage: int) -> bool:
         """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by."""
-        if self.costs.weight is None or self.memory.freed[stage] < 0:
+        own = self.stages[stage]
+        if own.weight is None or own.freed < 0:
             return False
-        split = self.duration(Pass(B, stage, 0)) + self.duration(Pass(W, stage, 0))
-        mates = self.placement.stages_of[self.placement.stage_device[stage]]
-        blocks = [(mate, self.overlapped_ticks(Pass(F, mate, 0), Pass(BW, stage, 0))) for mate in mates]
-        gains = any(block is not None and block < self.duration(Pass(F, mate, 0)) + split for mate, block in blocks)
-        return self.costs.fused[stage] >= split and not gains
+        split = own.ticks(B) + own.ticks(W)
+        mates = (self.stages[mate] for mate in self.placement.stages_of[self.placement.stage_device[stage]])
+        gains = any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
+        return own.fused >= split and not gains
 
     def least_work(self, stage: int) -> int:
         """The least compute ticks one micro-batch's passes of this stage take in any schedule, alone in their slots."""
-        return self._compute(stage, F) + self.least_backward(stage)
+        return self.stages[stage].compute_ticks(F) + self.least_backward(stage)
 
     def least_backward(self, stage: int) -> int:
         """Of `least_work`, what the backward takes: in one pass or in two."""
-        whole = self._compute(stage, BW)
-        return min(whole, self._compute(stage, B, W)) if self.splittable else whole
-
-    def _compute(self, stage: int, *kinds: PassKind) -> int:
-        return sum(part.ticks for k in kinds for part in self.costs.of(k, stage) if part.stream is Stream.COMPUTE)
+        whole = self.stages[stage].compute_ticks(BW)
+        return min(whole, self.stages[stage].compute_ticks(B, W)) if self.splittable else whole
 
     def in_units(self, ticks: int | Fraction) -> float:
         """Ticks as a number of the file's time unit."""

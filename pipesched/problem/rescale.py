@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from pipesched.problem.attainable_spans import Value, simplest
-from pipesched.problem.problem import Problem, TaskSpec
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
 
 
 def finer(problem: Problem, parts: int) -> Problem:
     """Every tick becomes `parts` ticks; times in the file's unit stay what they are."""
-
-    def scaled(ticks: Sequence[int]) -> tuple[int, ...]:
-        return tuple(tick * parts for tick in ticks)
-
     if parts == 1:
         return problem
-    costs = problem.costs
     return replace(
         problem,
-        costs=replace(
-            costs,
-            forward=scaled(costs.forward),
-            backward=scaled(costs.backward),
-            weight=None if costs.weight is None else scaled(costs.weight),
-            fused=scaled(costs.fused),
-            transfer=scaled(costs.transfer),
-            overlapped=None if costs.overlapped is None else scaled(costs.overlapped),
-            parts={
-                of: tuple(TaskSpec(part.stream, part.ticks * parts) for part in tasks)
-                for of, tasks in costs.parts.items()
-            },
-        ),
+        stages=tuple(_finer(stage, parts) for stage in problem.stages),
+        links=tuple(tuple(lag * parts for lag in row) for row in problem.links),
         tick=problem.tick / parts,
+    )
+
+
+def _finer(stage: Stage, parts: int) -> Stage:
+    return replace(
+        stage,
+        forward=stage.forward * parts,
+        backward=stage.backward * parts,
+        weight=None if stage.weight is None else stage.weight * parts,
+        fused=stage.fused * parts,
+        transfer=stage.transfer * parts,
+        overlapped=None if stage.overlapped is None else stage.overlapped * parts,
+        tasks=tuple((kind, tuple(t._replace(ticks=t.ticks * parts) for t in tasks)) for kind, tasks in stage.tasks),
     )
 
 

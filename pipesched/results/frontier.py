@@ -8,9 +8,10 @@ from typing import NamedTuple
 
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
+from pipesched.results.gap import gap
 from pipesched.results.memory_scale import MemoryScale
-from pipesched.results.solution import Candidate, gap
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 
@@ -50,7 +51,7 @@ class Frontier:
     `bounds` are (level, ticks) at more levels: no schedule that fits the level is faster. `steps` are the same bounds,
     each to the level up to which nothing changes: the first begins at the least level, the last holds with any memory.
     `least` is the level that every schedule needs. `untried` is how many of the points asked for the time did not
-    last, `within` the range of levels that was asked about.
+    last, `not_needed` how many would have shown nothing new. `within` is the range of levels that was asked about.
     """
 
     scale: MemoryScale
@@ -62,6 +63,7 @@ class Frontier:
     own: Fraction | None
     within: tuple[Fraction, Fraction] | None = None
     untried: int = 0
+    not_needed: int = 0
     interrupted: bool = False
     notes: tuple[str, ...] = ()
 
@@ -106,5 +108,6 @@ class Frontier:
                 for one in self.published
             ],
             "not_tried": self.untried,
+            "not_needed": self.not_needed,
             "interrupted": self.interrupted,
         }

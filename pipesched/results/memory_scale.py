@@ -29,11 +29,11 @@ class MemoryScale:
 
     def text(self, level: Fraction) -> str:
         """A level as text; static memory is not part of it, and this is said where there is some."""
-        what = " for activations" if any(self.problem.memory.static) else ""
+        what = " for activations" if any(self.problem.static) else ""
         if self.by_share:
             return f"{plain(round(100 * float(level), 4))} % of its capacity{what}"
         return memory_text(self.problem, int(level)) + what
 
     def number(self, level: Fraction) -> float:
         """A level for programs: in the file's unit, or a share from 0 to 1."""
-        return float(level if self.by_share else level * self.problem.memory.resolution)
+        return float(level if self.by_share else level * self.problem.resolution)

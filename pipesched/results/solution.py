@@ -8,8 +8,10 @@ from enum import StrEnum
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate, best_fitting
 from pipesched.results.certificate import Certificate
-from pipesched.results.solution_document import solution_document
+from pipesched.results.gap import gap
+from pipesched.results.memory_figures import memory_capacity, peak_memory, static_memory
 from pipesched.results.solution_html import solution_html
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline
@@ -22,41 +24,6 @@ class Status(StrEnum):
     FEASIBLE = "feasible"
     INFEASIBLE = "infeasible"
     UNKNOWN = "unknown"  # a limit passed with no schedule found
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A published schedule on this problem: what it gives, or the reason it does not apply.
-
-    `defect` tells that the reason is a defect of this tool.
-    """
-
-    name: str
-    timeline: Timeline | None
-    metrics: Metrics | None
-    fits: bool
-    reason: str = ""
-    defect: bool = False
-
-    @property
-    def value(self) -> float | None:
-        """The objective's value in the file's time unit; None where it does not apply."""
-        if self.metrics is None or self.timeline is None:
-            return None
-        return self._in_units(self.metrics.value(self.timeline.problem.objective))
-
-    @property
-    def makespan(self) -> float | None:
-        """In the file's time unit; None where it does not apply."""
-        return self._in_units(None if self.metrics is None else self.metrics.makespan)
-
-    @property
-    def span(self) -> float | None:
-        """In the file's time unit; None where it does not apply."""
-        return self._in_units(None if self.metrics is None else self.metrics.span)
-
-    def _in_units(self, ticks: int | None) -> float | None:
-        return None if ticks is None or self.timeline is None else self.timeline.problem.in_units(ticks)
 
 
 @dataclass(frozen=True)
@@ -109,11 +76,34 @@ class Solution:
 
     def _repr_html_(self) -> str:
         """A table for notebooks: the published schedules that apply and the one found, in the file's units."""
-        return solution_html(self)
+        rows = [(one.name, one.metrics, one.fits) for one in self.candidates]
+        return solution_html(repr(self), self.problem, [*rows, ("pipesched", self.metrics, True)])
 
     def document(self) -> dict[str, object]:
         """The object of `solve --json`, in the file's units."""
-        return solution_document(self)
+        problem, metrics, best = self.problem, self.metrics, self.best_candidate
+        period = metrics.period if metrics else None
+        document: dict[str, object] = {
+            "name": problem.name,
+            "objective": problem.objective.value,
+            "status": self.status.value,
+            "value": self.value,
+            "lower_bound": self.lower_bound,
+            "gap": self.gap,
+            "makespan": self.makespan,
+            "span": self.span,
+            "period": None if period is None else problem.in_units(period),
+            "bubble": metrics.bubbles if metrics else None,
+            "idle_ratio": metrics.idle_ratio if metrics else None,
+            "peak_memory": peak_memory(problem, metrics) if metrics else None,
+            "memory_capacity": memory_capacity(problem),
+            **static_memory(problem),
+            "certificate": self.certificate.document() if self.certificate else None,
+            "best_heuristic": None if best is None else {"name": best.name, "value": best.value},
+            "notes": list(self.notes),
+            "wall_seconds": round(self.wall_seconds, 3),
+        }
+        return document | ({"reason": self.reason} if self.reason else {})
 
     @property
     def value(self) -> float | None:
@@ -142,27 +132,9 @@ class Solution:
     @property
     def gap(self) -> float | None:
         """(value - lower bound) / value; None without a schedule."""
-        if self.value_ticks is None:
-            return None
-        return gap(self.value_ticks, self.lower_bound_ticks)
+        return None if self.value_ticks is None else gap(self.value_ticks, self.lower_bound_ticks)
 
     @property
     def best_candidate(self) -> Candidate | None:
         """The best published schedule that fits."""
         return best_fitting(self.candidates, self.problem)
-
-
-def gap(value: Value, lower_bound: Value) -> float:
-    """(value - lower bound) / value."""
-    return float((value - lower_bound) / value) if value else 0.0
-
-
-def best_fitting(candidates: tuple[Candidate, ...], problem: Problem) -> Candidate | None:
-    """The best of the candidates that apply and fit the memory."""
-    fitting = [c for c in candidates if c.metrics is not None and c.fits]
-    return min(fitting, key=lambda c: _value(c, problem), default=None)
-
-
-def _value(candidate: Candidate, problem: Problem) -> int:
-    assert candidate.metrics is not None
-    return candidate.metrics.value(problem.objective)

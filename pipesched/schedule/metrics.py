@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pipesched.problem.passes import F, Pass, PassKind, Stream
+from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective
 from pipesched.schedule.pass_table import Whole
 from pipesched.schedule.timeline import Timeline, blocks
@@ -79,7 +79,7 @@ def _work(timeline: Timeline) -> tuple[int, ...]:
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def alone(kind: PassKind, stage: int) -> int:
-        return sum(part.ticks for part in problem.costs.of(kind, stage) if part.stream is Stream.COMPUTE)
+        return problem.stages[stage].compute_ticks(kind)
 
     rows = len(columns)
     block = blocks(problem, timeline.schedule)
@@ -97,8 +97,8 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
     rows = columns.on(device)
 
     def change(end: int) -> Whole:
-        of = timeline.problem.memory_change
-        return columns.each(lambda kind, stage: of(Pass(kind, stage, 0))[end], 2 * len(columns), rows)
+        of = timeline.problem.network.change
+        return columns.each(lambda *pass_type: of[pass_type][end], 2 * len(columns), rows)
 
     # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
     ticks = np.stack([column[rows] for column in timeline.times], axis=1).ravel()

@@ -1,51 +1,82 @@
-"""A schedule: the order of passes on every device, without times; it is what a runtime executes."""
+"""A schedule: the order of passes and tasks on every device, without times; it is what a runtime executes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import NamedTuple
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import BW, F, Pass, Slot, parse_pass
+from pipesched.problem.passes import BW, F, Pass, Slot, Task, parse_pass
+from pipesched.problem.task_network import Resource
 from pipesched.schedule.pass_table import PassTable
 
 
-@dataclass(frozen=True, repr=False)
-class Schedule:
-    """`orders[d]` is the sequence of slots of device d."""
+class Wait(NamedTuple):
+    """An event between two streams: `after` starts when `before` has ended, whatever the durations are."""
 
-    orders: tuple[tuple[Slot, ...], ...]
-    name: str = ""
+    before: Task
+    after: Task
+
+
+# The order of tasks on a stream of a device, for every stream.
+TaskOrders = Mapping[Resource, tuple[Task, ...]]
+
+
+class Schedule:
+    """`orders[d]` is the sequence of slots of device d, `name` what the schedule is called.
+
+    Each stream of a device runs the tasks of these passes one pass after the other, unless `task_orders` says in which
+    order each stream runs its tasks. `waits` are further events between streams, which a runtime has to keep too.
+    Long orders may be given as a table: they are then made on first use, since many are only simulated and validated.
+    """
+
+    def __init__(
+        self,
+        orders: tuple[tuple[Slot, ...], ...] | PassTable,
+        name: str = "",
+        task_orders: TaskOrders | None = None,
+        waits: Iterable[Wait] = (),
+    ) -> None:
+        self._given, self.name = orders, name
+        self.task_orders, self.waits = dict(task_orders or {}), tuple(waits)
 
     def __repr__(self) -> str:
         columns = self.columns
         return f"<Schedule {self.name!r}: {len(columns)} passes on {columns.devices} devices>"
 
-    @classmethod
-    def from_table(cls, columns: PassTable, name: str = "") -> Schedule:
-        """A schedule whose orders are made on first use: long ones are often only simulated and validated."""
-        schedule = cls.__new__(cls)
-        schedule.__dict__.update(columns=columns, name=name)
-        return schedule
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Schedule) and self._content == other._content
 
-    def __getattr__(self, name: str) -> object:
-        if name != "orders" or "columns" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        return self.__dict__.setdefault("orders", self.columns.orders())
+    def __hash__(self) -> int:
+        return hash((self.orders, self.name))
+
+    @property
+    def _content(self) -> tuple[object, ...]:
+        return self.orders, self.name, self.task_orders, self.waits
+
+    @cached_property
+    def orders(self) -> tuple[tuple[Slot, ...], ...]:
+        """The slots of each device."""
+        return self._given.orders() if isinstance(self._given, PassTable) else self._given
+
+    @cached_property
+    def columns(self) -> PassTable:
+        """The passes as columns of numbers."""
+        return self._given if isinstance(self._given, PassTable) else PassTable.of(self._given)
 
     @cached_property
     def fused(self) -> frozenset[tuple[int, int]]:
         """The (stage, micro-batch) pairs whose backward is fused."""
         return frozenset((p.stage, p.microbatch) for p in self.passes() if p.kind is BW)
 
+    @cached_property
+    def held(self) -> frozenset[Pass]:
+        """All passes of the schedule."""
+        return frozenset(self.passes())
+
     def is_fused(self, stage: int, microbatch: int) -> bool:
         return (stage, microbatch) in self.fused
-
-    @cached_property
-    def columns(self) -> PassTable:
-        """The passes as columns of numbers."""
-        return PassTable.of(self.orders)
 
     def passes(self) -> Iterator[Pass]:
         """Every pass, device by device, in order."""

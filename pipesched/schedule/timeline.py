@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from pipesched.problem.passes import Pass, Slot, Stream, Task
+from pipesched.problem.passes import Pass, Slot, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
@@ -43,16 +44,16 @@ class Timeline:
     def end(self, p: Pass) -> int:
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
-        last = len(self.problem.costs.of(p.kind, p.stage)) - 1
-        return self.starts[Task(p, last)] + self.problem.costs.of(p.kind, p.stage)[last].ticks
+        tasks = self.problem.network.tasks[p.kind, p.stage]
+        return self.starts[Task(p, len(tasks) - 1)] + tasks[-1].ticks
 
     @cached_property
     def times(self) -> tuple[Whole, Whole]:
         """The start and the end of every pass, as columns parallel to the schedule's."""
-        columns, of = self.schedule.columns, self.problem.costs.of
+        columns, tasks = self.schedule.columns, self.problem.network.tasks
         block = blocks(self.problem, self.schedule)
-        last = np.where(block < 0, columns.each(lambda *pass_type: len(of(*pass_type)) - 1), 0)
-        ticks = np.where(block < 0, columns.each(lambda *pass_type: of(*pass_type)[-1].ticks), block)
+        last = np.where(block < 0, columns.each(lambda *pass_type: len(tasks[pass_type]) - 1), 0)
+        ticks = np.where(block < 0, columns.each(lambda *pass_type: tasks[pass_type][-1].ticks), block)
         rows = np.arange(len(columns))
         begin = self.starts_of(rows, np.zeros_like(rows))
         return begin, (self.starts_of(rows, last.astype(np.int64)) if last.any() else begin) + ticks
@@ -72,17 +73,17 @@ class Timeline:
         """Whether p runs inside an overlapped block of one duration."""
         return p in self._blocks
 
-    def busy(self, device: int, stream: Stream = Stream.COMPUTE) -> list[tuple[int, int]]:
+    def busy(self, device: int, stream: str = COMPUTE) -> list[tuple[int, int]]:
         """The (start, end) intervals in which a stream of a device works, in the schedule's order."""
         intervals: list[tuple[int, int]] = []
         for slot in self.schedule.orders[device]:
             if slot[0] in self._blocks:
-                if stream is Stream.COMPUTE:
+                if stream == COMPUTE:
                     intervals.append((self.start(slot[0]), self.end(slot[0])))
                 continue
             for p in slot:
                 for task, part in self.problem.tasks(p):
-                    if part.stream is stream:
+                    if part.stream == stream:
                         intervals.append((self.starts[task], self.starts[task] + part.ticks))
         return intervals
 
@@ -90,7 +91,7 @@ class Timeline:
 def blocks(problem: Problem, schedule: Schedule) -> Whole:
     """The duration of the block that each row of the schedule's columns is part of; -1 where of none."""
     columns = schedule.columns
-    if problem.costs.overlapped is None:
+    if not problem.overlaps:
         return np.full(len(columns), -1)
     ticks = [block_ticks(problem, slot) for order in schedule.orders for slot in order for _ in slot]
     return whole([-1 if block is None else block for block in ticks])

@@ -9,15 +9,14 @@ from itertools import pairwise
 import numpy as np
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import F, Pass, Stream, Task
+from pipesched.problem.passes import F, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.problem.task_network import TaskNetwork, TaskType
 from pipesched.schedule.pass_table import Ints, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import blocks
 from pipesched.simulation.longest_path import MANY, Numbers, compiled, fits
-
-_STREAMS = list(Stream)
 
 # Nodes that are waited for, those that wait, and for how many ticks past their end.
 Arcs = tuple[Ints, Ints, int]
@@ -35,24 +34,25 @@ class Graph:
         self._columns = columns = schedule.columns
         if columns.duplicate is not None:
             raise BadInput(f"{columns.duplicate} appears twice in the schedule")
-        of = problem.costs.of
+        of, streams = problem.network.tasks, problem.streams
         block = blocks(problem, schedule)
         # The second pass of a block has no node of its own.
         joined = (block >= 0) & columns.each(lambda kind, _: kind is not F).astype(bool)
-        parts = np.where(block < 0, columns.each(lambda *pass_type: len(of(*pass_type))), ~joined).astype(np.int64)
+        parts = np.where(block < 0, columns.each(lambda *pass_type: len(of[pass_type])), ~joined).astype(np.int64)
         self._first = np.cumsum(parts) - parts - joined
         self._last = self._first + np.maximum(parts, 1) - 1
         row = np.repeat(np.arange(len(parts)), parts)
         part = np.arange(len(row)) - self._first[row]
         in_block = block[row] >= 0
-        # The tasks of every sort of pass, one sort behind the other, and where each node's stands among them.
-        tasks = [each for pass_type in columns.pass_types for each in of(*pass_type)]
-        begin = np.cumsum([0, *(len(of(*pass_type)) for pass_type in columns.pass_types)])
+        # The tasks of every pass type, one type behind the other, and where each node's stands among them.
+        tasks = [each for pass_type in columns.pass_types for each in of[pass_type]]
+        begin = np.cumsum([0, *(len(of[pass_type]) for pass_type in columns.pass_types)])
         task = begin[columns.pass_type[row]] + part
         ticks = np.where(in_block, block[row], whole([each.ticks for each in tasks])[task])
-        stream = np.array([_STREAMS.index(each.stream) for each in tasks], np.int64)[task]
-        on = columns.device[row] * len(Stream) + np.where(in_block, 0, stream)
-        arcs = [self._in_turn(problem.devices, on), self._within(part), *self._needs(problem)]
+        stream = np.array([streams.index(each.resource.stream) for each in tasks], np.int64)[task]
+        on = columns.device[row] * len(streams) + np.where(in_block, 0, stream)
+        arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule))]
+        arcs += [*self._precedences(problem.network), *self._events(schedule)]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = np.repeat(whole([arc[2] for arc in arcs]), [len(arc[0]) for arc in arcs])
         order = np.argsort(before, kind="stable")
@@ -64,38 +64,63 @@ class Graph:
             numbers = [column.tolist() for column in numbers]
         self.at, self.after, self.lag, self.ticks, self.missing = numbers
 
-    def _in_turn(self, devices: int, on: Ints) -> Arcs:
-        """The nodes of each stream one after the other; `on` identifies the streams of all devices."""
-        order = np.argsort(on, kind="stable")
+    def _places(self, schedule: Schedule) -> Ints:
+        """The place of each node on its stream, where the schedule gives orders of tasks; else as its rows stand."""
+        places = np.arange(int(self._last[-1]) + 1 if len(self._last) else 0)
+        for tasks in schedule.task_orders.values():
+            places[[self._node(task) for task in tasks]] = np.arange(len(tasks))
+        return places
+
+    def _in_turn(self, devices: int, streams: int, on: Ints, places: Ints) -> Arcs:
+        """The nodes of each stream one after the other; `on` numbers the streams of all devices."""
+        order = np.lexsort((places, on))
         one, other = order[:-1], order[1:]
         same = on[one] == on[other]
         self.opening: list[list[int]] = [[] for _ in range(devices)]
         self.closing: list[list[int]] = [[] for _ in range(devices)]
         for nodes, place in ((self.opening, [*order[:1], *other[~same]]), (self.closing, [*one[~same], *order[-1:]])):
             for node in place:
-                nodes[on[node] // len(Stream)].append(int(node))
+                nodes[on[node] // streams].append(int(node))
         return one[same], other[same], 0
 
-    def _within(self, part: Ints) -> Arcs:
-        """The tasks of each pass one after the other."""
-        later = np.flatnonzero(part)
-        return later - 1, later, 0
-
-    def _needs(self, problem: Problem) -> Iterator[Arcs]:
-        """What passes need of others: micro-batches are identical, so each has the same predecessors as the first."""
+    def _precedences(self, network: TaskNetwork) -> Iterator[Arcs]:
+        """The arcs of the network, for every micro-batch."""
         columns = self._columns
-        for kind, stage in columns.pass_types:
-            one, rows = Pass(kind, stage, 0), columns.rows(kind, stage)
-            mine = rows >= 0
-            needs = (problem.needs(one, lambda *_, way=fused: way) for fused in (False, True))
-            for (split, lag), (fused, _) in zip(*needs, strict=True):
-                instead = columns.rows(fused.kind, fused.stage)
-                before = np.where(instead >= 0, instead, columns.rows(split.kind, split.stage))[mine]
-                if (before < 0).any():
-                    number = columns.passes[rows[mine][np.argmin(before)]].microbatch
-                    p, needed = (x._replace(microbatch=number) for x in (one, split))
+        for pass_type in columns.pass_types:
+            for after, alternatives, lag in network.arcs_into[pass_type]:
+                later = self._nodes(after)
+                # Of alternatives the schedule holds one.
+                earlier = np.maximum.reduce([self._nodes(task) for task in alternatives])
+                both = later >= 0
+                later, earlier = later[both], earlier[both]
+                if (earlier < 0).any():
+                    p = columns.passes[columns.rows(*pass_type)[both][np.argmin(earlier)]]
+                    needed = p._replace(kind=alternatives[0].kind, stage=alternatives[0].stage)
                     raise BadInput(f"{p} needs {needed}, which the schedule does not hold")
-                yield self._last[before], self._first[rows[mine]], lag
+                # The tasks of a pass in a block are one node.
+                apart = (earlier != later) | (alternatives[0].pass_type != pass_type)
+                yield earlier[apart], later[apart], lag
+
+    def _events(self, schedule: Schedule) -> Iterator[Arcs]:
+        """The events between streams."""
+        if schedule.waits:
+            before, after = ([self._node(task) for task in tasks] for tasks in zip(*schedule.waits, strict=True))
+            yield np.array(before, np.int64), np.array(after, np.int64), 0
+
+    @cached_property
+    def _row_of(self) -> dict[Pass, int]:
+        return {p: row for row, p in enumerate(self._columns.passes)}
+
+    def _node(self, task: Task) -> int:
+        row = self._row_of.get(task.of)
+        if row is None:
+            raise BadInput(f"{task} is in the order of a stream, and {task.of} is not in the schedule")
+        return int(min(self._first[row] + task.part, self._last[row]))
+
+    def _nodes(self, task: TaskType) -> Ints:
+        """The node of this task of each micro-batch; -1 where the schedule does not hold it."""
+        rows = self._columns.rows(task.kind, task.stage)
+        return np.where(rows >= 0, np.minimum(self._first[rows] + task.part, self._last[rows]), -1)
 
     @cached_property
     def waits(self) -> list[list[tuple[int, int]]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.passes import BW, Pass, Stream, Task
+from pipesched.problem.passes import Pass, Task
 from pipesched.schedule.timeline import Timeline, block_ticks
+from pipesched.validation.pass_rules import needed
+from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
 
 # For each task of zero duration those that come before it at the same instant.
@@ -31,44 +34,42 @@ def cycles(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _before(timeline: Timeline) -> _Before:
-    problem, starts = timeline.problem, timeline.starts
-    fused = {(p.stage, p.microbatch) for p in timeline.schedule.columns.passes if p.kind is BW}
-    first: dict[Pass, Task] = {}  # the first and the last task of each pass of which that one has zero duration
-    last: dict[Pass, Task] = {}
-    before: _Before = {}
+    problem, schedule, starts = timeline.problem, timeline.schedule, timeline.starts
+    ends = _ends(timeline)
+    pairs = [pair for tasks in streams_of(problem, schedule).values() for pair in pairwise(tasks)]
+    pairs += [pair for first, last in set(ends.values()) for pair in pairwise(_tasks(first, last))]
+    pairs += [(wait.before, wait.after) for wait in schedule.waits]
+    for p, (first, _) in ends.items():
+        near = (Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0)
+        pairs += [(ends[other][1], first) for other in near if other in ends]
+    # Only tasks without length can come before others of the same instant and be waited for by them.
+    length = {task: _ticks(timeline, task) for tasks in streams_of(problem, schedule).values() for task in tasks}
+    before: _Before = {task: set() for task, ticks in length.items() if ticks == 0}
+    for one, other in pairs:
+        if one in before and other in before and starts[one] == starts[other]:
+            before[other].add(one)
+    return before
+
+
+def _ends(timeline: Timeline) -> dict[Pass, tuple[Task, Task]]:
+    """The first and the last task of each pass; the two passes of a block are one task, its forward's first."""
+    found: dict[Pass, tuple[Task, Task]] = {}
     for order in timeline.schedule.orders:
-        on_stream: dict[Stream, Task] = {}
         for slot in order:
-            block = block_ticks(problem, slot)
-            if block is not None:
-                # The two passes of a block are one task.
-                _follow(before, on_stream, Stream.COMPUTE, Task(slot[0]), block, None)
-                if block == 0:
-                    first |= dict.fromkeys(slot, Task(slot[0]))
-                    last |= dict.fromkeys(slot, Task(slot[0]))
+            if block_ticks(timeline.problem, slot) is not None:
+                found |= dict.fromkeys(slot, (Task(slot[0]), Task(slot[0])))
                 continue
             for p in slot:
-                previous: Task | None = None
-                tasks = list(problem.tasks(p))
-                for task, part in tasks:
-                    _follow(before, on_stream, part.stream, task, part.ticks, previous)
-                    previous = task if part.ticks == 0 else None
-                if tasks[0][1].ticks == 0:
-                    first[p] = tasks[0][0]
-                if previous is not None:
-                    last[p] = previous
-    for p, task in first.items():
-        needs = problem.needs(p, lambda stage, j: (stage, j) in fused)
-        before[task] |= {last[need.before] for need in needs if need.lag == 0 and need.before in last}
-    return {task: {one for one in tasks if starts[one] == starts[task]} for task, tasks in before.items()}
+                count = len(timeline.problem.stages[p.stage].tasks_of(p.kind))
+                found[p] = Task(p), Task(p, count - 1)
+    return found
 
 
-def _follow(
-    before: _Before, on_stream: dict[Stream, Task], stream: Stream, task: Task, ticks: int, previous: Task | None
-) -> None:
-    """Put a task behind the one before it on its stream and the one before it in its pass, if its duration is zero."""
-    if ticks:
-        on_stream.pop(stream, None)
-        return
-    before[task] = {one for one in (on_stream.get(stream), previous) if one is not None}
-    on_stream[stream] = task
+def _tasks(first: Task, last: Task) -> list[Task]:
+    return [Task(first.of, part) for part in range(first.part, last.part + 1)]
+
+
+def _ticks(timeline: Timeline, task: Task) -> int:
+    if timeline.in_block(task.of):
+        return timeline.end(task.of) - timeline.start(task.of)
+    return timeline.problem.stages[task.of.stage].tasks_of(task.of.kind)[task.part].ticks

@@ -8,11 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from pipesched.problem.formatting import amount, memory_amount, memory_text
-from pipesched.problem.passes import F, Pass, PassKind, Stream, Task
-from pipesched.problem.problem import TaskSpec
+from pipesched.problem.passes import F, Pass, PassKind, Task
+from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import Timeline, blocks
+from pipesched.validation.pass_rules import memory_changes, needed
 from pipesched.validation.violation import Violation
 
 
@@ -38,7 +39,8 @@ def times(timeline: Timeline) -> Iterator[Violation]:
 
 def _parts(timeline: Timeline) -> Ints:
     """How many tasks each pass is; a pass in a block is one."""
-    parts = timeline.schedule.columns.each(lambda *pass_type: len(timeline.problem.costs.of(*pass_type)))
+    stages = timeline.problem.stages
+    parts = timeline.schedule.columns.each(lambda kind, stage: len(stages[stage].tasks_of(kind)))
     return np.where(blocks(timeline.problem, timeline.schedule) < 0, parts, 1).astype(np.int64)
 
 
@@ -47,13 +49,9 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
     problem, columns = timeline.problem, timeline.schedule.columns
     begin, end = timeline.times
     for pass_type in columns.pass_types:
-        # Micro-batches are alike: each needs of its own passes what the first does of its. Of the two kinds that may
-        # send it the gradient the schedule holds one.
-        needs = {
-            need for fused in (False, True) for need in problem.needs(Pass(*pass_type, 0), lambda *_, way=fused: way)
-        }
-        for before, lag in sorted(needs):
-            later, earlier = columns.rows(*pass_type), columns.rows(before.kind, before.stage)
+        # Micro-batches are alike: each needs of its own passes what the first does of its.
+        for kind, stage, lag in needed(problem, *pass_type):
+            later, earlier = columns.rows(*pass_type), columns.rows(kind, stage)
             both = (later >= 0) & (earlier >= 0)
             later, earlier = later[both], earlier[both]
             for at in np.flatnonzero(begin[later] < end[earlier] + lag).tolist():
@@ -83,17 +81,42 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     parts = np.where(second, 0, _parts(timeline))
     busy = [_busy(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
-    on = columns.device[rows] * len(Stream) + stream
+    on = columns.device[rows] * len(problem.streams) + stream
     # Stable: the tasks of a pass stay in their order.
-    order = np.lexsort((rows, on))
+    order = np.lexsort((_places(timeline, rows, busy), on))
     one, other = order[:-1], order[1:]
     for at in np.flatnonzero((on[one] == on[other]) & (start[other] < end[one])).tolist():
         a, b = one[at], other[at]
         rule = "order" if end[b] <= start[a] else "overlap"
         p, following = columns.passes[rows[a]], columns.passes[rows[b]]
         begun, ended = amount(problem, int(start[b])), amount(problem, int(end[a]))
-        where = f"device {columns.device[rows[a]]}, {list(Stream)[stream[a]]}"
+        where = f"device {columns.device[rows[a]]}, {problem.streams[stream[a]]}"
         yield Violation(rule, (p, following), f"{where}: {following} starts at {begun}, before {p} ends at {ended}")
+
+
+def _places(timeline: Timeline, rows: Ints, busy: list[tuple[Ints, Ints, Whole, Whole]]) -> Ints:
+    """The place on its stream of each task: that of its pass, unless the schedule orders tasks."""
+    orders = timeline.schedule.task_orders
+    if not orders:
+        return rows
+    place = {task: n for tasks in orders.values() for n, task in enumerate(tasks)}
+    passes, parts = (
+        timeline.schedule.columns.passes,
+        [(row, part) for part, (own, *_) in enumerate(busy) for row in own],
+    )
+    return np.array([place[Task(passes[row], part)] for row, part in parts], np.int64)
+
+
+def waits(timeline: Timeline) -> Iterator[Violation]:
+    """The events between streams: a task starts when the one it waits for has ended."""
+    problem, starts = timeline.problem, timeline.starts
+    for before, after in timeline.schedule.waits:
+        tasks = problem.stages[before.of.stage].tasks_of(before.of.kind)
+        end = timeline.end(before.of) if timeline.in_block(before.of) else starts[before] + tasks[before.part].ticks
+        if starts[after] < end:
+            ended = amount(problem, end)
+            text = f"{after} starts at {amount(problem, starts[after])}, but waits for {before}, which ends at {ended}"
+            yield Violation("precedence", (before.of, after.of), text)
 
 
 def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole, Whole]:
@@ -101,13 +124,11 @@ def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole,
     columns, block = timeline.schedule.columns, blocks(timeline.problem, timeline.schedule)[rows]
 
     def of(kind: PassKind, stage: int) -> TaskSpec:
-        parts = timeline.problem.costs.of(kind, stage)
+        parts = timeline.problem.stages[stage].tasks_of(kind)
         return parts[min(part, len(parts) - 1)]
 
-    number = {stream: n for n, stream in enumerate(Stream)}
-    stream = np.where(
-        block < 0, columns.each(lambda *pass_type: number[of(*pass_type).stream])[rows], number[Stream.COMPUTE]
-    )
+    number = {stream: n for n, stream in enumerate(timeline.problem.streams)}
+    stream = np.where(block < 0, columns.each(lambda *pass_type: number[of(*pass_type).stream])[rows], number[COMPUTE])
     start = timeline.starts_of(rows, np.full(len(rows), part))
     ticks = np.where(block < 0, columns.each(lambda *pass_type: of(*pass_type).ticks)[rows], block)
     return rows, stream.astype(np.int64), start, start + ticks
@@ -118,11 +139,11 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def change(end: int) -> Whole:
-        return columns.each(lambda kind, stage: problem.memory_change(Pass(kind, stage, 0))[end], 2 * len(columns))
+        return columns.each(lambda kind, stage: memory_changes(problem, kind, stage)[end], 2 * len(columns))
 
     # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order.
     ticks, changes = np.stack(timeline.times, axis=1), np.stack((change(0), change(1)), axis=1)
-    for device, capacity in enumerate(problem.memory.capacity):
+    for device, capacity in enumerate(problem.room):
         if capacity is None:
             continue
         rows = columns.on(device)
@@ -131,7 +152,7 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
         levels = steps.cumsum()
         for at in np.flatnonzero(np.greater(steps, 0) & np.greater(levels, capacity))[:1].tolist():
             p = columns.passes[rows.start + order[at] // 2]
-            static = problem.memory.held(device)
+            static = problem.static[device]
             held, limit = memory_text(problem, int(levels[at]) + static), memory_amount(problem, capacity + static)
             when = f"when {p} starts at {amount(problem, timeline.start(p))}"
             text = f"device {device} holds {held} {when}; its capacity is {limit}"

@@ -7,7 +7,8 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.cycle_rule import cycles
 from pipesched.validation.order_rules import complete, placement, slots
-from pipesched.validation.time_rules import memory, precedence, streams, times
+from pipesched.validation.task_order_rules import task_orders
+from pipesched.validation.time_rules import memory, precedence, streams, times, waits
 from pipesched.validation.violation import Violation
 
 
@@ -23,16 +24,17 @@ def validate(timeline: Timeline) -> list[Violation]:
     violations = list(times(timeline))
     if violations:
         return violations
-    violations = [*precedence(timeline), *streams(timeline)]
+    violations = [*precedence(timeline), *waits(timeline), *streams(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
     return [*violations, *([] if violations or not _has_no_length(timeline) else cycles(timeline)), *memory(timeline)]
 
 
 def _has_no_length(timeline: Timeline) -> bool:
     """Whether any task or block takes no time."""
-    costs = timeline.problem.costs
-    parts = (part for pass_type in timeline.schedule.columns.pass_types for part in costs.of(*pass_type))
-    return 0 in (costs.overlapped or ()) or any(part.ticks == 0 for part in parts)
+    stages = timeline.problem.stages
+    types = timeline.schedule.columns.pass_types
+    alone = any(task.ticks == 0 for kind, stage in types for task in stages[stage].tasks_of(kind))
+    return alone or any(stage.overlapped == 0 for stage in stages)
 
 
 def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
@@ -40,4 +42,7 @@ def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
     if schedule.columns.devices != problem.devices:
         text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
         return [Violation("placement", (), text)]
-    return [*complete(problem, schedule), *placement(problem, schedule), *slots(schedule)]
+    violations = [*complete(problem, schedule), *placement(problem, schedule), *slots(schedule)]
+    if violations or not (schedule.task_orders or schedule.waits):
+        return violations
+    return list(task_orders(problem, schedule))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pipesched.problem.passes import BW, B, F, Pass, Stream, Task, W
+from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.stage import COMPUTE
 from pipesched.problem.time_units import SECONDS, seconds_in
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -27,7 +28,7 @@ _COLOURS = {
 }
 
 _Event = dict[str, object]
-_Threads = dict[tuple[Stream, int], int]  # the thread number of each stream and lane, the same on every device
+_Threads = dict[tuple[str, int], int]  # the thread number of each stream and lane, the same on every device
 
 
 class _Box(NamedTuple):
@@ -37,14 +38,14 @@ class _Box(NamedTuple):
     start: int
     end: int
     device: int
-    stream: Stream
+    stream: str
     lane: int  # 0, or 1 for what overlaps another box of the same stream
 
 
 def _write(timeline: Timeline, _: Settings) -> Files:
     devices = range(timeline.problem.devices)
     boxes = [box for device in devices for box in _boxes(timeline, device)]
-    threads = _threads(boxes)
+    threads = _threads(boxes, timeline.problem.streams)
     events = [event for device in devices for event in _names(device, threads)]
     events += [_complete(box, threads) for box in boxes]
     events += _flows(timeline, boxes, threads)
@@ -78,15 +79,15 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
     """Every task of a device by start, in lanes: boxes of one thread may not overlap, and a block is two at once."""
     problem = timeline.problem
     nanoseconds = problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9
-    spans: list[tuple[int, int, Task, Stream]] = []
+    spans: list[tuple[int, int, Task, str]] = []
     for p in timeline.schedule.passes_on(device):
         if timeline.in_block(p):
-            spans.append((timeline.start(p), timeline.end(p), Task(p), Stream.COMPUTE))
+            spans.append((timeline.start(p), timeline.end(p), Task(p), COMPUTE))
             continue
         for task, part in problem.tasks(p):
             spans.append((timeline.starts[task], timeline.starts[task] + part.ticks, task, part.stream))
     boxes: list[_Box] = []
-    free: dict[Stream, list[int]] = {}  # when each lane's last box ends
+    free: dict[str, list[int]] = {}  # when each lane's last box ends
     for start, end, task, stream in sorted(spans, key=lambda span: span[0]):
         lanes = free.setdefault(stream, [])
         lane = next((number for number, busy_until in enumerate(lanes) if busy_until <= start), len(lanes))
@@ -95,9 +96,8 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
     return boxes
 
 
-def _threads(boxes: list[_Box]) -> _Threads:
+def _threads(boxes: list[_Box], order: Sequence[str]) -> _Threads:
     """Compute first, then the other streams."""
-    order = list(Stream)
     used = sorted({(box.stream, box.lane) for box in boxes}, key=lambda key: (order.index(key[0]), key[1]))
     return {key: number for number, key in enumerate(used, start=1)}
 
@@ -136,7 +136,7 @@ def _flows(timeline: Timeline, boxes: list[_Box], threads: _Threads) -> Iterator
         pieces.setdefault(box.task.of, []).append(box)
     numbers = itertools.count(1)
     for p in schedule.passes():
-        for before, _ in problem.needs(p, schedule.is_fused):
+        for before, _ in problem.network.predecessors(p, schedule.held):
             sender, receiver = pieces[before][-1], pieces[p][0]
             if sender.device == receiver.device:
                 continue

@@ -28,14 +28,13 @@ class Restriction:
 
 def _fused_only(problem: Problem) -> Problem:
     """Every backward in one pass, and no overlapped blocks."""
-    costs = problem.costs
-    return replace(problem, costs=replace(costs, backward=costs.fused, weight=None, overlapped=None))
+    stages = (replace(s, backward=s.fused, weight=None, overlapped=None) for s in problem.stages)
+    return replace(problem, stages=tuple(stages))
 
 
 def _fused_words(problem: Problem) -> tuple[str, ...]:
-    costs = problem.costs
-    split = ("every backward is fused (BW)",) if costs.weight is not None else ()
-    blocks = ("no overlapped blocks",) if costs.overlapped is not None else ()
+    split = ("every backward is fused (BW)",) if problem.splittable else ()
+    blocks = ("no overlapped blocks",) if problem.overlaps else ()
     return (*split, *blocks, "on the last stage every backward directly follows its forward")
 
 
@@ -63,12 +62,11 @@ def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
 
 def _first_stage_whole(problem: Problem) -> Problem:
     """The first stage's backward in one pass: its B takes what BW takes, and its W no time."""
-    costs = problem.costs
-    if costs.weight is None:
+    if not problem.splittable:
         return problem
-    backward, weight, first = list(costs.backward), list(costs.weight), problem.placement.chains[0][0]
-    backward[first], weight[first] = costs.fused[first], 0
-    return replace(problem, costs=replace(costs, backward=tuple(backward), weight=tuple(weight)))
+    stages, first = list(problem.stages), problem.placement.chains[0][0]
+    stages[first] = replace(stages[first], backward=stages[first].fused, weight=0)
+    return replace(problem, stages=tuple(stages))
 
 
 def _first_stage_fused(problem: Problem, schedule: Schedule) -> Schedule:

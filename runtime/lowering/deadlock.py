@@ -13,7 +13,7 @@ from enum import StrEnum
 
 from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.formatting import counted
-from pipesched.problem.passes import BW, Pass
+from pipesched.problem.passes import Pass
 from runtime.lowering.matching import pair_mistakes, unmatched
 from runtime.lowering.programs import Compute, Instruction, Program, Receive, Send, Transfer
 from runtime.lowering.topological_order import in_order
@@ -95,10 +95,9 @@ class _Waits:
         for transfer, arrival in self._arrived.items():
             self.before[self._computed[transfer.consumer]].append(arrival)
             self.before[self._sent[transfer]].append(self._computed[transfer.producer])
-        fused = {(p.stage, p.microbatch) for p in self._computed if p.kind is BW}
         problem = program.problem
         for p, number in self._computed.items():
-            needs = (need.before for need in problem.needs(p, lambda stage, j: (stage, j) in fused))
+            needs = (before for before, _ in problem.network.predecessors(p, self._computed))
             self.before[number] += [self._computed[q] for q in needs if problem.device(q) == problem.device(p)]
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 
-from pipesched.problem.passes import BW, Pass
+from pipesched.problem.passes import Pass
 from runtime.lowering.programs import Compute, Program, Receive, Send, Transfer
 
 _Pair = tuple[int, int]
@@ -49,12 +49,12 @@ def _complete(program: Program) -> Iterator[str]:
     """Exactly those tensors travel that a pass of another device needs."""
     problem = program.problem
     passes = [p for row in program.rows for step in row if isinstance(step, Compute) for p in step.passes]
-    fused = {(p.stage, p.microbatch) for p in passes if p.kind is BW}
+    held = frozenset(passes)
     needed: Counter[tuple[Pass, Pass]] = Counter()
     for p in passes:
-        for need in problem.needs(p, lambda stage, j: (stage, j) in fused):
-            if problem.device(need.before) != problem.device(p):
-                needed[need.before, p] += 1
+        for before, _ in problem.network.predecessors(p, held):
+            if problem.device(before) != problem.device(p):
+                needed[before, p] += 1
     found = Counter((transfer.producer, transfer.consumer) for transfer in program.transfers())
     for producer, consumer in needed - found:
         yield f"{consumer} needs what {producer} yields on another device, and no transfer brings it"

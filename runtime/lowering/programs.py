@@ -46,7 +46,7 @@ class Receives(StrEnum):
 
 @dataclass(frozen=True)
 class Transfer:
-    """One tensor on its way from device `source` to another one, `target`, which are numbers of devices."""
+    """One tensor sent from device `source` to another one, `target`, which are numbers of devices."""
 
     producer: Pass
     consumer: Pass
@@ -135,10 +135,10 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
     """Every tensor that leaves its device, in the order of the passes that use them, device by device."""
     problem, schedule = timeline.problem, timeline.schedule
     for p in schedule.passes():
-        for need in problem.needs(p, schedule.is_fused):
-            source, target = problem.device(need.before), problem.device(p)
+        for before, _ in problem.network.predecessors(p, schedule.held):
+            source, target = problem.device(before), problem.device(p)
             if source != target:
-                yield Transfer(need.before, p, source, target)
+                yield Transfer(before, p, source, target)
 
 
 def computes_of(timeline: Timeline, device: int) -> Iterator[Compute]:
@@ -156,7 +156,7 @@ def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
     A transfer ranks by when its tensor leaves. A compute ranks by its end where receives are to be early, so that one
     that still runs when a tensor leaves comes after that tensor's transfer; and by its start where they are late.
     """
-    problem, schedule = timeline.problem, timeline.schedule
+    problem = timeline.problem
     rows = [list(computes_of(timeline, device)) for device in range(problem.devices)]
     computes = [compute for row in rows for compute in row]
     events: list[_Event] = [*computes, *transfers_of(timeline)]
@@ -167,7 +167,7 @@ def _sequence(timeline: Timeline, receives: Receives) -> list[_Event]:
         waits[number].append(earlier)
     for number, compute in enumerate(computes):
         for p in compute.passes:
-            needs = (need.before for need in problem.needs(p, schedule.is_fused))
+            needs = (before for before, _ in problem.network.predecessors(p, at))
             waits[number] += [at[q] for q in needs if problem.device(q) == problem.device(p)]
     for number, event in enumerate(events):
         if isinstance(event, Transfer):

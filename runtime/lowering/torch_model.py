@@ -50,6 +50,6 @@ def torch_lowered(timeline: Timeline) -> Program:
 
 def _ready(timeline: Timeline, compute: Compute, device: int, there: set[tuple[Pass, int]]) -> bool:
     """Whether the device holds what every pass of a cell needs."""
-    needs = timeline.problem.needs
-    is_fused = timeline.schedule.is_fused
-    return all((need.before, device) in there for p in compute.passes for need in needs(p, is_fused))
+    network, held = timeline.problem.network, timeline.schedule.held
+    needed = (before for p in compute.passes for before, _ in network.predecessors(p, held))
+    return all((before, device) in there for before in needed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
+from pipesched.files.problem_document import placement_keys
 from pipesched.problem.formatting import counted
 from pipesched.problem.passes import BW, B, F, W
 from runtime.profiling.profile import KINDS, Profile, Samples
@@ -29,9 +30,7 @@ def _body(profile: Profile, name: str, microbatches: int, capacity: str | None, 
     yield f"name: {name}"
     yield f"devices: {where.devices}"
     yield f"microbatches: {microbatches}"
-    yield f"placement: {where.name if where.name != 'explicit' else list(where.stage_device)}"
-    if where.name in ("interleaved", "wave"):
-        yield f"chunks: {where.stages // where.devices}"
+    yield from (f"{key}: {value}" for key, value in placement_keys(where).items())
     yield "time_unit: ms"
     yield "times:"
     for kind, key in ((F, "forward"), (B, "backward"), (W, "weight"), (BW, "fused")):

@@ -20,16 +20,15 @@ def as_run(problem: Problem, split: str, transfers: bool = True) -> Problem:
     whole backward. The two passes of an overlapped slot run in turn. `transfers=False` leaves transfers out, as where
     a model only sleeps and sends next to nothing.
     """
-    costs = replace(problem.costs, overlapped=None)
+    stages = [replace(stage, overlapped=None) for stage in problem.stages]
+    links = problem.links
     if not transfers:
-        costs = replace(costs, transfer=(0,) * problem.placement.stages)
-    if split == "autograd" and costs.weight is not None:
-        backward, weight = list(costs.backward), list(costs.weight)
-        for chain in problem.placement.chains:
-            weight[chain[0]] += backward[chain[0]]
-            backward[chain[0]] = 0
-        costs = replace(costs, backward=tuple(backward), weight=tuple(weight))
-    return replace(problem, costs=costs)
+        stages, links = [replace(stage, transfer=0) for stage in stages], ()
+    for first in (chain[0] for chain in problem.placement.chains):
+        own = stages[first]
+        if split == "autograd" and own.weight is not None:
+            stages[first] = replace(own, backward=0, weight=own.weight + own.backward)
+    return replace(problem, stages=tuple(stages), links=links)
 
 
 def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool = True) -> Timeline:
@@ -39,15 +38,13 @@ def predicted(problem: Problem, schedule: Schedule, split: str, transfers: bool 
 
 def sleeping_seconds(problem: Problem, stage: int, seconds_per_tick: float) -> dict[str, float]:
     """How long a sleeping stage sleeps in each kind of pass, as the plan says; the runtime does the rest."""
-    costs = problem.costs
-    ticks = {"F": costs.forward[stage], "BW": costs.fused[stage], "B": costs.backward[stage], "W": 0}
-    if costs.weight is not None:
-        ticks["W"] = costs.weight[stage]
+    own = problem.stages[stage]
+    ticks = {"F": own.forward, "BW": own.fused, "B": own.backward, "W": own.weight or 0}
     return {kind: seconds_per_tick * count for kind, count in ticks.items()}
 
 
 def inputs_from_elsewhere(problem: Problem, schedule: Schedule, p: Pass) -> list[tuple[Pass, int]]:
     """The passes on other devices whose tensors p waits for, with their devices."""
     here = problem.device(p)
-    needs = [need.before for need in problem.needs(p, schedule.is_fused)]
-    return [(before, problem.device(before)) for before in needs if problem.device(before) != here]
+    needed = [before for before, _ in problem.network.predecessors(p, schedule.held)]
+    return [(before, problem.device(before)) for before in needed if problem.device(before) != here]

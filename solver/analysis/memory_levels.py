@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 from math import gcd
 
@@ -41,12 +40,12 @@ class MemoryLevels:
         """The most that each device can hold at this level; what the problem itself allows is not exceeded."""
         return tuple(
             device.at_most(_least_of(int(level * weight), own))
-            for device, weight, own in zip(self._devices, self.scale.weights, self.problem.memory.capacity, strict=True)
+            for device, weight, own in zip(self._devices, self.scale.weights, self.problem.room, strict=True)
         )
 
     def under(self, level: Fraction) -> Problem:
         """The problem with capacities of this level."""
-        return replace(self.problem, memory=replace(self.problem.memory, capacity=self.capacities(level)))
+        return self.problem.with_room(self.capacities(level))
 
     def snapped(self, level: Fraction) -> Fraction:
         """The highest level that a schedule can have and that is not above this one."""
@@ -56,7 +55,7 @@ class MemoryLevels:
         """The lowest level of a schedule that exceeds these capacities; None if the problem's own allow no more."""
         found = []
         for device, cap in enumerate(self.capacities(level)):
-            more, own = self._devices[device].above(cap), self.problem.memory.capacity[device]
+            more, own = self._devices[device].above(cap), self.problem.room[device]
             if more is not None and (own is None or more <= own):
                 found.append(Fraction(more, self.scale.weights[device]))
         return min(found, default=None)
@@ -66,9 +65,9 @@ class _Device:
     """The levels that a device's memory can be at: a micro-batch on a stage holds all of it, or what waits for W."""
 
     def __init__(self, problem: Problem, device: int) -> None:
-        memory = problem.memory
+        network = problem.network
         stages = [s for s in problem.placement.stages_of[device] if problem.microbatches_of[s]]
-        self._kinds = [(memory.activation[s], memory.activation[s] - memory.freed[s]) for s in stages]
+        self._kinds = [(network.held_in_flight[s], network.held_for_weight[s]) for s in stages]
         if not problem.splittable:
             self._kinds = [(whole, 0) for whole, _ in self._kinds]
         counts = [len(problem.microbatches_of[s]) for s in stages]
@@ -106,9 +105,9 @@ class _Device:
 
 
 def _one_microbatch(problem: Problem, device: int) -> int:
-    where, memory = problem.placement, problem.memory
+    where, network = problem.placement, problem.network
     return max(
-        sum(memory.activation[s] for s in chain if where.stage_device[s] == device and problem.microbatches_of[s])
+        sum(network.held_in_flight[s] for s in chain if where.stage_device[s] == device and problem.microbatches_of[s])
         for chain in where.chains
     )
 

@@ -119,7 +119,7 @@ class _Search:
 
     def _own(self, timeline: Timeline) -> Timeline:
         """The same order and times, as a schedule of the problem with the file's own capacities."""
-        return replace(timeline, problem=replace(timeline.problem, memory=self.problem.memory))
+        return replace(timeline, problem=replace(timeline.problem, pools=self.problem.pools))
 
     def by_bounds(self) -> None:
         """Levels that certificates alone refute, by halves: they take no search."""

@@ -12,9 +12,10 @@ from threading import Event
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.candidate import Candidate
 from pipesched.results.frontier import Frontier, Point
 from pipesched.results.memory_scale import MemoryScale
-from pipesched.results.solution import Candidate, Solution
+from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_front import ParetoFront
@@ -28,7 +29,7 @@ _CURVE = 60
 # curve is flat everywhere else: points would crowd at one step of it, and the next step would get none.
 _NARROW = Fraction(1, 2)
 # And none over which the curve falls by less than this part of its whole fall: nothing changes there.
-_FLAT = 0.02
+FLAT = 0.02
 _JUST_BELOW = 1 - Fraction(1, 10**12)
 
 
@@ -85,11 +86,11 @@ class _Sweep:
         self.problem, self.points, self.on_progress, self.within = problem, points, on_progress, within
         self.budget = Budget(limits, points, stop)
         own = MemoryLevels(problem).scale
-        self.unlimited = replace(problem, memory=replace(problem.memory, capacity=(None,) * problem.devices))
+        self.unlimited = problem.with_room((None,) * problem.devices)
         self.levels = MemoryLevels(self.unlimited, own.weights if own.by_share else None)
         self.scale = replace(self.levels.scale, problem=problem)
-        first = problem.memory.capacity[0]
-        alike = first is not None and first > 0 and set(problem.memory.capacity) == {first}
+        first = problem.room[0]
+        alike = first is not None and first > 0 and set(problem.room) == {first}
         self.own = Fraction(1) if own.by_share else Fraction(first) if alike and first is not None else None
         least, most = self.levels.least(), self.levels.most()
         low, high = (least, most) if within is None else (max(least, within[0]), min(most, within[1]))
@@ -152,7 +153,7 @@ class _Sweep:
             level = self._middle(low.level, high.level) if low.level in self.solved else low.level
             if not low.value or not high.value or not low.level or level is None or level in self.solved:
                 continue
-            if log(low.value / high.value) < _FLAT * fall:
+            if log(low.value / high.value) < FLAT * fall:
                 continue
             reachable = max(high.value, min(low.value, self.front.analytic(level).value))
             area = log(low.value / reachable) * log(high.level / low.level)
@@ -168,7 +169,7 @@ class _Sweep:
     def _middle(self, low: Fraction, high: Fraction) -> Fraction | None:
         """Near the geometric mean: a whole number of the largest activations, or else any level between."""
         mean = Fraction(sqrt(low * high))
-        unit = 0 if self.scale.by_share else max(self.problem.memory.activation)
+        unit = 0 if self.scale.by_share else max(self.problem.network.held_in_flight)
         wanted = [mean]
         if unit:
             below = Fraction(mean // unit * unit)
@@ -190,6 +191,8 @@ class _Sweep:
 
     def result(self) -> Frontier:
         bounds = [(level, bound) for level, bound in self.front.bounds() if level >= self.low]
+        left = max(0, self.points - len(self.solved))
+        stopped = self.budget.stop.is_set()
         return Frontier(
             scale=self.scale,
             least=self.levels.least(),
@@ -199,7 +202,8 @@ class _Sweep:
             candidates=self.candidates,
             own=self.own,
             within=self.within,
-            untried=max(0, self.points - len(self.solved)) if self.late else 0,
-            interrupted=self.budget.stop.is_set(),
+            untried=left if self.late or stopped else 0,
+            not_needed=0 if self.late or stopped else left,
+            interrupted=stopped,
             notes=tuple(self.notes),
         )

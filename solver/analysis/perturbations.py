@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.files.exact_numbers import common_step
 from pipesched.problem.formatting import memory_amount
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Pool, Problem
+from pipesched.results.explanation import Perturbation, PerturbationKind
 
 TENTH = Fraction(1, 10)
-
-
-@dataclass(frozen=True)
-class Perturbation:
-    """A problem with one thing changed. `relaxes`: every schedule of the original is one of this, and no slower."""
-
-    kind: str
-    text: str
-    problem: Problem
-    relaxes: bool
-    device: int | None = None
 
 
 def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
@@ -34,30 +24,33 @@ def changes(problem: Problem, device: int, busiest: int) -> list[Perturbation]:
 
 def _more_memory(problem: Problem) -> Iterator[Perturbation]:
     """One more activation, of the largest stage there, on all devices that have a limit, and on each."""
-    memory, held = problem.memory, problem.placement.stages_of
-    more = [max((memory.activation[s] for s in stages), default=0) for stages in held]
-    limited = [d for d in range(problem.devices) if memory.capacity[d] is not None and more[d]]
+    held, on = problem.network.held_in_flight, problem.placement.stages_of
+    more = [max((held[s] for s in stages), default=0) for stages in on]
+    limited = [d for d in range(problem.devices) if problem.room[d] is not None and more[d]]
 
     def with_more(devices: list[int]) -> Problem:
-        capacity = [None if c is None else c + more[d] * (d in devices) for d, c in enumerate(memory.capacity)]
-        return replace(problem, memory=replace(memory, capacity=tuple(capacity)))
+        room = [None if c is None else c + more[d] * (d in devices) for d, c in enumerate(problem.room)]
+        return problem.with_room(room)
 
     def sizes(devices: list[int]) -> str:
         amounts = {memory_amount(problem, more[d]) for d in devices}
-        return f" ({amounts.pop()} {memory.unit})" if len(amounts) == 1 and memory.unit != "activations" else ""
+        unit = problem.memory_unit
+        return f" ({amounts.pop()} {unit})" if len(amounts) == 1 and unit != "activations" else ""
 
     if len(limited) > 1:
         text = f"one more activation on every device{sizes(limited)}"
-        yield Perturbation("memory", text, with_more(limited), True)
+        yield Perturbation(PerturbationKind.MEMORY, text, with_more(limited), True)
     for device in limited:
-        yield Perturbation("memory", f"one more activation on device {device}", with_more([device]), True, device)
+        yield Perturbation(
+            PerturbationKind.MEMORY, f"one more activation on device {device}", with_more([device]), True, device
+        )
 
 
 def _faster_transfer(problem: Problem) -> Iterator[Perturbation]:
-    if any(problem.costs.transfer):
+    if any(stage.transfer for stage in problem.stages) or any(map(any, problem.links)):
         numbers = _Numbers(problem)
         numbers.transfer = [(1 - TENTH) * x for x in numbers.transfer]
-        yield Perturbation("transfer", "transfers 10 % faster", numbers.problem(), True)
+        yield Perturbation(PerturbationKind.TRANSFER, "transfers 10 % faster", numbers.problem(), True)
 
 
 def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
@@ -76,7 +69,9 @@ def _faster_passes(problem: Problem, device: int) -> Iterator[Perturbation]:
                     numbers.fused[s] = max(Fraction(0), numbers.fused[s] - saved)
                 if numbers.overlapped is not None:
                     numbers.overlapped[s] = max(Fraction(0), numbers.overlapped[s] - saved)
-            yield Perturbation("passes", f"{name} 10 % faster on device {device}", numbers.problem(), True, device)
+            yield Perturbation(
+                PerturbationKind.PASSES, f"{name} 10 % faster on device {device}", numbers.problem(), True, device
+            )
 
 
 def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
@@ -101,21 +96,20 @@ def _moves(problem: Problem, device: int) -> Iterator[Perturbation]:
             f"10 % of stage {stage}'s times and activation moved to stage {neighbour} "
             f"(device {device} to {where.stage_device[neighbour]})"
         )
-        yield Perturbation("move", text, numbers.problem(), False, device)
+        yield Perturbation(PerturbationKind.MOVE, text, numbers.problem(), False, device)
 
 
 class _Numbers:
     """A problem's numbers, exact and free to change, one a stage; times in its ticks, memory in its integers."""
 
     def __init__(self, problem: Problem) -> None:
-        costs, memory = problem.costs, problem.memory
-        self._of = problem
-        self.forward, self.backward, self.fused, self.transfer = map(
-            _exact, (costs.forward, costs.backward, costs.fused, costs.transfer)
-        )
-        self.weight = None if costs.weight is None else _exact(costs.weight)
-        self.overlapped = None if costs.overlapped is None else _exact(costs.overlapped)
-        self.activation, self.freed = _exact(memory.activation), _exact(memory.freed)
+        self._of, stages = problem, problem.stages
+        self.forward, self.backward = [Fraction(s.forward) for s in stages], [Fraction(s.backward) for s in stages]
+        self.fused, self.transfer = [Fraction(s.fused) for s in stages], [Fraction(s.transfer) for s in stages]
+        self.weight = [Fraction(s.weight or 0) for s in stages] if problem.splittable else None
+        self.overlapped = [Fraction(s.overlapped or 0) for s in stages] if problem.overlaps else None
+        self.activation, self.freed = [Fraction(s.activation) for s in stages], [Fraction(s.freed) for s in stages]
+        self.links = [list(map(Fraction, row)) for row in problem.links]
 
     def move(self, stage: int, to: int) -> None:
         """A tenth of one stage's times and memory to another."""
@@ -130,43 +124,29 @@ class _Numbers:
 
     def problem(self) -> Problem:
         """The problem with these numbers, in the largest ticks that hold them."""
-        costs, memory = self._of.costs, self._of.memory
-        times = [self.forward, self.backward, self.weight, self.fused, self.transfer, self.overlapped]
-        tick = common_step(x for numbers in times if numbers is not None for x in numbers)
-        limits = [*(Fraction(c) for c in memory.capacity if c is not None), *map(Fraction, memory.static)]
-        size = common_step([*self.activation, *self.freed, *limits])
-        forward, backward, weight, fused, transfer, overlapped = (
-            None if numbers is None else _whole(numbers, tick) for numbers in times
-        )
-        assert forward is not None
-        assert backward is not None
-        assert fused is not None
-        assert transfer is not None
+        of = self._of
+        times = {
+            "forward": self.forward, "backward": self.backward, "weight": self.weight, "fused": self.fused,
+            "transfer": self.transfer, "overlapped": self.overlapped,
+        }  # fmt: skip
+        given = {name: numbers for name, numbers in times.items() if numbers is not None}
+        tick = common_step(x for numbers in (*given.values(), *self.links) for x in numbers)
+        static = [Fraction(stage.static) for stage in of.stages]
+        limits = [Fraction(x) for pool in of.pools for x in (pool.capacity or 0, pool.static)]
+        size = common_step([*self.activation, *self.freed, *static, *limits])
+        held = {"activation": self.activation, "freed": self.freed, "static": static}
+        columns = {name: _whole(numbers, tick) for name, numbers in given.items()}
+        columns |= {name: _whole(numbers, size) for name, numbers in held.items()}
         return replace(
-            self._of,
-            tick=self._of.tick * tick,
-            costs=replace(
-                costs,
-                forward=forward,
-                backward=backward,
-                weight=weight,
-                fused=fused,
-                transfer=transfer,
-                overlapped=overlapped,
+            of.with_stages(**columns),
+            tick=of.tick * tick,
+            links=tuple(_whole(row, tick) for row in self.links),
+            pools=tuple(
+                Pool(None if pool.capacity is None else int(pool.capacity / size), int(pool.static / size))
+                for pool in of.pools
             ),
-            memory=replace(
-                memory,
-                activation=_whole(self.activation, size),
-                freed=_whole(self.freed, size),
-                capacity=tuple(None if c is None else int(c / size) for c in memory.capacity),
-                resolution=memory.resolution * size,
-                static=_whole(_exact(memory.static), size),
-            ),
+            resolution=of.resolution * size,
         )
-
-
-def _exact(numbers: tuple[int, ...]) -> list[Fraction]:
-    return list(map(Fraction, numbers))
 
 
 def _whole(numbers: list[Fraction], step: Fraction) -> tuple[int, ...]:

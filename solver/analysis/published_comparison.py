@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from math import inf
+from threading import Event
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem.problem import Problem
-from pipesched.results.solution import Candidate
+from pipesched.results.candidate import Candidate
+from pipesched.results.comparison import OURS, with_solution
+from pipesched.results.solution import Solution
+from solver.backends.interruptible import run_within
 from solver.construction.published import candidate
 from solver.limits import Limits
 from solver.solve import solve
 
-OURS = "pipesched"
+# Of the time limit, for the published schedules that a search to its end has not tried.
+_SHARE = 0.1
 
 
 def compare(
@@ -23,16 +32,23 @@ def compare(
     both. `BadInput` for a name that no schedule has.
     """
     wanted = HEURISTICS.names() if schedules is None else [HEURISTICS[name].name for name in schedules]
-    solution = solve(problem, limits)
-    known = {one.name: one for one in solution.candidates}
-    # For the period the solution's problem has finer ticks.
-    rows = [known[name] if name in known else candidate(solution.problem, HEURISTICS[name]) for name in wanted]
-    goal = solution.problem.objective
+    limits = limits or Limits()
+    solution = all_tried(solve(problem, limits), wanted, limits)
+    return tuple(one for one in with_solution(solution) if one.name in {*wanted, OURS})
 
-    def place(one: Candidate) -> tuple[bool, bool, int]:
-        return one.metrics is None, not one.fits, 0 if one.metrics is None else one.metrics.value(goal)
 
-    rows.sort(key=place)
-    if solution.metrics is not None:
-        rows.append(Candidate(OURS, solution.timeline, solution.metrics, True))
-    return tuple(rows)
+def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solution:
+    """With the schedules named that the search did not try: it tries no more than it has time and use for.
+
+    They get what the search left of the time limit, or a tenth of it.
+    """
+    untried = sorted({*names} - {one.name for one in solution.candidates})
+    left = max(limits.seconds - solution.wall_seconds, _SHARE * limits.seconds)
+    until = inf if limits.deterministic is not None else time.monotonic() + left
+    published: list[Candidate] = []
+    for name in untried:
+        # For the period the solution's problem has finer ticks.
+        work = partial(candidate, solution.problem, HEURISTICS[name])
+        found = run_within(until - time.monotonic(), Event(), work)
+        published.append(found or Candidate(name, None, None, False, "time limit reached", tried=False))
+    return replace(solution, candidates=(*solution.candidates, *published))

@@ -7,18 +7,21 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import count
-from math import sqrt
+from math import inf, sqrt
 from threading import Event
 
 from pipesched.problem.problem import Objective
+from pipesched.results.candidate import Candidate
 from pipesched.results.robustness import Rival, Robustness
-from pipesched.results.solution import Candidate, Solution
+from pipesched.results.solution import Solution
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import BATCH, Noise, under_noise
 from pipesched.simulation.sampled_durations import Floats
 from pipesched.simulation.simulator import simulate
+from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
+from solver.engine.kernels import KERNELS
 from solver.limits import Limits
 from solver.local_search.equal_value import EqualValueSearch, halted, with_timeline
 from solver.local_search.moves import Array
@@ -37,11 +40,16 @@ _HEATS = ((0.02, 0.002), (0.1, 0.005), (0.01, 0.001), (0.3, 0.005))
 _MOVES_PER_UNIT = 5_000
 
 
-def robustness(solution: Solution, noise: Noise = USUAL) -> Robustness | None:
+def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -> Robustness | None:
     """The solution under noise, with the published schedules that fit and come near it; None without a schedule.
 
-    None too for the objective period, and where the problem is so long that sampling would take long.
+    None too for the objective period, and where the problem is so long that sampling would take long, or takes more
+    than these seconds.
     """
+    return run_within(seconds, Event(), lambda: _robustness(solution, noise))
+
+
+def _robustness(solution: Solution, noise: Noise) -> Robustness | None:
     timeline, problem = solution.timeline, solution.problem
     if timeline is None or problem.objective is Objective.PERIOD or solution.value_ticks is None:
         return None
@@ -80,6 +88,8 @@ def most_robust(
     stop = stop or Event()
     search = _Search(solution, noise, limits, on_progress or (lambda _: None))
     seconds = None if limits.deterministic is not None else limits.seconds
+    if seconds is not None:
+        KERNELS.begin()
     halted(search.run, stop, seconds)
     return replace(with_timeline(solution, search.pool[0][1]), interrupted=stop.is_set())
 
@@ -104,6 +114,8 @@ class _Search:
                 return
             self.keep([timeline])
         units = self.limits.deterministic
+        if units is None and not KERNELS.wait(lambda: bool(halt[0])):
+            return
         rounds = count() if units is None else range(max(1, int(units * _MOVES_PER_UNIT) // (_MOVES * self.workers)))
         with ThreadPoolExecutor(self.workers) as threads:
             for number in rounds:
@@ -117,9 +129,11 @@ class _Search:
         """Orders that fit; under the span also with no device held back, as that may be what makes one fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
         lists = [one for one, _ in zip(list_schedules(self.problem), range(_LISTS), strict=False)]
-        ways = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
+        timings = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
         assert self.solution.timeline is not None
-        return [way(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for way in ways]
+        return [
+            timed(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for timed in timings
+        ]
 
     def walk(self, job: int, halt: Array) -> Timeline | None:
         start = self.pool[job // len(_HEATS) % len(self.pool)][1]

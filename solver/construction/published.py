@@ -5,7 +5,7 @@ from __future__ import annotations
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, defect_note
 from pipesched.problem.problem import Problem
-from pipesched.results.solution import Candidate
+from pipesched.results.candidate import Candidate
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate

@@ -1,4 +1,4 @@
-"""Lower bounds on the period: load, in-flight limit and memory over time, per micro-batch in steady state.
+"""Lower bounds on the period: load, in-flight limit, memory over time, and these over all modes, per micro-batch.
 
 The period of a problem is what its makespan grows by for each micro-batch when there are ever more of them. Running one
 batch after another gives a schedule of both, so the period is at most the makespan of m micro-batches divided by m.
@@ -14,6 +14,7 @@ from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.in_flight import until_room
 from solver.bounds.analytic.memory_energy import area
+from solver.cyclic.mode_bound import mode_bound
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ def period_certificates(problem: Problem) -> list[PeriodCertificate]:
             found += _in_flight_limit(unit, paths, stage)
     for device in devices:
         found += _level(unit, paths, device)
+    found += _over_modes(unit)
     return sorted(found, key=lambda certificate: -certificate.value)
 
 
@@ -62,7 +64,7 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
 def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
     """Memory admits K micro-batches to a stage, so K of them take one round trip at least."""
     device = unit.placement.stage_device[stage]
-    capacity, activation = unit.memory.capacity[device], unit.memory.activation[stage]
+    capacity, activation = unit.room[device], unit.network.held_in_flight[stage]
     if capacity is None or activation == 0 or capacity < activation:
         return []
     admitted = capacity // activation
@@ -79,16 +81,32 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
 
 def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
     """Little's law: memory times time that a micro-batch takes of a device is at most what the device has."""
-    capacity = unit.memory.capacity[device]
+    capacity = unit.room[device]
     stages = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
     if not capacity or not stages:
         return []
     taken = sum(area(unit, paths, stage) for stage in stages)
     value = Fraction(taken, capacity * unit.microbatches)
-    product = plain(float(taken * unit.memory.resolution * unit.tick))
+    product = plain(float(taken * unit.resolution * unit.tick))
     text = (
         f"For every {_each(unit)} device {device} holds activations from forward to backward: memory times time, at "
-        f"least {product} {unit.memory.unit} x {unit.time_unit or 'time unit'}. Its "
+        f"least {product} {unit.memory_unit} x {unit.time_unit or 'time unit'}. Its "
         f"{memory_text(unit, capacity)} give that in no less than {amount(unit, value)} a micro-batch."
     )
     return [PeriodCertificate("memory over time", value, text, device)]
+
+
+def _over_modes(unit: Problem) -> list[PeriodCertificate]:
+    """Load and memory over time together, where a mode saves one at the cost of the other."""
+    bound = mode_bound(unit)
+    if bound is None or not bound.devices:
+        return []
+    value = bound.value / unit.microbatches
+    which = ", ".join(map(str, bound.devices))
+    text = (
+        "Overlapped blocks and full backwards change what a device computes and how long it holds activations. Over "
+        "all shares of micro-batches that run in each mode, the times and the memory times time of "
+        f"{'device' if len(bound.devices) == 1 else 'devices'} {which}, each times a multiplier, add up to at least "
+        f"{amount(unit, value)} a micro-batch."
+    )
+    return [PeriodCertificate("load and memory over modes", value, text, bound.devices[0])]

@@ -147,7 +147,7 @@ def _repeat(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Sched
     number = np.cumsum((np.diff(slot, prepend=-1) != 0) | (np.diff(device, prepend=-1) != 0))
     slot = number - number[np.searchsorted(device, device)]
     longer = PassTable(columns.devices, device, slot, microbatch, columns.pass_type[rows], columns.pass_types)
-    return Schedule.from_table(longer, "stretched")
+    return Schedule(longer, "stretched")
 
 
 def _rows(columns: PassTable, device: int, begin: int, end: int, times: int) -> tuple[Ints, Ints, Ints]:

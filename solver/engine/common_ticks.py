@@ -7,8 +7,9 @@ from fractions import Fraction
 from math import lcm
 
 from pipesched.problem.rescale import finer
+from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
-from pipesched.results.solution import Candidate, Solution
+from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import finer_metrics, finer_timeline
 from pipesched.schedule.timeline import Timeline

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import inf
 
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import Disagreement, defect_note
 from pipesched.problem.problem import Objective
-from pipesched.results.solution import Candidate, Solution
+from pipesched.results.candidate import Candidate
+from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import Noise, under_noise
+from solver.backends.interruptible import run_within
 from solver.construction.published import candidate
 from solver.construction.timing import best_times
 from solver.engine.search import Search
+from solver.engine.tuning import GRACE
 from solver.local_search.equal_value import EqualValueSearch, halted, with_timeline
 from solver.local_search.moves import Array
 from solver.memory_weights import weights_of
@@ -27,7 +31,7 @@ _SECONDS_A_PASS, _SEARCHED_SECONDS_A_PASS = 2e-5, 3e-4
 # What it takes to time and judge a published schedule anew.
 _RETIMED_SECONDS_A_PASS = 2e-5
 # Walks among schedules of one value: moves a unit, at most so many, and what stands for slack while they last.
-# They begin where so much time is left: what is compiled for them on the first run of all takes some.
+# They begin where so much time is left, once they are compiled.
 _LEAST_SECONDS = 5.0
 _MOVES_A_UNIT, _MOST_MOVES = 50, 30_000
 _SLACK = Noise(0.05, 32, 0)
@@ -35,14 +39,16 @@ _HEAT = (0.02, 0.002)
 
 
 def finished(search: Search) -> Solution:
-    """The solution of a search that is over, its table of published schedules complete and its value settled."""
+    """The solution of a search that is over, its table of published schedules complete and its value refined."""
     if search.limits.target is not None or search.stop.is_set():
         return search.solution()
     complete_table(search)
     solution = search.solution()
     if not solution.interrupted:
         try:
-            solution = settled(solution, search)
+            # A moment more than the walks in it have, which end by themselves.
+            within = max(search.clock.allowed(), 0.0) + GRACE
+            solution = run_within(within, search.stop, lambda: refined(solution, search)) or solution
         except Disagreement as defect:
             solution = replace(solution, notes=(*solution.notes, defect_note(str(defect))))
     return replace(solution, wall_seconds=search.clock.seconds, interrupted=search.stop.is_set())
@@ -60,14 +66,17 @@ def complete_table(search: Search) -> None:
         if search.stop.is_set() or clock.seconds + _seconds_a_pass(heuristic) * search.passes > until:
             left_out.append(heuristic.name)
             continue
-        found = candidate(search.problem, heuristic)
+        found = run_within(until - clock.seconds, search.stop, partial(candidate, search.problem, heuristic))
+        if found is None:
+            left_out.append(heuristic.name)
+            continue
         search.candidates += (found,)
         if found.fits and found.timeline is not None:
             search.incumbent.phase = found.name
             search.incumbent.offer(best_times(search.problem, found.timeline.schedule))
     if left_out and search.incumbent.timeline is not None:
         search.incumbent.note(
-            f"published schedules not tried, for want of time: {', '.join(sorted(left_out))}; `compare` tries them all"
+            f"published schedules not tried, for want of time: {', '.join(sorted(left_out))}; a longer limit tries them"
         )
 
 
@@ -76,7 +85,7 @@ def _seconds_a_pass(heuristic: Heuristic) -> float:
     return _SEARCHED_SECONDS_A_PASS if searched else _SECONDS_A_PASS
 
 
-def settled(solution: Solution, search: Search) -> Solution:
+def refined(solution: Solution, search: Search) -> Solution:
     """The same value with less memory, then with more slack: a smaller mean under noise on no more memory anywhere.
 
     Of the schedules known the one of least memory is taken if there is time to judge them anew; walks among others of
@@ -90,8 +99,9 @@ def settled(solution: Solution, search: Search) -> Solution:
     known = [solution, *(with_timeline(solution, one) for one in _as_good(solution))]
     best = min(known, key=_rank)
     deadline = None if search.clock.counts_work else search.clock.left()
-    if search.very_long or (deadline is not None and deadline < _LEAST_SECONDS):
+    if search.very_long or (deadline is not None and deadline < _LEAST_SECONDS) or not search.kernels_ready():
         return best
+    deadline = None if search.clock.counts_work else search.clock.left()
 
     def walks(halt: Array) -> Solution:
         return _more_slack(_less_memory(best, search.limits.seed, halt), search.limits.seed, halt)
@@ -113,8 +123,8 @@ def _as_good(solution: Solution) -> list[Timeline]:
 def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
     assert solution.timeline is not None
     assert solution.value_ticks is not None
-    settler = EqualValueSearch(solution.timeline)
-    found = settler.for_memory(solution.value_ticks, weights_of(solution.problem), _moves(solution), seed, halt)
+    search = EqualValueSearch(solution.timeline)
+    found = search.for_memory(solution.value_ticks, weights_of(solution.problem), _moves(solution), seed, halt)
     return solution if found is None else min(solution, with_timeline(solution, found), key=_rank)
 
 
@@ -123,7 +133,7 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     timeline, problem = solution.timeline, solution.problem
     assert timeline is not None
     assert solution.metrics is not None
-    held = replace(problem, memory=replace(problem.memory, capacity=solution.metrics.peak_memory))
+    held = problem.with_room(solution.metrics.peak_memory)
     found = EqualValueSearch(replace(timeline, problem=held)).for_mean(
         _SLACK, solution.value_ticks, _HEAT, _moves(solution), seed, halt
     )

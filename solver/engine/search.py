@@ -10,8 +10,10 @@ from typing import Protocol
 
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
-from pipesched.results.solution import Candidate, Solution, Status, gap
+from pipesched.results.gap import gap
+from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -20,6 +22,7 @@ from solver.construction.timing import best_times
 from solver.engine.clock import Clock
 from solver.engine.common_ticks import in_common_ticks
 from solver.engine.incumbent import Incumbent, Report
+from solver.engine.kernels import KERNELS
 from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 
@@ -75,7 +78,7 @@ class Search:
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
-        if problem.costs.parts:
+        if not problem.network.one_task_each:
             # Bounds and the exact model take a pass for one task on `compute`; of others they would prove too much.
             raise ValueError("this version solves problems whose passes are single tasks on the compute stream")
         self.problem, self.limits, self.stop, self.engine = problem, limits, stop, engine
@@ -104,6 +107,8 @@ class Search:
 
     def run(self) -> None:
         """Every phase until done."""
+        if self.engine.phases and not self.clock.counts_work:
+            KERNELS.begin()
         for phase in self.engine.opening:
             if not self._ended:
                 with self.incumbent.defects_noted():
@@ -122,8 +127,15 @@ class Search:
         """No more phases: what was found will do."""
         self._ended = True
 
+    def kernels_ready(self, share: float = 1.0) -> bool:
+        """Whether local search could begin at once, waiting for that until this share of the time left is over."""
+        if self.clock.counts_work:
+            return True
+        left = (1 - share) * self.clock.left()
+        return KERNELS.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
+
     def done(self) -> bool:
-        """Whether nothing is left to search: proved within the gap asked for, the target settled, or told to stop."""
+        """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""
         state, target = self.incumbent.state, self.limits.target
         close = state.value is not None and gap(state.value, state.lower_bound) <= self.limits.gap
         met = target is not None and state.value is not None and state.value <= target

@@ -38,7 +38,7 @@ class Annealer:
         for number, needs in enumerate(units.needs):
             for before, lag in needs:
                 feeds[before].append((number, lag))
-        capacity = [-1 if c is None else c for c in problem.memory.capacity]
+        capacity = [-1 if c is None else c for c in problem.room]
         plain = (units.ticks, units.device, units.line, units.takes, units.gives, capacity)
         arrays = [np.array(values, np.int64) for values in plain]
         self.shop = Shop._make([*arrays, *_rows(units.needs), *_rows(feeds)])

@@ -45,7 +45,7 @@ class EqualValueSearch:
 
     def for_memory(self, most: int, weights: Sequence[int], moves: int, seed: int, halt: Array) -> Timeline | None:
         """Towards less memory, each device's as a share of its weight; at most `most` ticks."""
-        unit = max(self.problem.memory.activation, default=0) / max(1, *weights) or 1.0
+        unit = max(self.problem.network.held_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weight if weight else 1.0 for weight in weights])
         none = np.zeros((len(self.annealer.units.slots), 0))
         return self._walk(none, most, shares, 0.1 * unit, 0.002 * unit, moves, 0.0, seed, halt)

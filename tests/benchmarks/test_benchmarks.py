@@ -69,7 +69,7 @@ def test_the_profiles_are_the_papers() -> None:
 def test_a_v_row_has_the_room_of_its_schedule(memory: str, name: str) -> None:
     problem = v_shape(48, memory)
     peaks = measure(simulate(problem, HEURISTICS[name].order(problem))).peak_memory
-    assert (max(peaks),) * 16 == problem.memory.capacity
+    assert (max(peaks),) * 16 == problem.room
 
 
 def test_rows_are_chosen_by_name_group_or_pattern() -> None:

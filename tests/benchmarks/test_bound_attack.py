@@ -13,10 +13,11 @@ from benchmarks.proofs.bound_branches import BRANCHES, Branch
 from benchmarks.proofs.exhaustive import NotTiny, least_value
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic import busy_interval as stay
 from tests.solver.bounds.test_memory_energy import LONG_WEIGHTS
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.columns import Costs, Memory, build, costs_of
 
 # Claims held to the optimum for each branch, and for those that take a linear program or are rare.
 COUNT, FEW = 10, 2
@@ -35,7 +36,7 @@ def test_an_attack_finds_a_claim_that_is_wrong(monkeypatch: pytest.MonkeyPatch) 
     sound = stay.held_at_last_forward
 
     def wrong(problem: Problem, paths: object, stages: list[int], capacity: int) -> Fraction:
-        less = replace(problem, costs=replace(problem.costs, weight=tuple(0 for _ in problem.costs.forward)))
+        less = problem.with_stages(weight=tuple(0 for _ in costs_of(problem).forward))
         return min(sound(problem, paths, stages, capacity), sound(less, paths, stages, capacity))  # type: ignore[arg-type]
 
     monkeypatch.setattr(stay, "held_at_last_forward", wrong)
@@ -68,13 +69,13 @@ def test_the_optimum_where_weight_passes_are_long(problem: Problem, expected: in
 def test_a_span_may_be_a_fraction_of_a_tick() -> None:
     memory = Memory((1,) * 4, (0,) * 4, (None, None))
     costs = Costs((4,) * 4, (1,) * 4, (4, 4, 3, 2), (5, 5, 4, 3), (1,) * 4)
-    both_ways = Problem(placement.bidirectional(2), 2, costs, memory, Objective.SPAN)
+    both_ways = build(placement.bidirectional(2), 2, costs, memory, Objective.SPAN)
     assert least_value(both_ways, Objective.SPAN, 100) == Fraction(35, 2)
     assert least_value(both_ways, Objective.SPAN, 17) is None
 
 
 def test_too_many_orders_are_not_tried() -> None:
-    many = Problem(
+    many = build(
         placement.linear(2), 9, Costs((1, 1), (1, 1), (1, 1), (2, 2), (0, 0)), Memory((1, 1), (0, 0), (None,) * 2)
     )
     with pytest.raises(NotTiny):

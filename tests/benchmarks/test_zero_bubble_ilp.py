@@ -17,7 +17,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.errors import Disagreement
 from pipesched.problem import placement
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
@@ -26,6 +26,7 @@ from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import optimum
+from tests.support.columns import Costs, Memory, build
 
 pytestmark = pytest.mark.filterwarnings("ignore:PULP_CBC_CMD is deprecated")  # PuLP 4, which leaves it out, is excluded
 SECONDS = 60  # never reached: what is asked here takes CBC a fraction of one
@@ -45,7 +46,7 @@ def a_problem(random: Random, where: Placement, m: int) -> Problem:
         one = sum(activation[stage] for stage in held)
         capacity.append(random.choice((None, one, random.randint(one, m * one))))
     costs = Costs(forward, backward, weight, fused, transfer)
-    return Problem(where, m, costs, Memory(activation, freed, tuple(capacity)))
+    return build(where, m, costs, Memory(activation, freed, tuple(capacity)))
 
 
 @pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
@@ -96,11 +97,10 @@ def test_the_order_it_decodes_gets_its_best_times() -> None:
 
 def test_what_it_does_not_express_is_refused() -> None:
     problem = unit(2, 2, "span")
-    frees_none = replace(problem.memory, freed=(-1, -1))
     with pytest.raises(ValueError, match="split backwards"):
-        Ilp(replace(problem, memory=frees_none))
+        Ilp(problem.with_stages(freed=(-1, -1)))
     with pytest.raises(ValueError, match="no duration"):
-        Ilp(replace(problem, costs=replace(problem.costs, forward=(0, 1))))
+        Ilp(problem.with_stages(forward=(0, 1)))
 
 
 def test_contradictions_are_errors() -> None:
@@ -127,7 +127,8 @@ def test_a_pair_counts_where_cbc_proves() -> None:
     assert still_open.ratio is None
     assert geometric_mean([0.5, 8.0]) == pytest.approx(2)
     text = markdown([alone, still_open], "here")
-    assert "CBC proved 1 of 2, the engine 0 of those. The engine's proof is 0.5 times faster there" in text
+    assert "CBC proved 1 of 2, the engine 0" in text
+    assert "0.5 times faster" in text
 
 
 def test_the_cases_are_what_the_page_says() -> None:

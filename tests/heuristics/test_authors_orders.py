@@ -7,7 +7,8 @@ import pytest
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, F
-from pipesched.problem.problem import Costs, Memory, Problem
+from pipesched.problem.problem import Problem
+from tests.support.columns import Costs, Memory, build
 
 # What the authors' generator gives (AutoGeneratePipelineRank, chimera_pipeline_rank.py of github.com/Shigangli/Chimera,
 # commit 06d9c8f, two pipelines), run for p stages and m micro-batches, a row a device: F and B of the pipeline down
@@ -106,7 +107,7 @@ HANAYO = {
 
 def unit(where: placement.Placement, m: int) -> Problem:
     one, none = (1,) * where.stages, (0,) * where.stages
-    return Problem(where, m, Costs(one, one, None, one, none), Memory(one, none, (None,) * where.devices))
+    return build(where, m, Costs(one, one, None, one, none), Memory(one, none, (None,) * where.devices))
 
 
 @pytest.mark.parametrize(("p", "m"), CHIMERA)

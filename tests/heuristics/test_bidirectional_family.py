@@ -13,12 +13,13 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule, slot_text
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.columns import Costs, Memory, build, costs_of
 
 FAMILY = ("dualpipe", "dualpipe-v", "chimera", "hanayo")
 
@@ -30,7 +31,7 @@ def alike(
     s = where.stages
     weight, blocks = None if w is None else (w,) * s, None if block is None else (block,) * s
     costs = Costs((f,) * s, (b,) * s, weight, (b + (w or 0),) * s, (transfer,) * s, blocks)
-    return Problem(where, m, costs, Memory((1,) * s, (0,) * s, (None,) * where.devices))
+    return build(where, m, costs, Memory((1,) * s, (0,) * s, (None,) * where.devices))
 
 
 def run(problem: Problem, name: str) -> Timeline:
@@ -311,7 +312,7 @@ def test_valid_and_free_of_deadlock(name: str, p: int) -> None:
         forward, backward, weight, fused, transfer, block = times
         blocks = block if random.random() < 0.5 else None
         costs = Costs(forward, backward, weight, fused, transfer, blocks)
-        problem = Problem(where, m, costs, alike(where, m, 1, 1, 1).memory)
+        problem = build(where, m, costs, Memory((1,) * where.stages, (0,) * where.stages, (None,) * where.devices))
         try:
             schedule = HEURISTICS[name].order(problem)
         except DoesNotApply:
@@ -361,9 +362,9 @@ def test_closed_forms_are_silent_outside_the_papers_setting(name: str) -> None:
     where = placement.bidirectional(4) if name in ("dualpipe", "chimera") else placement.v_shape(4)
     problem = alike(where, 8, 2, 2, 1, 4)
     assert HEURISTICS[name].closed_form(problem) is not None
-    costs = problem.costs
     for changed in (
-        replace(costs, transfer=(1,) * where.stages),
-        replace(costs, forward=(3, *costs.forward[1:])),
+        problem.with_stages(transfer=(1,) * where.stages),
+        problem.with_stages(forward=(3, *costs_of(problem).forward[1:])),
+        replace(problem, links=((1,) * where.devices,) * where.devices),
     ):
-        assert HEURISTICS[name].closed_form(replace(problem, costs=changed)) is None
+        assert HEURISTICS[name].closed_form(changed) is None

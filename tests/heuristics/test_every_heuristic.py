@@ -14,10 +14,11 @@ from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, F
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.columns import Costs, Memory, build
 
 every_heuristic = pytest.mark.parametrize("heuristic", list(HEURISTICS), ids=lambda h: h.name)
 
@@ -43,7 +44,7 @@ def uneven(where: Placement, m: int, random: Random, split: bool = True) -> Prob
     costs = Costs(forward, backward if split else fused, weight if split else None, fused, transfer, overlapped)
     activation = tuple(random.randint(1, 3) for _ in range(where.stages))
     freed = tuple(random.randint(-1, a) for a in activation)
-    return Problem(where, m, costs, Memory(activation, freed, (None,) * where.devices))
+    return build(where, m, costs, Memory(activation, freed, (None,) * where.devices))
 
 
 def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | None = None, freed: int = 0) -> Problem:
@@ -51,7 +52,7 @@ def alike(where: Placement, m: int, f: int, b: int, w: int | None, fused: int | 
     s = where.stages
     whole = fused if fused is not None else b + (w or 0)
     costs = Costs((f,) * s, (b,) * s, None if w is None else (w,) * s, (whole,) * s, (0,) * s)
-    return Problem(where, m, costs, Memory((4,) * s, (freed,) * s, (None,) * where.devices))
+    return build(where, m, costs, Memory((4,) * s, (freed,) * s, (None,) * where.devices))
 
 
 def run(problem: Problem, name: str) -> Metrics:
@@ -85,16 +86,22 @@ def stated_peak(heuristic: Heuristic, problem: Problem) -> tuple[int, ...] | Non
 
 
 def settings(heuristic: Heuristic, p: int, random: Random) -> Iterator[tuple[Placement, int, bool]]:
-    """Every number of micro-batches up to 3p, on every placement it applies to, with a backward that splits or not.
+    """The micro-batches of `counts` on every placement it applies to, with a backward that splits and one that does not.
 
-    From 4 devices on the placements take turns, and chance decides whether the backward splits if it need not.
+    From 4 devices on the placements take turns, and so do the backwards at random where a schedule takes both.
     """
     fits = [where for where in placements(p, random) if applies(heuristic, where, 1)]
     fused = {where for where in fits if applies(heuristic, where, None)}
-    for m in range(1, 3 * p + 1):
-        for where in fits if p < 4 else fits[m % max(1, len(fits)) :][:1]:
+    for turn, m in enumerate(counts(p)):
+        for where in fits if p < 4 else fits[turn % max(1, len(fits)) :][:1]:
             for split in (True, False) if p < 4 else (where not in fused or random.random() < 0.5,):
                 yield where, m, split
+
+
+def counts(p: int) -> list[int]:
+    """Every number of micro-batches up to 3p; from 4 devices on those at and beside the multiples of p, and the least."""
+    every = range(1, 3 * p + 1)
+    return [m for m in every if p < 4 or m < 4 or m % p in (0, 1, p - 1)]
 
 
 def applies(heuristic: Heuristic, where: Placement, w: int | None) -> bool:
@@ -109,7 +116,7 @@ def applies(heuristic: Heuristic, where: Placement, w: int | None) -> bool:
 
 
 @every_heuristic
-@pytest.mark.parametrize("p", range(1, 10))
+@pytest.mark.parametrize("p", (1, 2, 3, 4, 5, 6, 8))
 def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
     heuristic: Heuristic, p: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,8 +129,8 @@ def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
         problem = uneven(where, m, random, split)
         problem = replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
         if heuristic.name in ("zb-1p", "zb-2p"):  # its cap may leave no room for a B that takes memory
-            freed = tuple(max(0, given) for given in problem.memory.freed)
-            problem = replace(problem, memory=replace(problem.memory, freed=freed))
+            freed = tuple(max(0, given) for given in problem.network.freed_by_backward)
+            problem = problem.with_stages(freed=freed)
         try:
             schedule = heuristic.order(problem)
         except DoesNotApply:
@@ -135,14 +142,16 @@ def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
         most = stated_peak(heuristic, problem)
         if most is not None:
             simulated_and_validated += 1
-            memory = problem.memory
-            each = max(a + max(0, -freed) for a, freed in zip(memory.activation, memory.freed, strict=True))
+            network = problem.network
+            each = max(
+                a + max(0, -freed) for a, freed in zip(network.held_in_flight, network.freed_by_backward, strict=True)
+            )
             peaks = measure(timeline).peak_memory
             assert all(peak <= chunks * each for peak, chunks in zip(peaks, most, strict=True))
     defined = p % 2 == 0 or heuristic.name not in EVEN_DEVICES
     assert (simulated_and_validated > 0) == (defined and heuristic.name != "zb")
     if heuristic.name not in ("dualpipe", "dualpipe-v"):  # which need two micro-batches a device
-        assert {m for _, m in applied} == (set(range(1, 3 * p + 1)) if defined else set())
+        assert {m for _, m in applied} == (set(counts(p)) if defined else set())
 
 
 @every_heuristic
@@ -164,7 +173,7 @@ def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -
         for m, f, b, w in product(
             {1, 2, p, 2 * p, 3 * p, random.randint(1, 4 * p)}, (1, 3), (1, 2, 4), (None, 0, 1, 3)
         ):
-            if heuristic.name in NO_FORM or (random.random() < 0.8 and (f, b, w) != (1, 1, 1)):
+            if heuristic.name in NO_FORM or (random.random() < (0.8 if p < 6 else 0.95) and (f, b, w) != (1, 1, 1)):
                 continue
             fused = None if w is None or random.random() < 0.5 else max(b, b + w - 1)
             problem = alike(where, m, f, b, w, fused, freed=random.choice((-1, 0, 3, 4)))
@@ -190,8 +199,7 @@ def test_there_is_a_closed_form_in_the_papers_setting(name: str) -> None:
     form = HEURISTICS[name].closed_form(problem)
     assert form is not None
     assert form.span is not None
-    transfers = replace(problem.costs, transfer=(1,) * where.stages)
-    assert HEURISTICS[name].closed_form(replace(problem, costs=transfers)) is None
+    assert HEURISTICS[name].closed_form(problem.with_stages(transfer=(1,) * where.stages)) is None
 
 
 def test_one_batch_leaves_all_but_one_device_idle() -> None:
@@ -303,10 +311,10 @@ def test_zb_keeps_to_an_uneven_capacity(cap: int, objective: Objective) -> None:
     random = Random(cap)
     for p, m in product((1, 2, 3, 5), (1, 4, 9)):
         problem = uneven(placement.linear(p), m, random)
-        memory = problem.memory
-        freed = tuple(max(0, x) for x in memory.freed)
-        capacity = tuple(a * random.randint(cap, 3) for a in memory.activation)
-        problem = replace(problem, memory=replace(memory, freed=freed, capacity=capacity), objective=objective)
+        network = problem.network
+        freed = tuple(max(0, x) for x in network.freed_by_backward)
+        capacity = tuple(a * random.randint(cap, 3) for a in network.held_in_flight)
+        problem = replace(problem.with_stages(freed=freed).with_room(capacity), objective=objective)
         schedule = HEURISTICS["zb"].order(problem)
         assert validate(simulate(problem, schedule)) == []
         held = [sum(p.kind is F for p in schedule.passes_on(d)) for d in range(problem.devices)]

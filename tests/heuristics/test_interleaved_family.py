@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from random import Random
@@ -30,12 +29,12 @@ OVERLAPPED = ("1f1b-overlap", "interleaved-1f1b-overlap", "kimi-k2")
 def chunks(p: int, v: int, m: int, f: int = 1, b: int = 1, w: int | None = 1, block: int | None = None) -> Problem:
     """Equal chunks on an interleaved placement, with overlapped blocks if `block` is given."""
     one = alike(placement.interleaved(p, v), m, f, b, w)
-    return one if block is None else replace(one, costs=replace(one.costs, overlapped=(block,) * (p * v)))
+    return one if block is None else one.with_stages(overlapped=(block,) * (p * v))
 
 
 def line(p: int, m: int, f: int, b: int, block: int | None) -> Problem:
     one = alike(placement.linear(p), m, f, b, None)
-    return one if block is None else replace(one, costs=replace(one.costs, overlapped=(block,) * p))
+    return one if block is None else one.with_stages(overlapped=(block,) * p)
 
 
 def timed(problem: Problem, schedule: Schedule) -> Metrics:
@@ -88,7 +87,7 @@ def test_paired_slots_hold_two_microbatches_and_blocks_of_any_length_run(name: s
         where = placement.linear(p) if name == "1f1b-overlap" else placement.interleaved(p, v)
         problem = uneven(where, m, random, split=random.random() < 0.5)
         blocks = tuple(random.randint(0, 20) for _ in range(where.stages))
-        problem = replace(problem, costs=replace(problem.costs, overlapped=blocks))
+        problem = problem.with_stages(overlapped=blocks)
         schedule = HEURISTICS[name].order(problem)
         timed(problem, schedule)
         pairs = [slot for order in schedule.orders for slot in order if len(slot) == 2]
@@ -107,7 +106,7 @@ def test_every_group_size_is_free_of_deadlock(p: int) -> None:
 
 def test_group_sizes_out_of_range_are_refused() -> None:
     for g in (0, 1, 2, 6):
-        with pytest.raises(DoesNotApply, match=f"needs groups of 3 to 5 micro-batches .* found {g}"):
+        with pytest.raises(DoesNotApply, match=f"found {g}"):
             generalised_interleaved(chunks(5, 2, 10), g)
 
 

@@ -8,8 +8,8 @@ from fractions import Fraction
 import pytest
 
 from heuristics.catalogue import HEURISTICS
-from pipesched.problem.passes import F, Pass
-from pipesched.problem.problem import Need, Objective, Problem
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
@@ -37,7 +37,7 @@ def test_the_greedy_at_every_cap(row: Row, cap: Fraction) -> None:
     problem = row.problem(cap)
     found = run(problem, "zb")
     assert found.bubble(Objective.SPAN) == pytest.approx(GREEDY[row][cap], abs=5e-4)
-    assert max(found.peak_memory) <= problem.memory.capacity[0]
+    assert max(found.peak_memory) <= problem.room[0]
 
 
 @pytest.mark.parametrize("row", ROWS[:1], ids=str)
@@ -45,7 +45,7 @@ def test_zb_at_the_files_capacity_is_zb_1p_and_zb_2p_at_theirs(row: Row) -> None
     for cap, name in ((1, "zb-1p"), (2, "zb-2p")):
         problem = row.problem(cap)
         assert HEURISTICS["zb"].order(problem).orders == HEURISTICS[name].order(row.problem(5)).orders
-        assert max(run(problem, name).peak_memory) <= problem.memory.capacity[0]
+        assert max(run(problem, name).peak_memory) <= problem.room[0]
 
 
 def three_chunks(row: Row) -> Problem:
@@ -55,13 +55,19 @@ def three_chunks(row: Row) -> Problem:
     return row.problem(placement="interleaved", chunks=3, times=times)
 
 
-def without_way_around(problem: Problem, p: Pass) -> list[Need]:
+def needs(problem: Problem, p: Pass) -> list[tuple[Pass, int]]:
+    """What a pass waits for where every backward is fused."""
+    fused = {Pass(BW, stage, p.microbatch) for stage in range(problem.placement.stages)}
+    return list(problem.network.predecessors(p, fused))
+
+
+def without_way_around(problem: Problem, p: Pass) -> list[tuple[Pass, int]]:
     """The rules of the paper's evaluator: only a group's first micro-batch waits for the way around the devices."""
-    kept = problem.needs(p, lambda *_: True)  # its backwards are fused
+    kept = needs(problem, p)
     if p.microbatch % problem.devices == 0:
         return kept
     around = {0, problem.devices - 1}
-    return [n for n in kept if n.before.stage == p.stage or {problem.device(p), problem.device(n.before)} != around]
+    return [(q, lag) for q, lag in kept if q.stage == p.stage or {problem.device(p), problem.device(q)} != around]
 
 
 def span_without_way_around(problem: Problem, schedule: Schedule) -> int:
@@ -71,9 +77,9 @@ def span_without_way_around(problem: Problem, schedule: Schedule) -> int:
     begun, free = ([0] * problem.devices for _ in range(2))
     for _ in schedule.passes():
         for device, queue in enumerate(queues):
-            while queue and all(need.before in ends for need in without_way_around(problem, queue[0])):
+            while queue and all(before in ends for before, _ in without_way_around(problem, queue[0])):
                 p = queue.pop(0)
-                start = max([free[device], *(ends[n.before] + n.lag for n in without_way_around(problem, p))])
+                start = max([free[device], *(ends[before] + lag for before, lag in without_way_around(problem, p))])
                 begun[device] = begun[device] if free[device] else start
                 free[device] = ends[p] = start + problem.duration(p)
     assert not any(queues)
@@ -105,4 +111,4 @@ def test_the_way_around_is_what_the_loose_rules_leave_out() -> None:
     for stage, j, dropped in ((8, 0, False), (8, 1, True), (9, 1, False), (16, 7, True), (16, 8, False)):
         p = Pass(F, stage, j)
         assert (without_way_around(exact, p) == []) is dropped
-        assert exact.needs(p, lambda *_: True) != []
+        assert needs(exact, p) != []

@@ -11,10 +11,11 @@ from heuristics.building.serial_sgs import insert_all, pass_graph
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.columns import Costs, Memory, build, costs_of
 
 PUBLISHED = ("zbv", "v-half", "v-min")
 every_one = pytest.mark.parametrize("name", PUBLISHED)
@@ -29,7 +30,7 @@ def uneven(p: int, m: int, random: Random, most: int = 12) -> Problem:
     costs = Costs(some(0, most), some(0, most), some(0, most // 2), some(0, most), some(0, 3))
     activation = some(1, 3)
     memory = Memory(activation, tuple(random.randint(-1, a) for a in activation), (None,) * p)
-    return Problem(placement.v_shape(p), m, costs, memory, random.choice(list(Objective)))
+    return build(placement.v_shape(p), m, costs, memory, random.choice(list(Objective)))
 
 
 def run(problem: Problem, name: str) -> Metrics:
@@ -43,7 +44,7 @@ def profile(p: int, m: int, objective: Objective = Objective.SPAN) -> Problem:
     """Chunks of the 6.2B model in microseconds, from the Zero Bubble authors' repository."""
     s = 2 * p
     costs = Costs((14407,) * s, (14380,) * s, (9676,) * s, (24056,) * s, (1610,) * s)
-    return Problem(placement.v_shape(p), m, costs, Memory((1,) * s, (0,) * s, (None,) * p), objective)
+    return build(placement.v_shape(p), m, costs, Memory((1,) * s, (0,) * s, (None,) * p), objective)
 
 
 @every_one
@@ -86,7 +87,7 @@ def test_what_cannot_be_better_is_the_published_order() -> None:
     s = 8
     costs = Costs((1,) * s, (1,) * s, (1,) * s, (2,) * s, (0,) * s)
     memory = Memory((1,) * s, (0,) * s, (None,) * 4)
-    problem = Problem(placement.v_shape(4), 12, costs, memory, Objective.SPAN)
+    problem = build(placement.v_shape(4), 12, costs, memory, Objective.SPAN)
     assert HEURISTICS["zbv-cost-aware"].order(problem).orders == HEURISTICS["zbv"].order(problem).orders
 
 
@@ -95,7 +96,7 @@ def test_says_what_it_needs(name: str) -> None:
     order = HEURISTICS[f"{name}-cost-aware"].order
     problem = profile(3, 6)
     with pytest.raises(DoesNotApply, match=r"times\.weight"):
-        order(replace(problem, costs=replace(problem.costs, weight=None, backward=problem.costs.fused)))
+        order(problem.with_stages(weight=[None] * 6, backward=costs_of(problem).fused))
     with pytest.raises(DoesNotApply, match="wave"):
         order(replace(problem, placement=replace(placement.wave(2, 3), devices=2)))
 

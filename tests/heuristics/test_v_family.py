@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,11 +10,12 @@ from heuristics.catalogue import HEURISTICS
 from heuristics.v_block import V_HALF, V_MIN, V_TWO_THIRDS, V_ZB, v_block
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.columns import Costs, Memory, build, costs_of
 
 # F, B, W, transfer of one chunk in microseconds, p=16: the profile of the zero-bubble repository for each m,
 # and the bubble rates of the span that its generators' orders have (arXiv 2405.15362).
@@ -31,7 +31,7 @@ UNIT = (1, 1, 1, 0)
 def v_problem(p: int, m: int, f: int, b: int, w: int, transfer: int, objective: Objective = Objective.SPAN) -> Problem:
     s = 2 * p
     costs = Costs((f,) * s, (b,) * s, (w,) * s, (b + w,) * s, (transfer,) * s)
-    return Problem(placement.v_shape(p), m, costs, Memory((1,) * s, (0,) * s, (None,) * p), objective)
+    return build(placement.v_shape(p), m, costs, Memory((1,) * s, (0,) * s, (None,) * p), objective)
 
 
 def simulated_and_validated(problem: Problem, schedule: Schedule) -> Metrics:
@@ -84,7 +84,7 @@ def uneven(p: int, m: int, random: Random) -> Problem:
     costs = Costs(some(0, 9), some(0, 12), some(0, 6), some(0, 15), some(0, 3))
     activation = some(1, 3)
     memory = Memory(activation, tuple(random.randint(0, a) for a in activation), (None,) * p)
-    return Problem(placement.v_shape(p), m, costs, memory, random.choice((Objective.SPAN, Objective.MAKESPAN)))
+    return build(placement.v_shape(p), m, costs, memory, random.choice((Objective.SPAN, Objective.MAKESPAN)))
 
 
 @pytest.mark.parametrize("p", range(1, 10))
@@ -93,7 +93,7 @@ def test_any_number_of_microbatches(p: int) -> None:
     random = Random(p)
     for m in range(1, 3 * p + 1, 1 if p < 6 else 4):
         problem = uneven(p, m, random)
-        biggest = max(problem.memory.activation)
+        biggest = max(problem.network.held_in_flight)
         for name, most in (("zbv", 2 * p), ("v-half", 2 * ((p + 2) // 2)), ("v-min", 2 * ((p + 4) // 3))):
             assert max(run(problem, name).peak_memory) <= most * biggest
         simulated_and_validated(problem, HEURISTICS["v-block"].order(problem))
@@ -116,7 +116,7 @@ def test_v_block_takes_the_roomiest_block_that_fits() -> None:
     p, m = 8, 24
     problem = v_problem(p, m, *UNIT)
     for capacity, offsets in ((16, V_ZB), (15, V_TWO_THIRDS), (12, V_TWO_THIRDS), (11, V_HALF), (9, V_MIN), (5, V_MIN)):
-        tight = replace(problem, memory=replace(problem.memory, capacity=(capacity,) * p))
+        tight = problem.with_room((capacity,) * p)
         assert HEURISTICS["v-block"].order(tight).orders == v_block(problem, "", offsets).orders
     assert HEURISTICS["v-block"].order(problem).orders == v_block(problem, "", V_ZB).orders
 
@@ -134,8 +134,7 @@ def test_closed_forms_and_what_is_needed(name: str) -> None:
     assert heuristic.closed_form(v_problem(4, 12, 1, 1, 1, 1)) is None
     fused = v_problem(3, 3, *UNIT)
     with pytest.raises(DoesNotApply, match=r"times\.weight"):
-        heuristic.order(replace(fused, costs=replace(fused.costs, weight=None, backward=fused.costs.fused)))
+        heuristic.order(fused.with_stages(weight=[None] * 6, backward=costs_of(fused).fused))
     four = (1,) * 4
     with pytest.raises(DoesNotApply, match="linear"):
-        line = replace(fused, placement=placement.linear(4), costs=Costs(four, four, four, four, four))
-        heuristic.order(replace(line, memory=Memory(four, (0,) * 4, (None,) * 4)))
+        heuristic.order(build(placement.linear(4), 3, Costs(*[four] * 5), Memory(four, (0,) * 4, (None,) * 4)))

@@ -39,15 +39,13 @@ def test_the_numbers_of_the_page_are_the_schedules(schedule: str, keys: dict[str
         flat = found["boxes"][device]
         starts = list(accumulate(flat[0::4]))
         drawn = {
-            (f"{found['sorts'][sort][0]}.{j}", start, start + long)
-            for start, long, j, sort in zip(starts, flat[1::4], flat[2::4], flat[3::4], strict=True)
+            (f"{found['styles'][style][0]}.{j}", start, start + long)
+            for start, long, j, style in zip(starts, flat[1::4], flat[2::4], flat[3::4], strict=True)
         }
         assert drawn == {(str(p), one.start(p), one.end(p)) for slot in order for p in slot}
         steps = found["memory"][device]
         last = dict(zip(accumulate(steps[0::2]), steps[1::2], strict=True))
-        assert last == {
-            tick: 3 + level * float(one.problem.memory.resolution) for tick, level in memory_steps(one, device)
-        }
+        assert last == {tick: 3 + level * float(one.problem.resolution) for tick, level in memory_steps(one, device)}
     assert found["capacity"] == [20] * 4
 
 

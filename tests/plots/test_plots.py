@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 import xml.etree.ElementTree as ET
 from collections import Counter
-from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 
@@ -19,8 +18,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, Stream, W
-from pipesched.problem.problem import Problem, TaskSpec
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
@@ -30,6 +30,7 @@ from plots.colours import SHADES
 from plots.gantt import draw_gantt
 from plots.memory import draw_memory
 from plots.render import figure_size, make_figure, render
+from tests.support.columns import with_tasks
 
 SPLIT = {"forward": 2, "backward": 2, "weight": 1}
 FUSED = {"forward": 1, "backward": 2}
@@ -87,9 +88,9 @@ def bidirectional() -> Timeline:
 
 def with_streams() -> Timeline:
     p = problem(2, 4, FUSED)
-    chain = (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.EP, 2), TaskSpec(Stream.COMPUTE, 1))
+    chain = (TaskSpec(COMPUTE, 1), TaskSpec("ep", 2), TaskSpec(COMPUTE, 1))
     parts = {(kind, stage): chain for kind in (F, BW) for stage in range(2)}
-    return simulate(replace(p, costs=replace(p.costs, parts=parts)), one_f_one_b(2, 4))
+    return simulate(with_tasks(p, parts), one_f_one_b(2, 4))
 
 
 TIMELINES = {

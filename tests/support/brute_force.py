@@ -11,9 +11,10 @@ from typing import NamedTuple
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.schedule import Schedule
+from tests.support.columns import Costs, Memory, build, costs_of
 
 Orders = tuple[tuple[Slot, ...], ...]
 
@@ -63,7 +64,7 @@ def attained(bounds: Callable[[Problem, int], Iterable[Certificate]], objective:
 
 def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
-    if problem.costs.weight is None:
+    if not problem.splittable:
         return iter([frozenset(pairs)])
     return map(frozenset, chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)))
 
@@ -72,7 +73,7 @@ class _Game:
     """One choice of which backwards are fused: the passes, what each needs, and the value of orders."""
 
     def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]]) -> None:
-        self.problem, self.costs = problem, problem.costs
+        self.problem, self.costs = problem, costs_of(problem)
         where = problem.placement.stage_device
         self.of_device: list[list[Pass]] = [[] for _ in range(problem.devices)]
         self.needs: dict[Pass, list[tuple[Pass, int]]] = {}
@@ -87,11 +88,11 @@ class _Game:
                     self.needs[forward], self.needs[back] = [], [(forward, 0)]
                     if place > 0:
                         earlier = stages[place - 1]
-                        lag = self.costs.transfer[earlier] if where[earlier] != where[stage] else 0
+                        lag = self._lag(earlier, where[earlier], where[stage])
                         self.needs[forward].append((Pass(F, earlier, j), lag))
                     if place + 1 < len(stages):
                         later = stages[place + 1]
-                        lag = self.costs.transfer[stage] if where[later] != where[stage] else 0
+                        lag = self._lag(stage, where[later], where[stage])
                         self.needs[back].append((backward(later, j), lag))
                     self.of_device[where[stage]] += [forward, back]
                     if back.kind is B:
@@ -100,6 +101,11 @@ class _Game:
         self.before: dict[Pass, frozenset[Pass]] = {}
         for p in self.needs:
             self._ancestors(p)
+
+    def _lag(self, first: int, here: int, there: int) -> int:
+        """Between a stage and the next one on its chain, from one device to another."""
+        links = self.problem.links
+        return self.problem.stages[first].transfer + (links[here][there] if links else 0) if here != there else 0
 
     def _ancestors(self, p: Pass) -> frozenset[Pass]:
         if p not in self.before:
@@ -129,7 +135,7 @@ class _Game:
 
     def _memory(self, p: Pass) -> tuple[int, int]:
         """Held more from p's start, and from p's end, than before it."""
-        taken, freed = self.problem.memory.activation[p.stage], self.problem.memory.freed[p.stage]
+        taken, freed = self.problem.stages[p.stage].activation, self.problem.stages[p.stage].freed
         if p.kind is B:
             return (0, -freed) if freed > 0 else (-freed, -freed)
         return {F: (taken, taken), BW: (0, -taken), W: (0, freed - taken)}[p.kind]
@@ -149,7 +155,7 @@ class _Game:
                 }
                 for p, before in wait.items()
             }
-        capacity = self.problem.memory.capacity[device]
+        capacity = self.problem.room[device]
         room = 10**9 if capacity is None else capacity
 
         def extend(order: tuple[Slot, ...], done: frozenset[Pass], held: int) -> Iterator[tuple[Slot, ...]]:
@@ -158,7 +164,7 @@ class _Game:
                 return
             ready = [p for p in here if p not in done and wait[p] <= done]
             slots: list[Slot] = [(p,) for p in ready]
-            if self.costs.overlapped is not None:
+            if self.problem.overlaps:
                 slots += [(f, b) for f in ready if f.kind is F for b in ready if b.kind is BW]
             for slot in slots:
                 if held + sum(self._memory(p)[0] for p in slot) <= room:
@@ -282,4 +288,8 @@ def tiny_problem(random: Random, shapes: tuple[tuple[Placement, int, int], ...] 
             needed - (random.random() < 0.05), needed + max(0, most_held - needed) // random.randint(1, 3)
         )
         capacity.append(None if random.random() < 0.15 else limit)
-    return Problem(where, microbatches, costs, Memory(activation, freed, tuple(capacity)))
+    one = build(where, microbatches, costs, Memory(activation, freed, tuple(capacity)))
+    if random.random() < 0.25:
+        devices = range(where.devices)
+        return replace(one, links=tuple(tuple(random.randint(0, longest) for _ in devices) for _ in devices))
+    return one

@@ -7,9 +7,15 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import BW, B, F, Pass, Slot, Stream, Task, W
-from pipesched.problem.problem import IsFused, Problem, TaskSpec
-from pipesched.schedule.schedule import Schedule, parse_slot, schedule_of
+from pipesched.problem.passes import BW, B, F, Pass, Slot, Task, W
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule, Wait, parse_slot, schedule_of
+from tests.support.columns import costs_of, with_tasks
+
+# Says of a stage and a micro-batch whether its backward runs fused (BW) rather than split (B, later W).
+IsFused = Callable[[int, int], bool]
 
 TIMES: Mapping[str, object] = {"forward": 1, "backward": 1, "weight": 1}
 FULL: Mapping[str, object] = {"forward": 1, "backward": 2}  # a backward that cannot be split
@@ -128,20 +134,22 @@ def random_problem(rng: Random, blocks: bool = True, parts: bool = True) -> Prob
     if blocks and rng.random() < 0.5:
         times["overlapped"] = some(5)
     one = problem(devices, rng.randint(1, 3), **keys, times=times)
+    if rng.random() < 0.3:
+        one = replace(one, links=tuple(tuple(rng.randint(0, 2) for _ in range(devices)) for _ in range(devices)))
     return with_parts(one, rng) if parts and rng.random() < 0.3 else one
 
 
 def with_parts(one: Problem, rng: Random) -> Problem:
     """Some passes become chains of tasks on several streams."""
     kinds = (F, B, W, BW) if one.splittable else (F, BW)
-    streams = (Stream.COMPUTE, Stream.EP, Stream.D2H)
+    streams = (COMPUTE, "ep", "d2h")
     parts = {
         (kind, stage): tuple(TaskSpec(rng.choice(streams), rng.randint(0, 2)) for _ in range(rng.randint(1, 3)))
         for kind in kinds
         for stage in range(one.placement.stages)
         if rng.random() < 0.5
     }
-    return replace(one, costs=replace(one.costs, parts=parts))
+    return with_tasks(one, parts)
 
 
 # The rest says a second time, from the definitions, what precedes what and how an order runs.
@@ -152,7 +160,7 @@ class Job:
     """What runs in one go: a task, or a block of two passes."""
 
     tasks: tuple[Task, ...]
-    stream: Stream
+    stream: str
     ticks: int
     ends: tuple[Pass, ...]  # the passes that end with it
 
@@ -167,8 +175,9 @@ def waits(one: Problem, p: Pass, is_fused: IsFused) -> Iterator[tuple[Pass, int]
     chain = next(chain for chain in one.placement.chains if stage in chain)
     at = chain.index(stage)
 
-    def transfer(a: int, b: int) -> int:
-        return one.costs.transfer[a] if one.placement.stage_device[a] != one.placement.stage_device[b] else 0
+    def transfer(a: int, b: int, back: bool = False) -> int:
+        here, there = (one.placement.stage_device[s] for s in ((b, a) if back else (a, b)))
+        return one.stages[a].transfer + (one.links[here][there] if one.links else 0) if here != there else 0
 
     if kind is W:
         yield Pass(B, stage, j), 0
@@ -178,21 +187,24 @@ def waits(one: Problem, p: Pass, is_fused: IsFused) -> Iterator[tuple[Pass, int]
     else:
         yield Pass(F, stage, j), 0
         if at + 1 < len(chain):
-            yield Pass(BW if is_fused(chain[at + 1], j) else B, chain[at + 1], j), transfer(stage, chain[at + 1])
+            yield (
+                Pass(BW if is_fused(chain[at + 1], j) else B, chain[at + 1], j),
+                transfer(stage, chain[at + 1], back=True),
+            )
 
 
 def jobs(one: Problem, order: tuple[Slot, ...]) -> list[Job]:
     """What a device runs, in its order."""
-    costs, found = one.costs, []
+    costs, found = costs_of(one), []
     for slot in order:
         if len(slot) == 2 and slot[1].kind is BW and costs.overlapped is not None:
             block = costs.overlapped[slot[0].stage]
-            found.append(Job((Task(slot[0]), Task(slot[1])), Stream.COMPUTE, block, slot))
+            found.append(Job((Task(slot[0]), Task(slot[1])), COMPUTE, block, slot))
             continue
         for p in slot:
             plain = {F: costs.forward, B: costs.backward, W: costs.weight, BW: costs.fused}[p.kind]
-            parts = costs.parts.get((p.kind, p.stage)) or (TaskSpec(Stream.COMPUTE, plain[p.stage]),)
-            for number, (stream, ticks) in enumerate(parts):
+            parts = dict(one.stages[p.stage].tasks).get(p.kind) or (TaskSpec(COMPUTE, plain[p.stage]),)
+            for number, (stream, ticks, _) in enumerate(parts):
                 found.append(Job((Task(p, number),), stream, ticks, (p,) if number == len(parts) - 1 else ()))
     return found
 
@@ -205,10 +217,12 @@ def times_by_hand(
     `delay` is added before every job, `idle[d]` is how long device d must wait.
     """
     fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
-    queues: dict[tuple[int, Stream], list[Job]] = {}
+    queues: dict[tuple[int, str], list[Job]] = {}
     for device, order in enumerate(orders.orders):
         for job in jobs(one, order):
             queues.setdefault((device, job.stream), []).append(job)
+    for resource, tasks in orders.task_orders.items():
+        queues[resource].sort(key=lambda job, place=tasks.index: place(job.tasks[0]))  # type: ignore[misc]
     free = {queue: idle[queue[0]] if idle else 0 for queue in queues}
     starts: dict[Task, int] = {}
     task_end: dict[Task, int] = {}
@@ -221,9 +235,10 @@ def times_by_hand(
                 None if other not in pass_end else pass_end[other] + lag
                 for other, lag in waits(one, p, lambda s, j: (s, j) in fused)
             ]  # fmt: skip
-            if None in before:
+            events = [task_end.get(event.before) for event in orders.waits if event.after == Task(p, part)]
+            if None in (*before, *events):
                 return None
-            bounds += [end for end in before if end is not None]
+            bounds += [end for end in (*before, *events) if end is not None]
         return max(bounds, default=0)
 
     moved = True
@@ -238,3 +253,28 @@ def times_by_hand(
                 task_end |= dict.fromkeys(job.tasks, start + job.ticks)
                 pass_end |= dict.fromkeys(job.ends, start + job.ticks)
     return None if any(queues.values()) else starts
+
+
+def with_random_task_orders(one: Problem, orders: Schedule, rng: Random) -> Schedule:
+    """The same passes; each stream runs its tasks as they are drawn among those whose predecessors have run."""
+    fused = {(p.stage, p.microbatch) for p in orders.passes() if p.kind is BW}
+    left = [(device, job) for device, order in enumerate(orders.orders) for job in jobs(one, order)]
+    last = {p: job.tasks[-1] for _, job in left for p in job.ends}
+    chosen: dict[Resource, list[Task]] = {}
+    done: dict[Task, int] = {}  # the tasks that have run, and their place among all
+
+    def ready(job: Job) -> bool:
+        before = [Task(p, part - 1) for p, part in job.tasks if part]
+        before += [last[q] for p, part in job.tasks if not part for q, _ in waits(one, p, lambda s, j: (s, j) in fused)]
+        return all(task in done for task in before)
+
+    while left:
+        drawn = rng.choice([entry for entry in left if ready(entry[1])])
+        left.remove(drawn)
+        device, job = drawn
+        chosen.setdefault(Resource(device, job.stream), []).append(job.tasks[0])
+        done |= dict.fromkeys(job.tasks, len(done))
+    named = sorted(task for tasks in chosen.values() for task in tasks)
+    pairs = (sorted(rng.sample(named, 2), key=done.__getitem__) for _ in range(rng.randint(0, 2)) if len(named) > 1)
+    events = tuple(Wait(*pair) for pair in pairs)
+    return Schedule(orders.orders, orders.name, {where: tuple(tasks) for where, tasks in chosen.items()}, events)

@@ -34,7 +34,7 @@ class BusyIntervals:
     def __init__(self, problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> None:
         self.problem, self.paths, self.device, self.chains = problem, paths, device, chains
         self.stages = [stage for chain in chains for stage in chain]
-        self.capacity = problem.memory.capacity[device]
+        self.capacity = problem.room[device]
         self.work = paths.work(device)
         self.apart = forced_apart(problem, device, chains)
         self.idle = head_gap(problem, paths, device, chains, spare=int(self.apart)).idle
@@ -56,7 +56,7 @@ class BusyIntervals:
         problem, paths = self.problem, self.paths
         put_off = most_value([(work, held, n) for work, held, n in self._weights()], self.capacity)
         needed = 0
-        if problem.costs.overlapped is None:
+        if not problem.overlaps:
             needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
         before = max(self.work - put_off, needed)
         ticks = before + self.idle
@@ -106,7 +106,7 @@ class BusyIntervals:
     @property
     def _capacity_that_counts(self) -> int | None:
         """None where gradients take memory too, and so fill and empty it in other ways."""
-        return self.capacity if min(self.problem.memory.freed[s] for s in self.stages) >= 0 else None
+        return self.capacity if min(self.problem.network.freed_by_backward[s] for s in self.stages) >= 0 else None
 
     def _at_capacity(self, capacity: int, taken: Fraction | int) -> Value:
         """Ticks in which the memory gives so much memory over time, if only forwards fill it at first.
@@ -132,10 +132,8 @@ class BusyIntervals:
         """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
         if not self.problem.splittable:
             return []
-        memory = self.problem.memory
-        return [
-            (self.problem.duration(Pass(W, s, 0)), memory.activation[s] - memory.freed[s], n) for s, n in self._counts()
-        ]
+        network = self.problem.network
+        return [(self.problem.duration(Pass(W, s, 0)), network.held_for_weight[s], n) for s, n in self._counts()]
 
     def _say(self, ticks: Value) -> str:
         return amount(self.problem, ticks)

@@ -39,7 +39,7 @@ def certificates(
     `run` computes each bound but the load, whose certificates are always there; it may give up on one.
     """
     found: list[Certificate] = []
-    several = bool(problem.costs.parts)
+    several = not problem.network.one_task_each
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
         if several and not bound.several_streams:
             continue

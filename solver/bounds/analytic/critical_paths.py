@@ -17,13 +17,13 @@ class Paths:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        placement, costs = problem.placement, problem.costs
+        placement = problem.placement
         stages = range(placement.stages)
         blocks: list[int | None] = [None] * placement.stages
-        if costs.overlapped is not None:
-            for stage in stages:
-                mates = placement.stages_of[placement.stage_device[stage]]
-                blocks[stage] = min(costs.overlapped[mate] for mate in mates)
+        for stage in stages:
+            mates = placement.stages_of[placement.stage_device[stage]]
+            found = (problem.stages[mate].overlapped for mate in mates)
+            blocks[stage] = min((block for block in found if block is not None), default=None)
         self.forward = [_least(problem.duration(Pass(F, s, 0)), blocks[s]) for s in stages]
         full = [_least(problem.duration(Pass(BW, s, 0)), blocks[s]) for s in stages]
         self.gradient = full
@@ -46,12 +46,11 @@ class Paths:
         self.round_trip = [0] * stages
         for chain in problem.placement.chains:
             for one, other in pairwise(chain):
-                lag = problem.lag(one, other)
-                self.head[other] = self.head[one] + self.forward[one] + lag
-                self.back[other] = lag + self.gradient[one] + self.back[one]
+                self.head[other] = self.head[one] + self.forward[one] + problem.lag(one, other)
+                self.back[other] = problem.lag(other, one) + self.gradient[one] + self.back[one]
             for one, other in zip(chain[-2::-1], chain[::-1], strict=False):
-                there_and_back = 2 * problem.lag(one, other) + self.forward[other] + self.gradient[other]
-                self.round_trip[one] = there_and_back + self.round_trip[other]
+                lags = problem.lag(one, other) + problem.lag(other, one)
+                self.round_trip[one] = lags + self.forward[other] + self.gradient[other] + self.round_trip[other]
 
     def tail(self, stage: int) -> int:
         """From the end of a gradient pass of the stage to the end of that micro-batch's backward on the first stage."""

@@ -35,10 +35,10 @@ def head_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]
         way = sum(paths.forward[s] for s in chain) + paths.away(chain)[0]
         lengths.append(way + paths.round_trip[chain[-1]])
     stages = [stage for chain in chains for stage in chain]
-    memory = problem.memory
+    network = problem.network
     alone = {s: problem.duration(Pass(F, s, 0)) for s in stages}
-    items = [(alone[s], memory.activation[s], len(problem.microbatches_of[s])) for s in stages]
-    filled = most_value(items, memory.capacity[device])
+    items = [(alone[s], network.held_in_flight[s], len(problem.microbatches_of[s])) for s in stages]
+    filled = most_value(items, problem.room[device])
     everything = sum(value * count for value, _, count in items)
     if spare:
         filled = min(filled, everything - min(alone.values()))
@@ -67,8 +67,8 @@ def waiting_in_memory(problem: Problem, device: int, chains: list[list[int]], la
     That forward is of the chain whose stages here are `last`: of its last stage here, so the micro-batch holds all its
     activations. The others' must fit beside them.
     """
-    memory, capacity = problem.memory, problem.memory.capacity[device]
-    room = None if capacity is None else capacity - sum(memory.activation[s] for s in last)
+    network, capacity = problem.network, problem.room[device]
+    room = None if capacity is None else capacity - sum(network.held_in_flight[s] for s in last)
     items = []
     everything = 0
     for stage in (s for c in chains for s in c):
@@ -80,16 +80,16 @@ def waiting_in_memory(problem: Problem, device: int, chains: list[list[int]], la
 
 def _pending(problem: Problem, stage: int) -> list[tuple[int, int]]:
     """(work still to run, memory held) of a micro-batch whose forward is done, and of one that waits for W alone."""
-    memory = problem.memory
-    whole = [(problem.least_backward(stage), memory.activation[stage])]
+    network = problem.network
+    whole = [(problem.least_backward(stage), network.held_in_flight[stage])]
     if not problem.splittable:
         return whole
-    return [*whole, (problem.duration(Pass(W, stage, 0)), memory.activation[stage] - memory.freed[stage])]
+    return [*whole, (problem.duration(Pass(W, stage, 0)), network.held_for_weight[stage])]
 
 
 def forced_apart(problem: Problem, device: int, chains: list[list[int]]) -> bool:
     """Whether memory forces a backward to start before the last forward, so that the two gaps are apart."""
-    capacity = problem.memory.capacity[device]
+    capacity = problem.room[device]
     stages = [stage for chain in chains for stage in chain]
-    everything = sum(problem.memory.activation[s] * len(problem.microbatches_of[s]) for s in stages)
+    everything = sum(problem.network.held_in_flight[s] * len(problem.microbatches_of[s]) for s in stages)
     return capacity is not None and everything > capacity

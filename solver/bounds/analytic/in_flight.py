@@ -15,7 +15,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
     found = []
     for stage, microbatches in enumerate(problem.microbatches_of):
         device = problem.placement.stage_device[stage]
-        capacity, activation = problem.memory.capacity[device], problem.memory.activation[stage]
+        capacity, activation = problem.room[device], problem.network.held_in_flight[stage]
         if capacity is None or activation == 0 or not len(microbatches):
             continue
         admitted = capacity // activation
@@ -43,7 +43,7 @@ def until_room(problem: Problem, paths: Paths, stage: int, capacity: int, admitt
     What B gives back makes no room where the rest of that activation still does not fit next to `admitted` whole ones:
     then either its W must end too, or a second backward.
     """
-    activation, freed = problem.memory.activation[stage], problem.memory.freed[stage]
+    activation, freed = problem.network.held_in_flight[stage], problem.network.freed_by_backward[stage]
     if freed <= 0:
         return paths.rest[stage]
     if capacity < admitted * activation + (activation - freed):

@@ -165,10 +165,10 @@ def _head(problem: Problem, paths: Paths, objective: Objective, device: int, sta
 
 def _sums(problem: Problem, device: int, stages: list[int]) -> Sequence[int] | None:
     """The total durations of sets of forwards that fit into memory together; None if there are too many."""
-    memory, capacity = problem.memory, problem.memory.capacity[device]
+    network, capacity = problem.network, problem.room[device]
     least = {0: 0}  # by length, the least memory that it takes
     for stage in stages:
-        ticks, size = problem.duration(Pass(F, stage, 0)), memory.activation[stage]
+        ticks, size = problem.duration(Pass(F, stage, 0)), network.held_in_flight[stage]
         most = len(problem.microbatches_of[stage])
         if capacity is not None and size > 0:
             most = min(most, capacity // size)

@@ -6,8 +6,9 @@ Where passes are several tasks, each stream of a device needs the time of all it
 from __future__ import annotations
 
 from pipesched.problem.formatting import amount
-from pipesched.problem.passes import BW, B, F, PassKind, Stream, W
+from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import COMPUTE
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, chains_on
@@ -16,7 +17,7 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on
 def load(problem: Problem, objective: Objective) -> list[Certificate]:
     """Span: the device's work. Makespan: the way to the device, and its work."""
     paths = Paths(problem)
-    if problem.costs.parts:
+    if not problem.network.one_task_each:
         return [one for device in range(problem.devices) for one in _streams(problem, paths, device)]
     found = []
     for device in range(problem.devices):
@@ -44,23 +45,22 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
 def _streams(problem: Problem, paths: Paths, device: int) -> list[Certificate]:
     """One for each stream that has something to run whatever the modes; `compute` always has one."""
     found = []
-    for stream in Stream:
-        work = paths.work(device) if stream is Stream.COMPUTE else _least(problem, device, stream)
-        if work or stream is Stream.COMPUTE:
-            text = (
-                f"Stream {stream.value} of device {device} runs tasks of {amount(problem, work)} in all, one at a time."
-            )
+    for stream in problem.streams:
+        work = paths.work(device) if stream == COMPUTE else _least(problem, device, stream)
+        if work or stream == COMPUTE:
+            text = f"Stream {stream} of device {device} runs tasks of {amount(problem, work)} in all, one at a time."
             found.append(Certificate("load", work, text, device))
     return found
 
 
-def _least(problem: Problem, device: int, stream: Stream) -> int:
+def _least(problem: Problem, device: int, stream: str) -> int:
     """The least time of a device's tasks on a stream other than `compute`; blocks, if there are any, use only that."""
-    if problem.costs.overlapped is not None:
+    if problem.overlaps:
         return 0
 
     def ticks(stage: int, *kinds: PassKind) -> int:
-        return sum(task.ticks for kind in kinds for task in problem.costs.of(kind, stage) if task.stream is stream)
+        tasks = (task for kind in kinds for task in problem.stages[stage].tasks_of(kind))
+        return sum(task.ticks for task in tasks if task.stream == stream)
 
     total = 0
     for stage in problem.placement.stages_of[device]:

@@ -57,17 +57,17 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
 
 def _limited(problem: Problem, one: ModeValues) -> bool:
     """Whether what the device holds at once has a limit. Gradients that take memory fill and empty it in other ways."""
-    memory = problem.memory
+    network = problem.network
     limit = len(one.counts.alone) > 1 if one.capacity is None else one.capacity > 0
-    return limit and all(memory.freed[s] >= 0 for s in one.counts.stages)
+    return limit and all(network.freed_by_backward[s] >= 0 for s in one.counts.stages)
 
 
 def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: int, held: Held) -> Certificate:
     value, device = least_above(until, largest_denominator(problem)), devices[at].device
-    unit = f"{problem.memory.unit} x {problem.time_unit or 'time unit'}"
+    unit = f"{problem.memory_unit} x {problem.time_unit or 'time unit'}"
 
     def product(number: int) -> str:
-        return plain(float(number * problem.memory.resolution * problem.tick))
+        return plain(float(number * problem.resolution * problem.tick))
 
     most = ", ".join(f"device {one.device} {_most(one, until)}" for one in devices)
     text = (

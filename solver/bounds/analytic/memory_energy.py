@@ -11,13 +11,13 @@ from solver.bounds.analytic.critical_paths import Paths
 
 def area(problem: Problem, paths: Paths, stage: int) -> int:
     """The least memory times ticks that one micro-batch takes for a stage."""
-    activation, freed = problem.memory.activation[stage], problem.memory.freed[stage]
+    activation, freed = problem.network.held_in_flight[stage], problem.network.freed_by_backward[stage]
     waiting = activation * (paths.forward[stage] + paths.round_trip[stage])
     if not problem.splittable:
         return waiting + activation * paths.gradient[stage]
     b, w, whole = (problem.duration(Pass(kind, stage, 0)) for kind in (B, W, BW))
     split = (activation - min(0, freed)) * b + (activation - freed) * w
-    whole = min(whole, paths.gradient[stage]) if problem.costs.overlapped is not None else whole
+    whole = min(whole, paths.gradient[stage]) if problem.overlaps else whole
     return waiting + min(split, activation * whole)
 
 
@@ -28,10 +28,10 @@ def unused_at_first(
 
     `taken` is what the passes use in all; nothing is claimed if that fits before the memory could be full.
     """
-    memory = problem.memory
+    network = problem.network
     each = _least_ticks_each(problem, paths, stages)
     # After t ticks one activation and t / each of those before it are held at most.
-    empty = max(0, capacity - max(memory.activation[s] for s in stages))
+    empty = max(0, capacity - max(network.held_in_flight[s] for s in stages))
     unused = empty * empty * each / 2
     return unused if taken + unused >= capacity * empty * each else Fraction(0)
 
@@ -53,12 +53,12 @@ def held_at_last_forward(problem: Problem, paths: Paths, stages: list[int], capa
 
     No more than `capacity` is held. Units of state 3 count as long as they may have more left than those of state 2.
     """
-    memory = problem.memory
-    held = [s for s in stages if memory.activation[s]]
+    network = problem.network
+    held = [s for s in stages if network.held_in_flight[s]]
     if not held:
         return Fraction(0)
     each = _least_ticks_each(problem, paths, stages)
-    longest = max(Fraction(area(problem, paths, s), memory.activation[s]) for s in held)
+    longest = max(Fraction(area(problem, paths, s), network.held_in_flight[s]) for s in held)
     waiting = max(_left_for_weight(problem, paths, s) for s in held)
     falling = Fraction(0)
     if longest > waiting:
@@ -68,8 +68,8 @@ def held_at_last_forward(problem: Problem, paths: Paths, stages: list[int], capa
 
 def _left_for_weight(problem: Problem, paths: Paths, stage: int) -> Fraction:
     """What is left of `area` when B ends, at most, by unit of the memory that is then still held, in ticks."""
-    activation = problem.memory.activation[stage]
-    still_held = activation - problem.memory.freed[stage]
+    activation = problem.network.held_in_flight[stage]
+    still_held = activation - problem.network.freed_by_backward[stage]
     if not problem.splittable or still_held == 0:
         return Fraction(0)
     until_then = paths.forward[stage] + paths.round_trip[stage] + problem.duration(Pass(B, stage, 0))
@@ -78,5 +78,5 @@ def _left_for_weight(problem: Problem, paths: Paths, stage: int) -> Fraction:
 
 def _least_ticks_each(problem: Problem, paths: Paths, stages: list[int]) -> Fraction:
     """The least ticks of forward for a unit of activation."""
-    activation = problem.memory.activation
+    activation = problem.network.held_in_flight
     return min((Fraction(paths.forward[s], activation[s]) for s in stages if activation[s]), default=Fraction(0))

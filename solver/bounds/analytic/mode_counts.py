@@ -61,7 +61,7 @@ def modes_count(problem: Problem) -> bool:
         problem.duration(Pass(BW, s, 0)) < problem.duration(Pass(B, s, 0)) + problem.duration(Pass(W, s, 0))
         for s in range(problem.placement.stages)
     )
-    return splits or problem.costs.overlapped is not None
+    return splits or problem.overlaps
 
 
 class ModeCounts:
@@ -86,8 +86,8 @@ class ModeCounts:
 
     def _blocks(self, problem: Problem) -> bool:
         """Whether blocks can run: memory must hold the activation of the backward until the end, and the forward's."""
-        capacity = problem.memory.capacity[problem.placement.stage_device[self.stages[0]]]
-        least = min(problem.memory.activation[s] for s in self.stages)
+        capacity = problem.room[problem.placement.stage_device[self.stages[0]]]
+        least = min(problem.network.held_in_flight[s] for s in self.stages)
         room = capacity is None or 2 * least <= capacity
         return room and all(one.block is not None for one in self.ticks.values())
 

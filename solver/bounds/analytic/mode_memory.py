@@ -33,7 +33,7 @@ class Holder:
 
     def __init__(self, problem: Problem, devices: list[ModeValues], at: int, start: int) -> None:
         self.own, self.start = devices[at], start
-        self.memory, self.counts = problem.memory, self.own.counts
+        self.network, self.counts = problem.network, self.own.counts
         chains = [problem.placement.chains[problem.placement.chain_index[c[0]]] for c in self.own.chains]
         # The activations of this device that wait for a stage's passes, by stage.
         waiting = {stage: 0 for one in devices for stage in one.counts.stages}
@@ -42,15 +42,16 @@ class Holder:
             held = 0
             for stage, following in zip(chain, [*chain[1:], None], strict=True):
                 waiting[stage] = held
-                held += self.memory.activation[stage] * (stage in self.counts.numbers)
+                held += self.network.held_in_flight[stage] * (stage in self.counts.numbers)
                 if following is not None:
-                    self.lags += 2 * problem.lag(stage, following) * held * len(problem.microbatches_of[stage])
+                    both_ways = problem.lag(stage, following) + problem.lag(following, stage)
+                    self.lags += both_ways * held * len(problem.microbatches_of[stage])
         self.others = [
             (other, Delays(one.counts, {s: Weights(waiting[s], waiting[s], 0) for s in one.counts.stages}))
             for other, one in enumerate(devices)
             if other != at
         ]
-        activation, freed = self.memory.activation, self.memory.freed
+        activation, freed = self.network.held_in_flight, self.network.freed_by_backward
         both = {s: waiting[s] + activation[s] for s in self.counts.stages}
         here = {s: Weights(both[s], both[s], activation[s] - freed[s]) for s in self.counts.stages}
         self.here = Delays(self.counts, here)
@@ -83,8 +84,8 @@ class Holder:
         passes = self.counts.ticks
         fill = min(min(one.forward, one.forward if one.block is None else one.block) for one in passes.values())
         whole = min(min(one.whole, one.whole if one.in_block is None else one.in_block) for one in passes.values())
-        memory = self.memory
-        last = [one.w if memory.freed[s] < memory.activation[s] else one.b for s, one in passes.items()]
+        network = self.network
+        last = [one.w if network.held_for_weight[s] > 0 else one.b for s, one in passes.items()]
         late = min([whole, *(one for one in last if one is not None)])
         steps = int(np.searchsorted(self.most, capacity)) - 1
         if steps < 1:

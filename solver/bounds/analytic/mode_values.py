@@ -46,7 +46,7 @@ class ModeValues:
         self.problem, self.paths, self.device = problem, paths, device
         self.chains = chains_on(problem, device)
         self.counts = ModeCounts(problem, [stage for chain in self.chains for stage in chain])
-        self.capacity = problem.memory.capacity[device]
+        self.capacity = problem.room[device]
         self.apart = forced_apart(problem, device, self.chains)
         # Where all forwards run before the first backward, what the device idles until then may be after all of them.
         self.mixed: Numbers = (self.counts.alone < self.counts.total) | self.apart
@@ -73,13 +73,14 @@ class ModeValues:
 
     def _backwards_alone_make_room(self) -> bool:
         """Whether no forward fits into full memory before a backward outside of blocks has run, with its W if split."""
-        return self.capacity is not None and all(self.problem.memory.freed[s] <= 0 for s in self.counts.stages)
+        return self.capacity is not None and all(
+            self.problem.network.freed_by_backward[s] <= 0 for s in self.counts.stages
+        )
 
     def _groups(self, full: bool) -> Iterator[list[Argument]]:
         """One by one, since they take memory; `full` says of memory that it is at the first backward."""
-        least = (
-            0 if full or len(self._cases) == 1 else min(self.problem.memory.activation[s] for s in self.counts.stages)
-        )
+        smallest = min(self.problem.network.held_in_flight[s] for s in self.counts.stages)
+        least = 0 if full or len(self._cases) == 1 else smallest
         forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
         waiting = [self._most_after_last_forward(chain, full) for chain in self.chains]
         for way in self._ways:
@@ -120,9 +121,9 @@ class ModeValues:
 
     def _most_before_first_backward(self, room: int | None) -> Numbers:
         """The longest that forwards run before the first backward, by row: alone, and all held in so much memory."""
-        counts, memory = self.counts, self.problem.memory
+        counts, network = self.counts, self.problem.network
         ticks = {s: one.forward for s, one in counts.ticks.items()}
-        most = most_value([(ticks[s], memory.activation[s], n) for s, n in counts.numbers.items()], room)
+        most = most_value([(ticks[s], network.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
         if self.apart:
             most = min(most, sum(ticks[s] * n for s, n in counts.numbers.items()) - min(ticks.values()))
         return np.minimum(counts.largest(ticks)[counts.alone], most)
@@ -141,11 +142,11 @@ class ModeValues:
 
         If memory is full at the first backward, one outside of blocks has run before, unless all forwards had.
         """
-        counts, memory = self.counts, self.problem.memory
+        counts, network = self.counts, self.problem.network
         whole = {s: one.whole for s, one in counts.ticks.items()}
         own = sum(whole[s] for s in last)
-        room = None if self.capacity is None else self.capacity - sum(memory.activation[s] for s in last)
-        others = [(whole[s], memory.activation[s], n - (s in last)) for s, n in counts.numbers.items()]
+        room = None if self.capacity is None else self.capacity - sum(network.held_in_flight[s] for s in last)
+        others = [(whole[s], network.held_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
         weights = self._weight_items()
         outside = np.maximum(counts.alone - (self.mixed if full else 0), 0)
         by_row = counts.largest(whole)[outside][:, None]
@@ -161,15 +162,15 @@ class ModeValues:
 
     def _most_at_once(self) -> int:
         """How many micro-batches, counted by stage, memory holds something of at once."""
-        memory, counts = self.problem.memory, self.counts
-        least = min(memory.activation[s] - max(0, memory.freed[s]) for s in counts.stages)
+        network, counts = self.problem.network, self.counts
+        least = min(network.held_in_flight[s] - max(0, network.freed_by_backward[s]) for s in counts.stages)
         return counts.total if self.capacity is None or least == 0 else min(counts.total, self.capacity // least)
 
     def _weight_items(self) -> list[tuple[int, int, int]]:
         """Weight passes by stage: ticks, the memory one holds until it ends, how many there are."""
-        memory, counts = self.problem.memory, self.counts
+        network, counts = self.problem.network, self.counts
         return [
-            (one.w, memory.activation[s] - memory.freed[s], counts.numbers[s])
+            (one.w, network.held_for_weight[s], counts.numbers[s])
             for s, one in counts.ticks.items()
             if one.w is not None
         ]

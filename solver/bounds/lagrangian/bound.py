@@ -53,7 +53,7 @@ def lagrangian_bounds(
     The devices with the strongest head-and-tail bounds come first. None where blocks overlap.
     """
     deadline = time.monotonic() + seconds
-    if problem.costs.overlapped is not None or at_most > _LONGEST:
+    if problem.overlaps or at_most > _LONGEST:
         return
     paths = Paths(problem)
     for place in _places(problem, paths):

@@ -19,7 +19,7 @@ def one_device(problem: Problem, paths: Paths, device: int, whose: int | None) -
 
     Every chain on the device must pass `whose` before, and no block may be shorter than its passes.
     """
-    capacity = problem.memory.capacity[device]
+    capacity = problem.room[device]
     unit = max(1, (capacity or 0) // _PARTS)
     trips = []
     for stages in chains_on(problem, device):
@@ -37,7 +37,7 @@ def _forwards(problem: Problem, paths: Paths, stages: Sequence[int], gate: int, 
     starts = [*(paths.head[stage] for stage in stages), gradient]
     for stage, (start, following) in zip(stages, pairwise(starts), strict=True):
         ticks = paths.forward[stage]
-        takes = problem.memory.activation[stage] // unit
+        takes = problem.network.held_in_flight[stage] // unit
         away, after = following - start - ticks, end - start - ticks
         yield Visit(start - paths.head[gate], ticks, away, after, takes, gives=0, later=None)
 
@@ -59,9 +59,9 @@ def _backward(problem: Problem, paths: Paths, stage: int, unit: int) -> tuple[in
     The least of a backward in one go and one in two, where both may be: as fast, it holds as little and waits as long.
     What B may take itself does not count then, for a backward in one go takes nothing.
     """
-    held = problem.memory.activation[stage] // unit
+    held = problem.network.held_in_flight[stage] // unit
     if not problem.splittable:
         return held, None
-    rest = (problem.memory.activation[stage] - max(0, problem.memory.freed[stage])) // unit
+    rest = (problem.network.held_in_flight[stage] - max(0, problem.network.freed_by_backward[stage])) // unit
     later = Later(paths.rest[stage] - paths.gradient[stage], rest)
     return held - rest, later if any(later) else None

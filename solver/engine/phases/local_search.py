@@ -7,11 +7,14 @@ from dataclasses import dataclass, replace
 from threading import Event
 
 from formulations.variables.order_literals import literal_count
-from pipesched.results.solution import gap
+from pipesched.results.gap import gap
 from solver.backends.background import BackgroundIterator
 from solver.engine.bound_search import bounds, take
 from solver.engine.search import Search
+from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
 from solver.local_search.portfolio import OrderSearch
+
+_NOT_COMPILED = "local search waited for its code to be compiled, as on a first run: the same solve may now find more"
 
 
 @dataclass(frozen=True)
@@ -27,10 +30,11 @@ class LocalSearch:
     near: float = 0.01
     many_literals: int = 20_000
     patience: float = 1.0  # seconds that the end of the search for bounds is waited for
+    waiting_share: float = 0.5  # of the time left, for its code to be compiled
     name: str = "local search"
 
     def applies(self, search: Search) -> bool:
-        return search.incumbent.value is not None
+        return search.incumbent.value is not None and _can_begin(search, self.waiting_share)
 
     def run(self, search: Search) -> None:
         state = search.incumbent.state
@@ -73,7 +77,7 @@ class LocalSearchAgain:
     name: str = "local search"
 
     def applies(self, search: Search) -> bool:
-        return not search.clock.counts_work
+        return not search.clock.counts_work and _can_begin(search)
 
     def run(self, search: Search) -> None:
         improve_orders(search, search.clock.left(), again=True)
@@ -82,9 +86,23 @@ class LocalSearchAgain:
 def improve_orders(search: Search, seconds: float, again: bool = False) -> None:
     """Local search alone; with other random numbers if it is done `again`."""
     best = search.incumbent.timeline
-    if best is not None and seconds > 0:
+    if best is not None and seconds > _seconds_to_begin(search):
         limits = replace(search.limits, seed=(search.limits.seed + again) % 2**31)
         OrderSearch(best, search.starts(), limits, search.done).run(seconds, search.offer_order)
+
+
+def _can_begin(search: Search, share: float = 1.0) -> bool:
+    """Whether there is time for a first move, and the code is compiled, or is so in this share of the time left."""
+    if search.clock.allowed() <= _seconds_to_begin(search):
+        return False
+    ready = search.kernels_ready(share)
+    if not ready:
+        search.incumbent.note(_NOT_COMPILED)
+    return ready and search.clock.allowed() > _seconds_to_begin(search)
+
+
+def _seconds_to_begin(search: Search) -> float:
+    return 0.0 if search.clock.counts_work else search.passes * LOCAL_SEARCH_SECONDS_A_PASS
 
 
 def _can_share(search: Search) -> bool:

@@ -21,6 +21,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
+from tests.support.columns import costs_of
 from tests.support.makers import problem, schedule, waits
 
 TIMES = {"forward": [2, 3], "backward": [3, 2], "weight": [1, 2], "transfer": 1}
@@ -105,12 +106,13 @@ def test_a_problem_takes_the_medians_of_each_stage_and_keeps_the_rest() -> None:
     usual = step_of(one, orders, lambda p: takes[p.kind, p.stage])
     slow = step_of(one, orders, lambda p: 3 * takes[p.kind, p.stage])
     again = with_measured_times(one, trace(one, "zb-h1", usual, usual, slow))
-    assert [again.in_units(t) for t in again.costs.forward] == [2.5, 3.5]
-    assert [again.in_units(t) for t in again.costs.backward] == [4.0, 2.0]  # rounded to a microsecond
-    assert again.costs.weight is not None
-    assert [again.in_units(t) for t in again.costs.weight] == [1.0, 2.0]
-    assert [again.in_units(t) for t in again.costs.transfer] == [1, 1]
-    assert (again.memory, again.objective, again.placement) == (one.memory, one.objective, one.placement)
+    assert [again.in_units(t) for t in costs_of(again).forward] == [2.5, 3.5]
+    assert [again.in_units(t) for t in costs_of(again).backward] == [4.0, 2.0]  # rounded to a microsecond
+    assert again.splittable
+    assert [again.in_units(t) for t in costs_of(again).weight] == [1.0, 2.0]
+    assert [again.in_units(t) for t in costs_of(again).transfer] == [1, 1]
+    assert (again.pools, again.objective, again.placement) == (one.pools, one.objective, one.placement)
+    assert [(s.activation, s.freed) for s in again.stages] == [(s.activation, s.freed) for s in one.stages]
 
 
 def test_what_a_trace_does_not_hold_is_scaled_as_its_stage_was() -> None:
@@ -119,10 +121,10 @@ def test_what_a_trace_does_not_hold_is_scaled_as_its_stage_was() -> None:
     again = with_measured_times(
         one, trace(one, "1f1b", step_of(one, orders, lambda p: (2, 3)[p.stage] * planned(one)(p)))
     )
-    assert [again.in_units(t) for t in again.costs.backward] == [6, 6]
-    assert again.costs.weight is not None
-    assert [again.in_units(t) for t in again.costs.weight] == [2, 6]
-    assert [again.in_units(t) for t in again.costs.fused] == [8, 12]
+    assert [again.in_units(t) for t in costs_of(again).backward] == [6, 6]
+    assert again.splittable
+    assert [again.in_units(t) for t in costs_of(again).weight] == [2, 6]
+    assert [again.in_units(t) for t in costs_of(again).fused] == [8, 12]
 
 
 def test_a_backward_that_is_never_split_stays_whole() -> None:
@@ -130,7 +132,7 @@ def test_a_backward_that_is_never_split_stays_whole() -> None:
     orders = HEURISTICS["1f1b"].order(one)
     again = with_measured_times(one, trace(one, "1f1b", step_of(one, orders, lambda p: 1.5 * planned(one)(p))))
     assert not again.splittable
-    assert [again.in_units(t) for t in again.costs.fused] == [6, 6]
+    assert [again.in_units(t) for t in costs_of(again).fused] == [6, 6]
 
 
 @pytest.mark.parametrize("unit", ["us", "\u00b5s", "\u03bcs"])

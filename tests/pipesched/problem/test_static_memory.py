@@ -29,23 +29,21 @@ def held(static: object, placement: str = "v-shape", **memory: object) -> Proble
     [(4, (6, 6)), ([4, 7], (6, 3)), ([1, 2, 3, 4], (5, 5)), ([0, 0, 2, 5], (5, 8)), (0, (10, 10))],
 )
 def test_it_is_a_number_or_one_per_device_or_per_stage_and_is_subtracted(static: object, room: tuple[int, ...]) -> None:
-    memory = held(static).memory
-    assert tuple(c * memory.resolution for c in memory.capacity if c is not None) == room
+    one = held(static)
+    assert tuple(c * one.resolution for c in one.room if c is not None) == room
 
 
 def test_a_list_of_a_bidirectional_placement_is_one_per_device_or_per_stage() -> None:
-    assert held([1, 2], "bidirectional").memory.static == (1, 2)
-    assert held([1, 2, 4, 8], "bidirectional").memory.static == (9, 6)
+    assert held([1, 2], "bidirectional").static == (1, 2)
+    assert held([1, 2, 4, 8], "bidirectional").static == (9, 6)
 
 
 def test_another_length_is_a_mistake() -> None:
-    with pytest.raises(
-        BadInput, match=r"memory.static: found 3 values; allowed: .* a list of 2 or 4, one per device or"
-    ):
+    with pytest.raises(BadInput, match=r"memory.static: found 3 values"):
         held([1, 2, 3])
 
 
-@pytest.mark.parametrize("static", [[0.5, 7], 3, [1, 2, 3, 4.25]])
+@pytest.mark.parametrize("static", [[0.5, 7], 3, [1, 2, 3, 4.25], [2, 2, 2, 2]])
 def test_a_schedule_file_keeps_it(static: object) -> None:
     one = held(static, activation=1.5)
     assert problem_from(problem_document(one), "again") == one
@@ -54,16 +52,16 @@ def test_a_schedule_file_keeps_it(static: object) -> None:
 
 def test_without_a_capacity_it_only_counts_in_what_is_shown() -> None:
     one = problem(2, 4, memory={"static": [4, 7]})
-    assert one.memory.capacity == (None, None)
+    assert one.room == (None, None)
     assert problem_from(problem_document(one), "again") == one
 
 
 def test_a_changed_problem_keeps_it() -> None:
-    memory = held([0.5, 7], activation=1.5).memory
+    one = held([0.5, 7], activation=1.5)
     numbers = _Numbers(held([0.5, 7], activation=1.5))
     numbers.activation[0] /= 3
-    changed = numbers.problem().memory
-    assert [s * changed.resolution for s in changed.static] == [s * memory.resolution for s in memory.static]
+    changed = numbers.problem()
+    assert [s * changed.resolution for s in changed.static] == [s * one.resolution for s in one.static]
 
 
 @pytest.mark.parametrize("static", [9, 12])
@@ -97,7 +95,7 @@ def test_every_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert found["static_memory"] == [4, 7]
     assert found["memory_capacity"] == [10, 10]
     one = problem_from({**_document(tmp_path / "out" / "schedule.json")}, "written")
-    assert one.memory.capacity == (6, 3)
+    assert one.room == (6, 3)
     assert found["peak_memory"][1] in (8, 9, 10)
     assert main(["compare", str(path), "--no-optimal", "--json", "--schedules", "1f1b,gpipe"]) == 0
     rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}

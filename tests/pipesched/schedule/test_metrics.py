@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from pipesched.problem.passes import F, Stream, Task, parse_pass
-from pipesched.problem.problem import Objective, TaskSpec
+from pipesched.problem.passes import F, Task, parse_pass
+from pipesched.problem.problem import Objective
+from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from tests.support.columns import with_tasks
 from tests.support.makers import problem, schedule
 
 ROWS = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
@@ -80,11 +82,11 @@ def test_a_block_counts_once() -> None:
 
 def test_work_is_compute_only() -> None:
     one = problem(1, 1, times={"forward": 5, "backward": 2})
-    parts = {(F, 0): (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.EP, 4), TaskSpec(Stream.COMPUTE, 2))}
-    timeline = simulate(replace(one, costs=replace(one.costs, parts=parts)), schedule("F0.0 BW0.0"))
+    parts = {(F, 0): (TaskSpec(COMPUTE, 1), TaskSpec("ep", 4), TaskSpec(COMPUTE, 2))}
+    timeline = simulate(with_tasks(one, parts), schedule("F0.0 BW0.0"))
     metrics = measure(timeline)
     assert (metrics.makespan, metrics.work) == (9, (5,))
-    assert timeline.busy(0, Stream.EP) == [(1, 5)]
+    assert timeline.busy(0, "ep") == [(1, 5)]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +103,7 @@ def test_memory_steps(freed: int, row: str, steps: list[tuple[int, int]]) -> Non
     one = problem(
         1, 1, times={"forward": 1, "backward": 2, "weight": 3}, memory={"activation": 4, "freed_by_backward": freed}
     )
-    one = replace(one, memory=replace(one.memory, activation=(4,), freed=(freed,)))  # whatever the file's step
+    one = one.with_stages(activation=(4,), freed=(freed,))  # whatever the file's step
     timeline = simulate(one, schedule(row))
     assert memory_steps(timeline, 0) == steps
     assert measure(timeline).peak_memory == (max(level for _, level in steps),)

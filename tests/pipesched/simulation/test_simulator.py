@@ -12,7 +12,7 @@ import pytest
 
 from pipesched.errors import BadInput, Deadlock
 from pipesched.problem.passes import BW, F, Pass, Task, parse_pass
-from pipesched.problem.problem import IsFused, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.pass_table import PassTable
@@ -21,6 +21,7 @@ from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import latest_openings, simulate, simulate_late
 from pipesched.validation.validator import validate
 from tests.support.makers import (
+    IsFused,
     always,
     jobs,
     never,
@@ -284,7 +285,7 @@ def test_a_schedule_made_of_columns_is_the_one_they_came_from(seed: int) -> None
     orders = random_order(one, rng, pairs=0.5)
     columns = orders.columns
     arrays = columns.device, columns.slot, columns.microbatch, columns.pass_type
-    made = Schedule.from_table(PassTable(columns.devices, *arrays, columns.pass_types), orders.name)
+    made = Schedule(PassTable(columns.devices, *arrays, columns.pass_types), orders.name)
     assert validate(simulate(one, made)) == validate(simulate(one, orders))
     assert simulate(one, made).starts == simulate(one, orders).starts
     assert made == orders

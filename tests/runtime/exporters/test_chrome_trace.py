@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -12,12 +11,14 @@ from typing import Any
 import pytest
 
 from pipesched.files.problem_file import problem_from
-from pipesched.problem.passes import F, Pass, Stream, parse_pass
-from pipesched.problem.problem import Problem, TaskSpec
+from pipesched.problem.passes import F, Pass, parse_pass
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
+from tests.support.columns import with_tasks
 
 Event = dict[str, Any]
 
@@ -123,10 +124,10 @@ def test_arrows_pair_up_and_touch_their_boxes(placement: str) -> None:
         found.add((box_around(pair["s"]), box_around(pair["f"])))
     one = done.problem
     expected = {
-        (need.before, p)
+        (before, p)
         for p in done.schedule.passes()
-        for need in one.needs(p, done.schedule.is_fused)
-        if one.device(need.before) != one.device(p)
+        for before, _ in one.network.predecessors(p, done.schedule.held)
+        if one.device(before) != one.device(p)
     }
     assert found == expected
     assert len(ends) == len(expected)
@@ -179,9 +180,9 @@ def test_fractions_never_make_boxes_overlap(unit: str) -> None:
 
 def test_streams_are_threads() -> None:
     """A forward whose middle runs on the ep stream: three boxes, the arrow leaves from the last."""
-    parts = (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.EP, 2), TaskSpec(Stream.COMPUTE, 1))
+    parts = (TaskSpec(COMPUTE, 1), TaskSpec("ep", 2), TaskSpec(COMPUTE, 1))
     plain = problem()
-    one = replace(plain, costs=replace(plain.costs, parts={(F, 0): parts}))
+    one = with_tasks(plain, {(F, 0): parts})
     done = timeline(one, *ROWS["linear"])
     trace = trace_of(done)
     boxes = {event["name"]: event for event in events(trace, "X")}

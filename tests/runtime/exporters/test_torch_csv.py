@@ -152,12 +152,11 @@ def test_bidirectional_is_refused() -> None:
 
 
 def with_placement(placed: Placement) -> Problem:
-    return replace(problem(2, 1, [0, 1]), placement=placed)
+    return replace(problem(2, 1, [0, 1]), placement=placed, pools=())
 
 
 def test_a_device_without_a_stage_is_refused() -> None:
     idle = with_placement(Placement("explicit", 3, (0, 2), ((0, 1),)))
-    idle = replace(idle, memory=replace(idle.memory, capacity=(None,) * 3))
     assert refusal(idle, schedule("F0.0 BW0.0", "", "F1.0 BW1.0")) == (
         "torch-csv: device 1 holds no stage, and torch's runtime needs at least one on every device; leave the device "
         "out of the problem, or use program"
@@ -185,7 +184,7 @@ def test_a_broken_schedule_is_refused(name: str) -> None:
 
 def test_too_little_memory_does_not_stop_an_export() -> None:
     tight = problem()
-    tight = replace(tight, memory=replace(tight.memory, capacity=(1, 1)))
+    tight = tight.with_room((1, 1))
     csv, _ = export(tight, schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
     assert csv.startswith("0F0,0F1")
 

@@ -41,10 +41,10 @@ def problem(devices: int, microbatches: int, placement: object = "linear", **mor
 def greedy(one: Problem, is_fused: IsFused, urgency: Rank) -> Schedule:
     """Round after round, each device runs the most urgent pass whose needs ran in earlier rounds."""
     todo = {p for s in range(one.placement.stages) for j in one.microbatches_of[s] for p in visit(s, j, is_fused(s, j))}
-    done: set[Pass] = set()
+    every, done = frozenset(todo), set[Pass]()
     orders: list[list[Pass]] = [[] for _ in range(one.devices)]
     while todo:
-        ready = [p for p in todo if all(need.before in done for need in one.needs(p, is_fused))]
+        ready = [p for p in todo if all(before in done for before, _ in one.network.predecessors(p, every))]
         for device in range(one.devices):
             here = [p for p in ready if one.device(p) == device]
             orders[device] += sorted(here, key=lambda p: (urgency(p), p))[:1]

@@ -13,6 +13,7 @@ from pipesched.problem.passes import BW, F, Pass
 from pipesched.simulation.simulator import simulate
 from plots.measured import render_both
 from runtime.running.torch_timing import as_run, predicted
+from tests.support.columns import costs_of
 from tests.support.makers import problem, schedule
 
 ONE = problem(2, 2, time_unit="ms", times={"forward": 2, "backward": 4, "transfer": 1})
@@ -78,10 +79,10 @@ def test_the_picture_holds_both_charts() -> None:
 
 def test_the_rules_of_the_runtime_change_only_what_they_say() -> None:
     split = problem(3, 2, times={"forward": 3, "backward": 5, "weight": 2, "fused": 6, "transfer": 1, "overlapped": 7})
-    stored, autograd = as_run(split, "store").costs, as_run(split, "autograd").costs
+    stored, autograd = costs_of(as_run(split, "store")), costs_of(as_run(split, "autograd"))
     assert (stored.backward, stored.weight, stored.overlapped) == ((5, 5, 5), (2, 2, 2), None)
     assert (autograd.backward, autograd.weight, autograd.fused) == ((0, 5, 5), (7, 2, 2), (6, 6, 6))
-    assert as_run(split, "store", transfers=False).costs.transfer == (0, 0, 0)
+    assert costs_of(as_run(split, "store", transfers=False)).transfer == (0, 0, 0)
     both_ways = problem(2, 2, placement="bidirectional", times={"forward": 3, "backward": 5, "weight": 2})
-    assert as_run(both_ways, "autograd").costs.backward == (0, 5, 0, 5)
-    assert as_run(ONE, "autograd").costs == ONE.costs  # a backward that is never split has no such rule
+    assert costs_of(as_run(both_ways, "autograd")).backward == (0, 5, 0, 5)
+    assert costs_of(as_run(ONE, "autograd")) == costs_of(ONE)  # a backward that is never split has no such rule

@@ -12,11 +12,12 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from tests.support.columns import Costs, Memory, build
 
 pytest.importorskip("torch")
 schedules = pytest.importorskip("torch.distributed.pipelining.schedules")
@@ -29,7 +30,7 @@ def unit(where: Placement, m: int) -> Problem:
     """Forward, backward and weight of one tick each; a full backward of two."""
     s = where.stages
     costs = Costs((1,) * s, (1,) * s, (1,) * s, (2,) * s, (0,) * s)
-    return Problem(where, m, costs, Memory((1,) * s, (0,) * s, (None,) * where.devices))
+    return build(where, m, costs, Memory((1,) * s, (0,) * s, (None,) * where.devices))
 
 
 def bare(name: str, **attributes: object) -> Any:

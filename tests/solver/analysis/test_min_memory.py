@@ -39,15 +39,17 @@ SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3 and shape[0].sta
 
 def levels_of(one: Problem) -> Iterator[tuple[Fraction, Problem]]:
     """Every level as the largest peak, or share of capacities that differ, with the problem held under it."""
-    own = one.memory.capacity
+    own = one.room
     known = [c for c in own if c is not None]
     by_share = len(known) == len(own) and len(set(known)) > 1 and min(known) > 0
     weights = known if by_share else [1] * len(own)
-    most = one.microbatches * sum(max(a, a - f) for a, f in zip(one.memory.activation, one.memory.freed, strict=True))
+    most = one.microbatches * sum(
+        max(a, a - f) for a, f in zip(one.network.held_in_flight, one.network.freed_by_backward, strict=True)
+    )
     for level in sorted({Fraction(amount, weight) for weight in weights for amount in range(most + 1)}):
         held = [int(level * weight) for weight in weights]
         capacity = tuple(h if c is None else min(h, c) for h, c in zip(held, own, strict=True))
-        yield level, replace(one, memory=replace(one.memory, capacity=capacity))
+        yield level, one.with_room(capacity)
 
 
 def least_by_brute_force(one: Problem, allowed: Value) -> Fraction:
@@ -59,7 +61,7 @@ def least_by_brute_force(one: Problem, allowed: Value) -> Fraction:
     raise AssertionError("the problem itself has a schedule")
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(25))
 def test_the_least_memory_is_between_what_is_proved_and_what_is_found(seed: int) -> None:
     random = Random(seed)
     one = replace(tiny_problem(random, SMALL), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
@@ -243,7 +245,7 @@ def test_solve_memory_within(small: str, capsys: pytest.CaptureFixture[str]) -> 
 def test_a_share_that_is_none_is_refused(small: str, share: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["solve", small, f"--memory-within={share}"])
-    assert "allowed: a share from 0 to 1, such as 5% or 0.05" in capsys.readouterr().err
+    assert "allowed: a share" in capsys.readouterr().err
 
 
 def test_an_infeasible_problem_has_no_least_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import W
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -27,6 +27,7 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times, times_within
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.columns import Costs, Memory, build
 from tests.support.makers import schedule, visit
 from tests.support.published import ROWS, Row
 
@@ -42,7 +43,7 @@ def linear(m: int, times: tuple[int, int, int, int], memory: Memory, fused: int 
     f, b, w, c = times
     p = len(memory.capacity)
     whole = b + w if fused is None else fused
-    return Problem(placement.linear(p), m, Costs((f,) * p, (b,) * p, (w,) * p, (whole,) * p, (c,) * p), memory)
+    return build(placement.linear(p), m, Costs((f,) * p, (b,) * p, (w,) * p, (whole,) * p, (c,) * p), memory)
 
 
 def room(p: int, activations: int | None) -> Memory:
@@ -243,7 +244,7 @@ def test_a_second_backward_may_make_room_before_the_first_weight_pass() -> None:
     """Two micro-batches in flight, W longer than B: the third forward waits for two backwards, not for a weight pass."""
     memory = Memory(activation=(4, 4), freed=(2, 2), capacity=(8, None))
     costs = Costs((1, 0), (1, 0), (6, 0), (7, 0), (10, 0))
-    problem = Problem(placement.linear(2), 3, costs, memory, Objective.SPAN)
+    problem = build(placement.linear(2), 3, costs, memory, Objective.SPAN)
     known = schedule("F0.0 F0.1 B0.0 B0.1 F0.2 W0.0 W0.1 B0.2 W0.2", "F1.0 B1.0 W1.0 F1.1 B1.1 W1.1 F1.2 B1.2 W1.2")
     timeline = simulate(problem, known)
     assert not validate(timeline)
@@ -254,9 +255,9 @@ def test_a_second_backward_may_make_room_before_the_first_weight_pass() -> None:
 def test_a_backward_may_run_in_the_shorter_block_of_another_stage_of_its_device() -> None:
     """Stages 0 and 1 on one device; a block with a forward of stage 0 takes 3, with one of stage 1 takes 5."""
     costs = Costs((3, 3), (3, 3), None, (3, 3), (0, 0), overlapped=(3, 5))
-    problem = Problem(placement.explicit(1, [0, 0]), 2, costs, Memory((1, 1), (1, 1), (None,)))
+    problem = build(placement.explicit(1, [0, 0]), 2, costs, Memory((1, 1), (1, 1), (None,)))
     assert Paths(problem).gradient == [3, 3]
-    shorter = replace(problem, costs=replace(costs, overlapped=(2, 5)))
+    shorter = problem.with_stages(overlapped=(2, 5))
     assert Paths(shorter).gradient == [2, 2]
 
 
@@ -268,11 +269,7 @@ def barely_long_enough(random: Random) -> Problem:
     times = f, random.randint(f - 2, f + 2), random.randint(2, f), random.randint(0, 3)
     equal = linear(m, times, room(p, random.randint(p + 1, 2 * p + 1)))
     forward = tuple(f + random.randint(-2, 2) * random.randint(0, 1) for _ in range(p))
-    return replace(
-        equal,
-        costs=replace(equal.costs, forward=forward),
-        objective=random.choice((Objective.SPAN, Objective.MAKESPAN)),
-    )
+    return replace(equal.with_stages(forward=forward), objective=random.choice((Objective.SPAN, Objective.MAKESPAN)))
 
 
 # Seeds of problems in which the integral warm-up bound is the strongest; the first are optimal with that value.
@@ -304,7 +301,7 @@ def v_problem(p: int, m: int, capacity: int) -> Problem:
     stages = 2 * p
     costs = Costs((14407,) * stages, (14380,) * stages, (9676,) * stages, (24056,) * stages, (1610,) * stages)
     memory = Memory((1,) * stages, (0,) * stages, (capacity,) * p)
-    return Problem(placement.v_shape(p), m, costs, memory, objective=Objective.SPAN)
+    return build(placement.v_shape(p), m, costs, memory, objective=Objective.SPAN)
 
 
 @pytest.mark.parametrize(("p", "m"), [(4, 8), (4, 12), (8, 16)])
@@ -335,7 +332,7 @@ def test_memory_over_time_counts_where_memory_is_tight() -> None:
 def test_the_last_gradient_may_be_of_another_chain_than_the_last_forward() -> None:
     """Two directions of which one has no way back from the device: no way back may be added to its whole work."""
     costs = Costs((12,) * 4, (13,) * 4, None, (13,) * 4, (2,) * 4)
-    problem = Problem(placement.bidirectional(2), 2, costs, Memory((0,) * 4, (0,) * 4, (None, None)))
+    problem = build(placement.bidirectional(2), 2, costs, Memory((0,) * 4, (0,) * 4, (None, None)))
     best = optimum(problem, Objective.MAKESPAN)
     assert best is not None
     assert certificates(problem, Objective.MAKESPAN)[0].value <= best.value

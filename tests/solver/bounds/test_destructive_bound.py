@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from pipesched.problem.placement import linear
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.backends.background import BackgroundIterator
@@ -21,6 +21,7 @@ from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.brute_force import optimum, tiny_problem
+from tests.support.columns import Costs, Memory, build
 from tests.support.makers import gpt_1_5b, problem
 
 SURE = Limits(workers=1, deterministic=5.0)
@@ -54,7 +55,7 @@ def test_some_devices_refute_nothing_wrong_where_blocks_are_longer_than_their_pa
     block = (random.randint(max(f, whole), f + whole),) * 3
     costs = Costs((f,) * 3, (whole,) * 3, None, (whole,) * 3, (random.randint(0, 2),) * 3, overlapped=block)
     memory = Memory((1,) * 3, (0,) * 3, (random.randint(1, 3),) * 3)
-    one = Problem(linear(3), 3, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    one = build(linear(3), 3, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
     best = optimum(one, one.objective)
     assert best is not None
     known = [0]

@@ -12,7 +12,7 @@ import pytest
 
 from formulations.single_device.visits import Later, OneDevice, Trip, Visit
 from pipesched.problem import placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths, chains_on
@@ -29,6 +29,7 @@ from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
 from solver.solve import solve
 from tests.support.brute_force import attained, optimum, tiny_problem
+from tests.support.columns import Costs, Memory, build
 from tests.support.makers import gpt_1_5b
 from tests.support.makers import problem as linear
 
@@ -48,7 +49,7 @@ def test_no_prices_refute_the_optimum(seed: int, objective: Objective) -> None:
     random = Random(seed)
     problem = replace(tiny_problem(random), objective=objective)
     best = optimum(problem, objective)
-    if best is None or problem.costs.overlapped is not None:
+    if best is None or problem.overlaps:
         return
     paths = Paths(problem)
     for device in range(problem.devices):
@@ -139,7 +140,7 @@ def test_v_at_a_third_of_the_memory() -> None:
     """Rounds through the memory of the device in the middle, which holds two chunks: words say much less."""
     costs = Costs((14407,) * 32, (14380,) * 32, (9676,) * 32, (24056,) * 32, (1610,) * 32)
     memory = Memory((1,) * 32, (0,) * 32, (12,) * 16)
-    problem = Problem(placement.v_shape(16), 24, costs, memory, Objective.SPAN)
+    problem = build(placement.v_shape(16), 24, costs, memory, Objective.SPAN)
     words = certificates(problem, Objective.SPAN)[0].value
     found = list(lagrangian_bounds(problem, words, words * 5 // 4, 60, Event()))
     assert [one.value for one in found] == sorted({one.value for one in found})
@@ -152,21 +153,17 @@ def test_v_at_a_third_of_the_memory() -> None:
 def test_memory_in_bytes_proves_as_much_as_in_activations() -> None:
     plain = gpt_1_5b(8, 24, 4)
     size = 3 * 2**30 + 1
-    memory = Memory((size,) * 8, (0,) * 8, (4 * size,) * 8)
+    bytes_each = plain.with_stages(activation=(size,) * 8, freed=(0,) * 8).with_room((4 * size,) * 8)
     one, other = (
-        max(c.value for c in lagrangian_bounds(problem, 0, 1_000_000, 60, Event()))
-        for problem in (plain, replace(plain, memory=memory))
+        max(c.value for c in lagrangian_bounds(problem, 0, 1_000_000, 60, Event())) for problem in (plain, bytes_each)
     )
     assert other == pytest.approx(one, rel=0.01)
 
 
 def test_nothing_of_blocks_that_overlap() -> None:
     problem = gpt_1_5b(8, 24, 4)
-    shorter = replace(
-        problem.costs,
-        overlapped=tuple(f + b for f, b in zip(problem.costs.forward, problem.costs.backward, strict=True)),
-    )
-    assert not list(lagrangian_bounds(replace(problem, costs=shorter), 0, 10**9, 60, Event()))
+    shorter = problem.with_stages(overlapped=[stage.forward + stage.backward for stage in problem.stages])
+    assert not list(lagrangian_bounds(shorter, 0, 10**9, 60, Event()))
 
 
 def begun(problem: Problem, workers: int, seconds: float = 600) -> Search:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 from threading import Event
 
@@ -10,10 +9,11 @@ import pytest
 
 from formulations.exact.lp_relaxation import Relaxation
 from pipesched.problem import placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 from solver.bounds.lp_bound import lp_bounds
 from tests.support.brute_force import attained, optimum, tiny_problem
+from tests.support.columns import Costs, Memory, build, costs_of
 from tests.support.published import ROWS
 
 
@@ -47,11 +47,11 @@ def test_it_proves_the_published_optima_of_the_1_5b_profile(cap: int, bound: int
 def blocks_longer_than_passes(random: Random) -> Problem:
     """A tiny problem whose blocks save time and take at least as long as either pass."""
     one = tiny_problem(random)
-    costs, where = one.costs, one.placement
+    costs, where = costs_of(one), one.placement
     mates = [where.stages_of[where.stage_device[s]] for s in range(where.stages)]
     least = [max(f, *(costs.fused[b] for b in mates[s])) for s, f in enumerate(costs.forward)]
     blocks = tuple(random.randint(low, low + f) for low, f in zip(least, costs.forward, strict=True))
-    return replace(one, costs=replace(costs, overlapped=blocks))
+    return one.with_stages(overlapped=blocks)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -66,9 +66,9 @@ def test_single_devices_prove_nothing_wrong_where_blocks_are_longer_than_their_p
 
 def test_all_devices_are_needed_where_a_block_is_shorter_than_its_forward() -> None:
     costs = Costs((4, 4), (1, 1), None, (1, 1), (0, 0), overlapped=(4, 4))
-    problem = Problem(placement.linear(2), 2, costs, Memory((1, 1), (0, 0), (None, None)))
+    problem = build(placement.linear(2), 2, costs, Memory((1, 1), (0, 0), (None, None)))
     assert blocks_outlast_passes(problem)
-    assert not blocks_outlast_passes(replace(problem, costs=replace(costs, overlapped=(4, 3))))
-    shorter = replace(problem, costs=replace(costs, fused=(1, 5), backward=(1, 5)))
+    assert not blocks_outlast_passes(problem.with_stages(overlapped=(4, 3)))
+    shorter = problem.with_stages(fused=(1, 5), backward=(1, 5))
     assert not blocks_outlast_passes(shorter)
     assert [one.device for one in lp_bounds(shorter, 99, 60, Event())] == [None]

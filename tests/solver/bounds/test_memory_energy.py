@@ -7,14 +7,15 @@ from fractions import Fraction
 import pytest
 
 from pipesched.problem import placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.memory_energy import area, held_at_last_forward, unused_at_first
+from tests.support.columns import Costs, Memory, build
 
 
 def two_devices(m: int, costs: Costs, memory: Memory) -> Problem:
-    return Problem(placement.linear(2), m, costs, memory, Objective.SPAN)
+    return build(placement.linear(2), m, costs, memory, Objective.SPAN)
 
 
 # Where W is long and B gives back most of an activation; the optimum was found by trying every order.
@@ -34,7 +35,7 @@ def test_what_waits_for_a_long_weight_pass_counts_by_what_it_still_holds(problem
 
 def one_device(freed: int, forward: int = 1, whole: int = 100, capacity: int = 12) -> Problem:
     """F, B of 1 and W of 10, with 4 of memory from F to B, and 4 less `freed` from B to W."""
-    return Problem(
+    return build(
         placement.linear(1), 9, Costs((forward,), (1,), (10,), (whole,), (0,)), Memory((4,), (freed,), (capacity,))
     )
 
@@ -73,7 +74,7 @@ def test_a_short_full_backward_leaves_less_than_a_weight_pass_takes() -> None:
 
 
 def test_nothing_is_held_of_stages_that_take_no_memory() -> None:
-    problem = Problem(placement.linear(1), 3, Costs((1,), (1,), (1,), (2,), (0,)), Memory((0,), (0,), (5,)))
+    problem = build(placement.linear(1), 3, Costs((1,), (1,), (1,), (2,), (0,)), Memory((0,), (0,), (5,)))
     assert held_at_last_forward(problem, Paths(problem), [0], 5) == 0
 
 
@@ -109,7 +110,7 @@ def test_a_full_backward_shorter_than_b_leaves_nothing_for_a_weight_pass() -> No
 def two_stages(activation: tuple[int, int]) -> Problem:
     """Two stages of one device, with forwards of 1 and 6."""
     costs = Costs((1, 6), (1, 1), (10, 10), (100, 100), (0, 0))
-    return Problem(placement.explicit(1, [0, 0]), 9, costs, Memory(activation, (0, 0), (12,)))
+    return build(placement.explicit(1, [0, 0]), 9, costs, Memory(activation, (0, 0), (12,)))
 
 
 def test_of_several_stages_the_fastest_fills_memory_and_the_largest_comes_first() -> None:
@@ -133,7 +134,7 @@ def test_without_activations_nothing_is_unused() -> None:
 
 def test_a_backward_that_cannot_be_split_holds_all_until_it_ends() -> None:
     """3 ticks of 4: the forward and the backward; from 3, by 1/4 a unit for 12 units, down to 0."""
-    problem = Problem(placement.linear(1), 9, Costs((1,), (2,), None, (2,), (0,)), Memory((4,), (1,), (12,)))
+    problem = build(placement.linear(1), 9, Costs((1,), (2,), None, (2,), (0,)), Memory((4,), (1,), (12,)))
     assert area(problem, Paths(problem), 0) == 12
     assert held_at_last_forward(problem, Paths(problem), [0], 12) == 12 * Fraction(3, 2)
 
@@ -141,24 +142,26 @@ def test_a_backward_that_cannot_be_split_holds_all_until_it_ends() -> None:
 def test_the_way_to_the_last_stage_and_back_holds_memory_too() -> None:
     """Stage 0 waits for 3 + 5 + 1 + 3 between its forward and its backward; so 1 + 12 + 1 with all, 10 with 3 of 4."""
     costs = Costs((1, 5), (1, 1), (10, 10), (100, 100), (3, 0))
-    problem = Problem(placement.linear(2), 9, costs, Memory((4, 4), (1, 1), (12, 12)))
+    problem = build(placement.linear(2), 9, costs, Memory((4, 4), (1, 1), (12, 12)))
     paths = Paths(problem)
     assert area(problem, paths, 0) == 4 * 14 + 3 * 10
     # From 86 / 4, by 1/4 a unit for 12 units; what waits for W has 10.
     assert held_at_last_forward(problem, paths, [0], 12) == 12 * Fraction(86, 4) - Fraction(12 * 12, 8)
-    longer = Problem(placement.linear(2), 9, Costs((1, 5), (1, 1), (60, 10), (100, 100), (3, 0)), problem.memory)
+    longer = build(
+        placement.linear(2), 9, Costs((1, 5), (1, 1), (60, 10), (100, 100), (3, 0)), Memory((4, 4), (1, 1), (12, 12))
+    )
     # Now W has 60, and all that 4 * 14 + 3 * 60 is by unit of 4, 59, is less.
     assert held_at_last_forward(longer, Paths(longer), [0], 12) == 12 * 60
 
 
 def test_of_several_stages_the_longest_weight_pass_counts() -> None:
     costs = Costs((1, 1), (1, 1), (10, 70), (200, 200), (0, 0))
-    problem = Problem(placement.explicit(1, [0, 0]), 9, costs, Memory((4, 4), (3, 3), (12,)))
+    problem = build(placement.explicit(1, [0, 0]), 9, costs, Memory((4, 4), (3, 3), (12,)))
     assert held_at_last_forward(problem, Paths(problem), [0, 1], 12) == 12 * 70
 
 
 def test_a_block_may_be_shorter_than_a_full_backward() -> None:
     """In a block of 3 the full backward takes 3 where it takes 9 alone, and the forward 3 where it takes 5."""
     costs = Costs((5,), (4,), (5,), (9,), (0,), overlapped=(3,))
-    problem = Problem(placement.linear(1), 9, costs, Memory((4,), (0,), (12,)))
+    problem = build(placement.linear(1), 9, costs, Memory((4,), (0,), (12,)))
     assert area(problem, Paths(problem), 0) == 4 * 3 + 4 * 3

@@ -14,7 +14,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.problem import placement
 from pipesched.problem.formatting import amount
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Costs, Memory, Objective, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -25,6 +25,7 @@ from solver.bounds.analytic.knapsack import most_value
 from solver.bounds.analytic.mode_memory import Holder
 from solver.bounds.analytic.mode_values import ModeValues
 from tests.support.brute_force import optimum
+from tests.support.columns import Costs, Memory, build
 
 OURS = ("unpaired passes", "memory and modes")
 
@@ -42,7 +43,7 @@ def equal(
     f, b, w, whole = ((t,) * stages for t in times)
     blocks = None if overlapped is None else (overlapped,) * stages
     costs = Costs(f, b, w, whole, (0,) * stages, blocks)
-    return Problem(
+    return build(
         where, microbatches, costs, Memory((1,) * stages, (0,) * stages, (capacity,) * where.devices), objective
     )
 
@@ -99,7 +100,7 @@ def test_blocks_hold_memory_for_longer() -> None:
 def test_blocks_limit_what_is_in_flight_where_memory_has_no_limit() -> None:
     """Each forward outside of blocks costs more than one of the round trips: few in flight, and so much time."""
     costs = Costs((1,) * 2, (99,) * 2, None, (99,) * 2, (100,) * 2, overlapped=(1,) * 2)
-    problem = Problem(placement.linear(2), 12, costs, Memory((1,) * 2, (0,) * 2, (None,) * 2))
+    problem = build(placement.linear(2), 12, costs, Memory((1,) * 2, (0,) * 2, (None,) * 2))
     value, _, text = strongest(problem, "memory and modes")
     assert value > strongest(problem, "unpaired passes")[0]
     assert "activations that it can hold at once" in text
@@ -119,7 +120,7 @@ def test_blocks_limit_what_is_in_flight_where_memory_has_no_limit() -> None:
 def test_forwards_fill_memory_and_backwards_empty_it_one_by_one(freed: int, until: int, split: int, given: int) -> None:
     """Six activations, F = 10, B = 9, W = 7, BW = 15."""
     problem = equal(placement.linear(1), 24, 6, (10, 9, 7, 15))
-    problem = replace(problem, memory=replace(problem.memory, freed=(freed,)))
+    problem = problem.with_stages(freed=(freed,))
     values = ModeValues(problem, Paths(problem), Objective.MAKESPAN, 0)
     held = Holder(problem, [values], 0, 0).held(until, [np.array([split])], 0)
     assert (held.given, held.capacity, held.split) == (given, 6, split)
@@ -188,9 +189,9 @@ def test_times_beyond_64_bits_are_added_up_exactly() -> None:
 def test_the_smallest_activations_say_whether_a_block_fits() -> None:
     where = placement.explicit(1, [0, 0])
     costs = Costs((1,) * 2, (1,) * 2, None, (1,) * 2, (0,) * 2, overlapped=(1,) * 2)
-    problem = Problem(where, 3, costs, Memory((1, 2), (0, 0), (3,)))
+    problem = build(where, 3, costs, Memory((1, 2), (0, 0), (3,)))
     assert list(mode_counts.ModeCounts(problem, [0, 1]).alone) == list(range(7))
-    less = replace(problem, memory=replace(problem.memory, capacity=(1,)))
+    less = problem.with_room((1,))
     assert list(mode_counts.ModeCounts(less, [0, 1]).alone) == [6]
 
 
@@ -229,15 +230,14 @@ def uneven(random: Random) -> Problem:
     freed = random.choice((0, 1, 3))
     capacity = random.choice((None, 3 * (where.stages // p) * random.randint(p // 2 + 1, p + 1)))
     memory = Memory((3,) * where.stages, (freed,) * where.stages, (capacity,) * p)
-    return Problem(where, m, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    return build(where, m, costs, memory, random.choice((Objective.MAKESPAN, Objective.SPAN)))
 
 
 def little_memory(random: Random) -> Problem:
     """The same with more micro-batches, and memory for little more than half as many activations as devices."""
     one = uneven(random)
     each = 3 * (one.placement.stages // one.devices)
-    memory = replace(one.memory, capacity=(each * (one.devices // 2 + 1),) * one.devices)
-    return replace(one, microbatches=4 * one.microbatches, memory=memory)
+    return replace(one.with_room([each * (one.devices // 2 + 1)] * one.devices), microbatches=4 * one.microbatches)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -278,11 +278,11 @@ def test_what_is_proved_of_problems_drawn_at_random(draw: Callable[[Random], Pro
 def test_the_optimum_with_blocks_is_reached(capacity: int | None, objective: Objective) -> None:
     """One device: of m micro-batches all but one forward and one backward share blocks, if memory holds two."""
     costs = Costs((5,), (7,), None, (7,), (0,), overlapped=(8,))
-    problem = Problem(placement.linear(1), 3, costs, Memory((1,), (0,), (capacity,)), objective)
+    problem = build(placement.linear(1), 3, costs, Memory((1,), (0,), (capacity,)), objective)
     best = optimum(problem, objective)
     assert best is not None
     assert best.value == (3 * 12 if capacity == 1 else 5 + 2 * 8 + 7)
     found = max(BOUNDS["unpaired passes"].certify(problem, objective), key=lambda one: one.value)
     assert found.value == best.value
-    longer = replace(problem, costs=replace(costs, overlapped=(20,)))
+    longer = problem.with_stages(overlapped=(20,))
     assert max(one.value for one in certificates(longer, objective)) == 3 * 12

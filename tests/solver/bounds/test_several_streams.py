@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from random import Random
 
 import pytest
 
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import F, Stream
+from pipesched.problem.passes import F
 from pipesched.problem.placement import linear
-from pipesched.problem.problem import Costs, Memory, Objective, Problem, TaskSpec
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.construction.list_scheduling import sequential
+from tests.support.columns import Costs, Memory, build, with_tasks
 from tests.support.makers import random_order, random_problem, with_parts
 
 
 def copies(ticks: int, microbatches: int = 4) -> Problem:
     """One device whose forwards end with a copy of so many ticks on a stream of its own."""
-    parts = {(F, 0): (TaskSpec(Stream.COMPUTE, 1), TaskSpec(Stream.D2H, ticks))}
-    costs = Costs((1 + ticks,), (1,), None, (1,), (0,), parts=parts)
-    return Problem(linear(1), microbatches, costs, Memory((0,), (0,), (None,)))
+    parts = {(F, 0): (TaskSpec(COMPUTE, 1), TaskSpec("d2h", ticks))}
+    costs = Costs((1 + ticks,), (1,), None, (1,), (0,))
+    return with_tasks(build(linear(1), microbatches, costs, Memory((0,), (0,), (None,))), parts)
 
 
 @pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
@@ -35,7 +36,7 @@ def test_the_stream_with_most_work_bounds(objective: Objective) -> None:
 
 def test_a_stream_that_blocks_leave_idle_proves_nothing() -> None:
     one = copies(3)
-    overlapped = replace(one, costs=replace(one.costs, overlapped=(1,)))
+    overlapped = one.with_stages(overlapped=(1,))
     assert all("compute" in found.text for found in certificates(overlapped, Objective.SPAN))
 
 
@@ -44,7 +45,7 @@ def test_bounds_for_one_stream_are_refused() -> None:
     one = copies(3)
     assert [bound.name for bound in BOUNDS if bound.several_streams] == ["load"]
     assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == {"load"}
-    passes_in_one_task = replace(one, costs=replace(one.costs, parts={}))
+    passes_in_one_task = with_tasks(one, {})
     assert {found.kind for found in certificates(passes_in_one_task, Objective.MAKESPAN)} > {"load"}
 
 
@@ -52,7 +53,7 @@ def test_bounds_for_one_stream_are_refused() -> None:
 def test_no_certificate_is_above_a_schedule(seed: int) -> None:
     random = Random(seed)
     problem = with_parts(random_problem(random, parts=False), random)
-    if not problem.costs.parts or why_infeasible(problem) is not None:
+    if problem.network.one_task_each or why_infeasible(problem) is not None:
         return
     for schedule in (sequential(problem), random_order(problem, random, 0.5)):
         metrics = measure(simulate(problem, schedule))

@@ -20,6 +20,7 @@ from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.columns import costs_of
 from tests.support.makers import gpt_1_5b, problem, schedule
 
 ROOT = Path(__file__).parents[3]
@@ -64,7 +65,7 @@ def test_a_bad_start_does_not_hold_the_search_back() -> None:
 
 def test_a_start_of_other_durations_gets_the_times_of_this_problem(found: Solution) -> None:
     slower = gpt_1_5b(4, 8, 4)
-    slower = replace(slower, costs=replace(slower.costs, forward=tuple(2 * ticks for ticks in slower.costs.forward)))
+    slower = slower.with_stages(forward=tuple(2 * ticks for ticks in costs_of(slower).forward))
     again = solve(slower, NO_TIME, start=found, engine=NOTHING)
     assert again.timeline is not None
     assert not validate(again.timeline)

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from threading import Event, Timer
+from types import SimpleNamespace
 from typing import NoReturn
 
 import pytest
 
+from commands.shared import not_applicable
+from heuristics.catalogue import HEURISTICS
 from pipesched.results.solution import Status
+from solver.analysis import published_comparison, robustness
 from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
-from solver.construction import list_scheduling as list_schedule
+from solver.construction import list_run
+from solver.engine import kernels, search
+from solver.engine.engine import ENGINE
 from solver.engine.phases import published
+from solver.engine.phases.local_search import LocalSearch
 from solver.limits import Limits
-from solver.solve import solve
+from solver.solve import solve, without_search
 from tests.support.makers import problem
 
 LIMITS = Limits(seconds=1.0, workers=1)
@@ -85,8 +97,82 @@ def test_a_published_schedule_that_takes_forever_is_passed_over(monkeypatch: pyt
 
 
 def test_list_schedules_that_take_forever_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_schedule._Run, "orders", forever)
+    monkeypatch.setattr(list_run.Run, "orders", forever)
     assert solve(problem(3, 5, memory={"capacity": 2}), LIMITS).timeline is not None
+
+
+def test_published_schedules_without_a_search_keep_to_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published, "candidate", forever)
+    monkeypatch.setattr(published_comparison, "candidate", forever)
+    limits = Limits(seconds=0.5, workers=1)
+    started = time.monotonic()
+    found = published_comparison.all_tried(without_search(problem(2, 3), limits), ["gpipe", "1f1b"], limits)
+    assert [(one.name, one.tried, one.fits) for one in found.candidates] == [
+        ("1f1b", False, False),
+        ("gpipe", False, False),
+    ]
+    assert time.monotonic() - started < 3
+    assert [line for line in not_applicable.lines(found.candidates) if "1f1b, gpipe" in line]
+
+
+def test_the_figure_under_noise_keeps_to_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    solution = solve(problem(2, 3), LIMITS)
+    assert robustness.robustness(solution) is not None
+    monkeypatch.setattr(robustness, "_robustness", forever)
+    assert robustness.robustness(solution, seconds=0.1) is None
+
+
+def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "slow_module.py").write_text("import time\ntime.sleep(60)\n")
+    (tmp_path / "quick_module.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    uncompiled = SimpleNamespace(signatures=[], py_func=forever, stats=SimpleNamespace(cache_path=str(tmp_path)))
+    slow, quick = (kernels.Kernels([uncompiled], f"{name}_module") for name in ("slow", "quick"))
+    slow.begin()
+    quick.begin()
+    assert quick.wait(lambda: False)
+    assert not slow.wait(lambda: True)
+    compiler = slow._compiler
+    assert compiler is not None
+    # Local search is left out meanwhile, and it is said.
+    monkeypatch.setattr(search, "KERNELS", slow)
+    one = problem(2, 3)
+    begun = search.Search(one, Limits(workers=1), lambda _: None, Event(), ENGINE)
+    begun.offer_order(HEURISTICS["1f1b"].order(one))
+    assert not LocalSearch(waiting_share=0.0).applies(begun)
+    assert any("local search" in note for note in begun.solution().notes)
+    compiler.kill()
+    compiler.wait()
+    assert slow.wait(lambda: False)
+    assert LocalSearch(waiting_share=0.0).applies(begun)
+
+
+_COMPILED = """
+from solver.engine.compile_kernels import compile_kernels
+from solver.engine.kernels import KERNELS, is_compiled
+from solver.limits import Limits
+from solver.solve import solve, without_search
+from tests.support.makers import problem
+
+compile_kernels()
+functions = KERNELS.functions
+signatures = [list(one.signatures) for one in functions]
+assert all(signatures) and all(map(is_compiled, functions))
+for objective in ("makespan", "span"):
+    solve(problem(4, 6, memory={"capacity": 3}, objective=objective), Limits(workers=1, deterministic=60))
+assert [list(one.signatures) for one in functions] == signatures
+"""
+
+
+def test_no_solve_compiles_what_was_not_compiled_before() -> None:
+    root = Path(__file__).parents[3]
+    environment = os.environ | {"PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, "-c", _COMPILED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_bound_that_takes_forever_is_left_out_and_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,9 +82,7 @@ def test_annealed_orders_are_valid_never_worse_and_often_optimal() -> None:
 
 def test_annealing_mends_a_list_schedule_where_memory_is_tight_and_says_the_same_twice() -> None:
     problem = next(row for row in ROWS if row.model == "1.5B" and row.m == 24).problem(1)
-    tight = replace(
-        problem, memory=replace(problem.memory, capacity=tuple((c or 0) * 3 // 4 for c in problem.memory.capacity))
-    )
+    tight = problem.with_room([(c or 0) * 3 // 4 for c in problem.room])
     timeline = start(tight)
     units = Units(tight, timeline.schedule)
     runs = [Annealer(units).run(units.orders, openings(timeline), HEAT, 60_000, 3) for _ in range(2)]

@@ -1,0 +1,53 @@
+"""Transfer times of links: a matrix by pair of devices, or one time within a node and one between nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+Matrix = list[list[Fraction]]
+
+
+class NodeLinks(NamedTuple):
+    """A transfer within a node, one between nodes, and the node of each device."""
+
+    intra_node: Fraction
+    inter_node: Fraction
+    nodes: tuple[int, ...]
+
+
+# As the file gives it: one number, one a stage, a row for each sending device, or by node.
+Transfer = Fraction | list[Fraction] | Matrix | NodeLinks
+
+
+def is_matrix(transfer: object) -> bool:
+    """Whether the file gives a row for each device."""
+    return isinstance(transfer, list) and bool(transfer) and isinstance(transfer[0], list)
+
+
+def links_of(transfer: Transfer | None) -> Matrix:
+    """The time from each device (row) to each other one; empty where the file gives times by stage."""
+    if isinstance(transfer, NodeLinks):
+        within, between, nodes = transfer
+        return [[within if a == b else between for b in nodes] for a in nodes]
+    return [list(row) for row in transfer] if is_matrix(transfer) else []  # type: ignore[union-attr, arg-type]
+
+
+def wrong_size(transfer: object, devices: int) -> str | None:
+    """What is wrong with the size of a matrix or list of nodes for so many devices."""
+    if isinstance(transfer, NodeLinks) and len(transfer.nodes) != devices:
+        return f"times.transfer.nodes: found {len(transfer.nodes)} nodes; allowed: a list of {devices}, one per device"
+    if is_matrix(transfer):
+        assert isinstance(transfer, list)
+        widths = {len(row) for row in transfer}
+        if len(transfer) != devices or widths != {devices}:
+            found = f"{len(transfer)} rows of {' or '.join(map(str, sorted(widths)))} values"
+            return f"times.transfer: found {found}; allowed: {devices} rows of {devices}, a row for each sending device"
+    return None
+
+
+def node_links(value: Mapping[object, object]) -> tuple[object, object, object] | None:
+    """The three entries of a mapping by node; None where others are there or some are not."""
+    keys = ("intra_node", "inter_node", "nodes")
+    return (value[keys[0]], value[keys[1]], value[keys[2]]) if set(value) == set(keys) else None

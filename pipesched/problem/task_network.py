@@ -1,0 +1,189 @@
+"""The task network: the tasks of one micro-batch in every mode, and what each waits for; an iteration is its copies.
+
+Multi-mode scheduling (Talbot, Management Science 28, 1982): a backward runs in one of its modes, and the tasks of the
+others are then not there. An arc between two tasks holds where both are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+
+if TYPE_CHECKING:
+    from pipesched.problem.problem import Problem
+
+# A pass of any micro-batch.
+PassType = tuple[PassKind, int]
+
+
+class Mode(StrEnum):
+    """How a backward is done."""
+
+    SPLIT = "split"  # B, and a later W
+    FUSED = "fused"  # BW
+
+
+class Resource(NamedTuple):
+    """A stream of a device; it runs one task at a time."""
+
+    device: int
+    stream: str
+
+
+class TaskType(NamedTuple):
+    """A task of any micro-batch: `part` counts from 0 along the pass."""
+
+    kind: PassKind
+    stage: int
+    part: int = 0
+
+    @property
+    def pass_type(self) -> PassType:
+        return self.kind, self.stage
+
+
+class MemoryChange(NamedTuple):
+    """What a pass takes of its device's memory when it starts and when it ends (negative: gives back)."""
+
+    at_start: int
+    at_end: int
+
+    @property
+    def total(self) -> int:
+        return self.at_start + self.at_end
+
+
+class TaskTemplate(NamedTuple):
+    """A task of every micro-batch: where it runs and for how many ticks."""
+
+    resource: Resource
+    ticks: int
+    name: str
+
+
+class Arc(NamedTuple):
+    """A task starts no sooner than `lag` ticks after the end of that one of the alternatives that runs."""
+
+    after: TaskType
+    alternatives: tuple[TaskType, ...]
+    lag: int
+
+
+class Need(NamedTuple):
+    """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs."""
+
+    alternatives: tuple[PassType, ...]
+    lag: int
+
+
+@dataclass(frozen=True)
+class TaskNetwork:
+    """`tasks` and `change` have an entry for each type of pass that some mode runs, in the order F, B, W, BW.
+
+    `arcs` are all precedences of one micro-batch, those inside a pass too. `room[d]` is what the memory of device d
+    leaves for activations, None where it is unlimited. Between micro-batches only resources and memory tie tasks.
+    """
+
+    tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
+    change: Mapping[PassType, MemoryChange]
+    arcs: tuple[Arc, ...]
+    room: tuple[int | None, ...]
+    modes: frozenset[Mode]
+
+    @cached_property
+    def arcs_into(self) -> Mapping[PassType, tuple[Arc, ...]]:
+        """The arcs that end in a task of each type of pass."""
+        found: dict[PassType, list[Arc]] = {pass_type: [] for pass_type in self.tasks}
+        for arc in self.arcs:
+            found[arc.after.pass_type].append(arc)
+        return {pass_type: tuple(arcs) for pass_type, arcs in found.items()}
+
+    @cached_property
+    def needs(self) -> Mapping[PassType, tuple[Need, ...]]:
+        """The precedences between passes, for readers that see a pass as one box."""
+        return {
+            after: tuple(
+                Need(tuple(task.pass_type for task in arc.alternatives), arc.lag)
+                for arc in arcs
+                if arc.alternatives[0].pass_type != after
+            )
+            for after, arcs in self.arcs_into.items()
+        }
+
+    def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
+        """The passes that p waits for, each with its lag.
+
+        Of alternatives it is the one that is present, or the first if none is.
+        """
+        for alternatives, lag in self.needs[p[:2]]:
+            passes = [Pass(kind, stage, p.microbatch) for kind, stage in alternatives]
+            yield next((other for other in passes if other in present), passes[0]), lag
+
+    def ticks(self, kind: PassKind, stage: int) -> int:
+        """The time from a pass's start to its end when nothing interrupts it."""
+        return sum(task.ticks for task in self.tasks[kind, stage])
+
+    @cached_property
+    def held_in_flight(self) -> tuple[int, ...]:
+        """What a micro-batch holds on each stage from its forward's start to its backward's end."""
+        return tuple(change.at_start for (kind, _), change in self.change.items() if kind is F)
+
+    @cached_property
+    def held_for_weight(self) -> tuple[int, ...]:
+        """What a micro-batch still holds on each stage between its B and the end of its W; 0 where none is split."""
+        stages = range(len(self.held_in_flight))
+        return tuple(-self.change[W, s].at_end if (W, s) in self.change else 0 for s in stages)
+
+    @cached_property
+    def freed_by_backward(self) -> tuple[int, ...]:
+        """What a micro-batch's B gives back on each stage; negative where it takes more."""
+        return tuple(whole - rest for whole, rest in zip(self.held_in_flight, self.held_for_weight, strict=True))
+
+    @cached_property
+    def backward_takes_memory(self) -> bool:
+        """Whether B takes memory on some stage, as autograd's split backward does."""
+        return any(change.at_start > 0 for (kind, _), change in self.change.items() if kind is B)
+
+    @cached_property
+    def one_task_each(self) -> bool:
+        """Whether every pass is one task, so that one stream of a device runs everything."""
+        return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(self.room)
+
+    @cached_property
+    def resources(self) -> tuple[Resource, ...]:
+        """Every resource that some task occupies."""
+        return tuple(sorted({task.resource for tasks in self.tasks.values() for task in tasks}))
+
+
+def network_of(problem: Problem, modes: Collection[Mode]) -> TaskNetwork:
+    """The network of a problem whose backwards run in these modes."""
+    kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
+    types = [(kind, stage) for kind in kinds for stage in range(problem.placement.stages)]
+    tasks = {
+        (kind, stage): tuple(
+            TaskTemplate(Resource(problem.placement.stage_device[stage], task.stream), task.ticks, task.name)
+            for task in problem.stages[stage].tasks_of(kind)
+        )
+        for kind, stage in types
+    }
+    return TaskNetwork(
+        tasks,
+        {pass_type: MemoryChange(*problem.memory_change(*pass_type)) for pass_type in types},
+        tuple(arc for pass_type in types for arc in _arcs(problem, pass_type, tasks)),
+        problem.room,
+        frozenset(modes),
+    )
+
+
+def _arcs(problem: Problem, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
+    """A pass waits for the last task of those it needs; each of its tasks waits for the one before."""
+    for alternatives, lag in problem.needs(*after):
+        senders = tuple(TaskType(*one, len(tasks[one]) - 1) for one in alternatives if one in tasks)
+        yield Arc(TaskType(*after), senders, lag)
+    for part in range(1, len(tasks[after])):
+        yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

@@ -1,0 +1,107 @@
+"""What keeps a problem from being faster: the strongest analytic bound, the devices close to it, what it is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+
+# A device whose own argument comes this close to the strongest would bind next.
+CLOSE = Fraction(1, 100)
+
+
+class Cause(StrEnum):
+    """What makes a part of the bound beyond the busiest device's work; or that work itself."""
+
+    LOAD = "load"  # the work is almost all of the bound
+    MEMORY = "memory"
+    TRANSFERS = "transfers"
+    LATENCY = "latency"  # the device waits for the first passes to arrive and to return
+    INTERPLAY = "interplay"  # devices wait on each other: no analytic bound tells it
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The strongest analytic certificate, and what remains of it in relaxed problems; values in ticks.
+
+    `proved` is what the whole solve proved, which may exceed the analytic bounds.
+    `close` are the strongest certificates of other devices, within one per cent. `without_memory`,
+    `without_transfers` and `without_both` are the strongest analytic bounds with unlimited memory, with transfers that
+    take no time, and with both. `work` is the most that a device computes, `busiest` that device.
+    """
+
+    problem: Problem
+    proved: Certificate
+    strongest: Certificate
+    close: tuple[Certificate, ...]
+    busiest: int
+    work: int
+    without_memory: Value
+    without_transfers: Value
+    without_both: Value
+
+    @property
+    def device(self) -> int:
+        """The device of the strongest certificate, else of the analytic one; else the busiest one."""
+        named = (self.proved.device, self.strongest.device, self.busiest)
+        return next(device for device in named if device is not None)
+
+    @property
+    def binds(self) -> tuple[Cause, ...]:
+        """What makes most of the bound beyond the busiest device's work.
+
+        The load, if the work is almost all of it; the interplay, if most of the rest is not analytic. What makes at
+        least half as much as the first is named behind it.
+        """
+        bound = self.strongest.value
+        if self.proved.value - self.work <= CLOSE * self.proved.value:
+            return (Cause.LOAD,)
+        parts = {
+            Cause.MEMORY: bound - self.without_memory,
+            Cause.TRANSFERS: bound - self.without_transfers,
+            Cause.LATENCY: self.without_both - self.work,
+            Cause.INTERPLAY: self.proved.value - bound,
+        }
+        most = max(parts.values())
+        return tuple(sorted((name for name in parts if 2 * parts[name] >= most), key=lambda name: -parts[name]))
+
+
+def story(it: Bottleneck) -> list[str]:
+    """The bottleneck in sentences: what it is, what it is made of, and what comes next."""
+    problem, bound = it.problem, it.strongest.value
+    device = f"device {it.device}"
+
+    def say(ticks: Value) -> str:
+        return amount(problem, ticks)
+
+    name = problem.objective.value
+    share = 100 * it.work / it.proved.value if it.proved.value else 100.0
+    lines = [
+        f"Device {it.busiest} computes {say(it.work)} of any {name}'s {say(it.proved.value)}, {share:.1f} %: "
+        + ("the work is the bottleneck." if it.binds == (Cause.LOAD,) else "most of the rest is as follows.")
+    ]
+    headlines = {
+        Cause.MEMORY: f"The memory of {device} is the bottleneck.",
+        Cause.TRANSFERS: f"The links to {device} and back are the bottleneck.",
+        Cause.LATENCY: "The pipeline's latency is the bottleneck: "
+        f"{device} waits for the first passes to arrive and return.",
+        Cause.INTERPLAY: "No single limit is the bottleneck: beyond the work, devices wait on each other.",
+    }
+    lines += [headlines[part] for part in it.binds if part in headlines]
+    parts = [f"{say(it.work)} is the work of device {it.busiest}"]
+    for ticks, cause in ((it.without_memory, "memory limits"), (it.without_transfers, "transfer times")):
+        if ticks < bound:
+            parts.append(f"without {cause} it would be {say(ticks)}")
+    lines.append(f"The strongest analytic bound is {say(bound)}: {'; '.join(parts)}.")
+    if it.proved.value > bound:
+        where = "" if it.proved.device is None else f" about device {it.proved.device}"
+        lines.append(f"A proof by computation{where} goes further ({it.proved.kind}): {say(it.proved.value)}.")
+    if it.close:
+        others = ", ".join(f"device {c.device} ({c.kind}, {say(c.value)})" for c in it.close)
+        lines.append(f"Within 1 % of it, the next bottleneck once it is relieved: {others}.")
+    return lines

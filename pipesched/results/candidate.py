@@ -1,0 +1,61 @@
+"""A published schedule on a problem: what it gives, or why it does not apply; which of several is best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A published schedule on this problem: what it gives, or the reason it does not apply.
+
+    `defect` tells that the reason is a defect of this tool; `tried` is off where the time limit left none for it.
+    """
+
+    name: str
+    timeline: Timeline | None
+    metrics: Metrics | None
+    fits: bool
+    reason: str = ""
+    defect: bool = False
+    tried: bool = True
+
+    @property
+    def value(self) -> float | None:
+        """The objective's value in the file's time unit; None where it does not apply."""
+        if self.metrics is None or self.timeline is None:
+            return None
+        return self._in_units(self.metrics.value(self.timeline.problem.objective))
+
+    @property
+    def makespan(self) -> float | None:
+        """In the file's time unit; None where it does not apply."""
+        return self._in_units(None if self.metrics is None else self.metrics.makespan)
+
+    @property
+    def span(self) -> float | None:
+        """In the file's time unit; None where it does not apply."""
+        return self._in_units(None if self.metrics is None else self.metrics.span)
+
+    def _in_units(self, ticks: int | None) -> float | None:
+        return None if ticks is None or self.timeline is None else self.timeline.problem.in_units(ticks)
+
+
+def ranked(candidates: Iterable[Candidate], objective: Objective) -> list[Candidate]:
+    """Best first: those that fit by value, then those that do not fit, then those that do not apply."""
+
+    def rank(one: Candidate) -> tuple[bool, bool, int]:
+        return one.metrics is None, not one.fits, 0 if one.metrics is None else one.metrics.value(objective)
+
+    return sorted(candidates, key=rank)
+
+
+def best_fitting(candidates: Iterable[Candidate], problem: Problem) -> Candidate | None:
+    """The best of the candidates that apply and fit the memory."""
+    first = next(iter(ranked(candidates, problem.objective)), None)
+    return first if first is not None and first.metrics is not None and first.fits else None

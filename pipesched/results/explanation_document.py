@@ -1,0 +1,53 @@
+"""An explanation as an object of JSON."""
+
+from __future__ import annotations
+
+from pipesched.results.bottleneck import story
+from pipesched.results.explanation import BoundAndValue, Effect, Explanation
+from pipesched.results.explanation_text import advice
+
+
+def explanation_document(it: Explanation) -> dict[str, object]:
+    """The object under `explanation` of `solve --json`; values in the file's unit."""
+    bottleneck = it.bottleneck
+    problem = bottleneck.problem
+    further = [bottleneck.proved] if bottleneck.proved is not bottleneck.strongest else []
+    certificates = [*further, bottleneck.strongest, *bottleneck.close]
+    return {
+        "binds": bottleneck.binds,
+        "device": bottleneck.device,
+        "story": [*advice(it), *story(bottleneck)],
+        "certificates": [
+            {"kind": c.kind, "device": c.device, "value": problem.in_units(c.value), "text": c.text}
+            for c in certificates
+        ],
+        "bound_without_memory": problem.in_units(bottleneck.without_memory),
+        "bound_without_transfers": problem.in_units(bottleneck.without_transfers),
+        "busiest_device": bottleneck.busiest,
+        "work": problem.in_units(bottleneck.work),
+        "as_it_is": _outcome(it.as_it_is),
+        "as_it_is_in_short": None if it.again is None else _outcome(it.again),
+        "changes": [_effect(it, effect) for effect in it.ranked()],
+        "not_tried": [change.text for change in it.untried],
+        "interrupted": it.interrupted,
+    }
+
+
+def _outcome(outcome: BoundAndValue) -> dict[str, float | None]:
+    return {
+        "lower_bound": float(outcome.lower_bound),
+        "value": None if outcome.value is None else float(outcome.value),
+    }
+
+
+def _effect(it: Explanation, effect: Effect) -> dict[str, object]:
+    change, gain = effect.change, it.gain(effect)
+    document: dict[str, object] = {
+        "kind": change.kind,
+        "text": change.text,
+        "device": change.device,
+        **_outcome(effect.outcome),
+        "gain_at_least": None if gain is None else float(gain[0]),
+        "gain_at_most": None if gain is None else float(gain[1]),
+    }
+    return document | ({"reason": effect.reason} if effect.reason else {})

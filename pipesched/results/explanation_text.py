@@ -1,0 +1,76 @@
+"""An explanation in words: what helps most, which changes share a row, what is proved of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from pipesched.results.explanation import Effect, Explanation, PerturbationKind
+
+NOT_TOLD = "not told"
+
+
+def advice(it: Explanation) -> list[str]:
+    """What to change: the first rows of the table that may gain."""
+    gains: list[tuple[str, bool]] = []
+    for what, effect in grouped(it):
+        least, most = it.gain(effect) or (0, 0)
+        if it.tells(effect) and most > 0:
+            gains.append((f"{what} (the best possible value falls by {gain_text(it, effect)})", least > 0))
+    if not gains:
+        return ["No change that was tried is known to help."] if it.effects else []
+    (first, certain), *others = gains
+    opening = "What helps most" if certain else "No change is proved to help; what may help most"
+    following = [f" Next: {others[0][0]}."] if others else []
+    return ["".join([f"{opening}: {first}.", *following])]
+
+
+def footnotes(it: Explanation) -> list[str]:
+    """What to keep in mind of the table."""
+    now = it.as_it_is
+    notes = []
+    if now.value and now.value > now.lower_bound:
+        share = 100 * float(1 - now.lower_bound / now.value)
+        little = f"{ceil(share)} %"
+        notes.append(
+            f"The unchanged problem already has a gap of {share:.2f} %, so 'at most {little}' says almost nothing."
+        )
+    if any(gain_text(it, effect) == NOT_TOLD for effect in it.effects):
+        notes.append(f"{NOT_TOLD}: as short a search leaves as much open without the change.")
+    return notes
+
+
+def grouped(it: Explanation) -> list[tuple[str, Effect]]:
+    """What gains most first, each with its text; one for the devices on which an activation more does the same."""
+    together: dict[tuple[object, ...], list[Effect]] = {}
+    for effect in it.ranked():
+        alone = effect.change.kind is not PerturbationKind.MEMORY or effect.change.device is None
+        key = (effect.change.text,) if alone else (effect.outcome, effect.reason)
+        together.setdefault(key, []).append(effect)
+    return [(_text(effects), effects[0]) for effects in together.values()]
+
+
+def _text(effects: Sequence[Effect]) -> str:
+    devices = sorted(
+        e.change.device for e in effects if e.change.kind is PerturbationKind.MEMORY and e.change.device is not None
+    )
+    return f"one more activation on {_listed(devices)}" if devices else effects[0].change.text
+
+
+def _listed(devices: Sequence[int]) -> str:
+    if len(devices) == 1:
+        return f"device {devices[0]}"
+    return f"one of devices {', '.join(map(str, devices))}"
+
+
+def gain_text(it: Explanation, effect: Effect) -> str:
+    """What is proved of a change; nothing where a search as short tells as little without it."""
+    gain, value = it.gain(effect), it.as_it_is.value
+    if gain is None or not value:
+        return ""
+    if not it.tells(effect):
+        return NOT_TOLD
+    least, most = (100 * float(x / value) for x in gain)
+    if least == most:
+        return f"{least:.2f} %"
+    return f"at most {most:.2f} %" if effect.change.relaxes and not least else f"{least:.2f} to {most:.2f} %"

@@ -1,0 +1,49 @@
+"""What passes wait for and hold, stated for the validator alone: it shares nothing with what it judges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.problem import Problem
+
+
+def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassKind, int, int]]:
+    """Kinds and stages of the same micro-batch that must have ended before a pass starts, and how many ticks before.
+
+    Of the two kinds that may send the gradient a schedule holds one.
+    """
+    where = problem.placement
+    chain = next(chain for chain in where.chains if stage in chain)
+    place = chain.index(stage)
+    if kind is W:
+        yield B, stage, 0
+    if kind in (B, BW):
+        yield F, stage, 0
+    if kind is F and place > 0:
+        yield F, chain[place - 1], _travel(problem, chain[place - 1], stage, chain[place - 1])
+    if kind in (B, BW) and place + 1 < len(chain):
+        for sender in (B, BW):
+            yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, stage)
+
+
+def _travel(problem: Problem, sender: int, receiver: int, lower: int) -> int:
+    """Ticks from one stage to another: those of the stage that comes first on the chain, and those of the link."""
+    here, there = problem.placement.stage_device[sender], problem.placement.stage_device[receiver]
+    if here == there:
+        return 0
+    return problem.stages[lower].transfer + (problem.links[here][there] if problem.links else 0)
+
+
+def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+    """What a pass takes at its start and at its end; below 0 it gives back."""
+    taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
+    match kind:
+        case PassKind.F:
+            return taken, 0
+        case PassKind.B:
+            return (0, -returned) if returned > 0 else (-returned, 0)
+        case PassKind.W:
+            return 0, returned - taken
+        case PassKind.BW:
+            return 0, -taken

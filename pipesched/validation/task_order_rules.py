@@ -1,0 +1,50 @@
+"""Rules about orders of tasks: each stream lists its tasks once, and events between streams name tasks that run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from pipesched.problem.passes import Task
+from pipesched.problem.problem import Problem
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import block_ticks
+from pipesched.validation.violation import Violation
+
+
+def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
+    """Where a schedule orders tasks, every stream has each of its own exactly once and no other."""
+    expected = tasks_of(problem, schedule)
+    if schedule.task_orders:
+        for resource in sorted(expected.keys() | schedule.task_orders.keys()):
+            given, own = Counter(schedule.task_orders.get(resource, ())), Counter(expected.get(resource, ()))
+            where = f"device {resource.device}, {resource.stream}"
+            for task in sorted((given - own) | (own - given)):
+                text = f"{where}: {task} is {given[task]} times in the order of tasks; it must be {own[task]} times"
+                yield Violation("complete", (task.of,), text)
+    held = {task for tasks in expected.values() for task in tasks}
+    for wait in schedule.waits:
+        for task in wait:
+            if task not in held:
+                text = f"a wait between streams names {task}, which the schedule does not run"
+                yield Violation("complete", (task.of,), text)
+
+
+def streams_of(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
+    """The order of tasks on each stream: as the schedule gives it, or pass by pass."""
+    return schedule.task_orders or tasks_of(problem, schedule)
+
+
+def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]:
+    """What each stream has to run, pass by pass; a block is the first task of its forward on the first stream."""
+    found: dict[Resource, list[Task]] = {}
+    for device, order in enumerate(schedule.orders):
+        for slot in order:
+            if block_ticks(problem, slot) is not None:
+                found.setdefault(Resource(device, problem.streams[0]), []).append(Task(slot[0]))
+                continue
+            for p in slot:
+                for task, part in problem.tasks(p):
+                    found.setdefault(Resource(device, part.stream), []).append(task)
+    return found

@@ -1,0 +1,29 @@
+"""Compiles the kernels of the local search, by a small solve that calls them all: `python -m` of this module."""
+
+from __future__ import annotations
+
+from threading import Event
+
+from pipesched.files.problem_file import problem_from
+from solver.engine.final_phase import finished
+from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.local_search import LocalSearch
+from solver.engine.phases.published import Published
+from solver.engine.search import Engine, Search
+from solver.limits import Limits
+
+# The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
+_PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
+_LIMITS = Limits(workers=1, deterministic=40)  # each of the annealings that differ in the types of their numbers
+_ENGINE = Engine(AnalyticBounds(load_only=True), (Published(),), (LocalSearch(),), finished, raise_bounds=False)
+
+
+def compile_kernels() -> None:
+    """Call every kernel once; Numba keeps what it compiles on disk."""
+    search = Search(problem_from(_PROBLEM), _LIMITS, lambda _: None, Event(), _ENGINE)
+    search.run()
+    finished(search)
+
+
+if __name__ == "__main__":
+    compile_kernels()

@@ -1,0 +1,66 @@
+"""The compiled kernels of the local search: compiled in a process of their own, so that no time limit is overrun.
+
+Numba compiles a function when it is first called and keeps the machine code on disk. That takes ten seconds and more,
+in which nothing can be interrupted. So a search that finds no machine code starts a process that makes it, and calls
+the kernels once it is there. The process goes on where the search ends before: the next one finds the code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+from typing import Any
+
+from solver.local_search.annealing_kernel import anneal
+from solver.local_search.equal_value_kernel import settle
+
+_POLL = 0.05  # seconds between looks at the process
+
+
+class Kernels:
+    """Numba functions, and the module whose run as a program calls them all."""
+
+    def __init__(self, functions: Sequence[Any], module: str) -> None:
+        self.functions, self.module = functions, module
+        self._ready = False
+        self._compiler: Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Start to compile what is not, once; where no process can be started, the first call compiles."""
+        self._ready = self._ready or all(map(is_compiled, self.functions))
+        frozen = getattr(sys, "frozen", False)  # a program in one file, which is no interpreter
+        if self._ready or self._compiler is not None or frozen or not sys.executable:
+            return
+        # Modules are found where this process finds them, and not in the folder it stands in.
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
+        command = [sys.executable, "-P", "-m", self.module]
+        self._compiler = Popen(
+            command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
+        )
+
+    def wait(self, over: Callable[[], bool]) -> bool:
+        """Whether a call would not compile, waiting for that until `over`. True where no process compiles."""
+        while not self._ready:
+            if self._compiler is None or self._compiler.poll() is not None:
+                self._ready = True
+            elif over():
+                return False
+            else:
+                time.sleep(_POLL)
+        return True
+
+
+def is_compiled(function: Any) -> bool:
+    """In this process or on disk, newer than its source. A plain function, as without a compiler, always is."""
+    if not hasattr(function, "signatures") or function.signatures:
+        return True
+    code = function.py_func.__code__
+    made = [path.stat().st_mtime for path in Path(function.stats.cache_path).glob(f"*.{code.co_name}-*.nbi")]
+    return max(made, default=0.0) > Path(code.co_filename).stat().st_mtime
+
+
+KERNELS = Kernels((anneal, settle), f"{__name__.rpartition('.')[0]}.compile_kernels")
