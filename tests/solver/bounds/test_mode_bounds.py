@@ -170,9 +170,8 @@ def test_the_wait_for_the_first_backward_may_be_that_after_the_last_forward(obje
 
 def test_weight_passes_that_wait_beside_others_are_left_after_the_last_forward() -> None:
     """Memory for two activations, of which one in four parts waits for W: 5 more are left than without (optimum 74)."""
-    problem = equal(placement.linear(2), 3, 8, (3, 3, 5, 8))
-    costs, memory = replace(problem.costs, transfer=(10, 10)), Memory((4, 4), (3, 3), (8, 8))
-    problem = replace(problem, costs=costs, memory=memory)
+    costs = Costs((3,) * 2, (3,) * 2, (5,) * 2, (8,) * 2, (10,) * 2)
+    problem = build(placement.linear(2), 3, costs, Memory((4, 4), (3, 3), (8, 8)))
     assert ModeValues(problem, Paths(problem), Objective.MAKESPAN, 0).least()[0] == 67
 
 
