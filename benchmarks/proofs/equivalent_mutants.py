@@ -33,10 +33,17 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "_less_if_split: ticks.b is None or ticks.w is None -> ticks.b is None and ticks.w is None": _NOT_USED,
         "Delays.__init__: 0 -> 1": _NOT_USED,
         "Delays.__init__: 0 -> 1 #2": _NOT_USED,
+        "_less_if_split: 0 -> 1": _NOT_USED,
         "most_split: 1 -> 2 #5": _NEVER,
     },
-    "solver/bounds/analytic/mode_memory.py": {"Holder.__init__: True -> False": _AS_LONG},
-    "solver/bounds/analytic/mode_values.py": {"ModeValues._by_way: True -> False": _AS_LONG},
+    "solver/bounds/analytic/mode_memory.py": {
+        "Holder.__init__: True -> False": _AS_LONG,
+        "Holder.__init__: 0 -> 1 #2": "Every device that one of several walked chains visits, all of them visit.",
+    },
+    "solver/bounds/analytic/mode_values.py": {
+        "ModeValues._by_way: True -> False": _AS_LONG,
+        "ModeValues.least: 1 -> 2": _NEVER,
+    },
     "pipesched/validation/time_rules.py": {
         "streams: 1 -> 2 #3": _NO_SUCH_TASK,
         "streams: True -> False": _AS_LONG,

@@ -159,6 +159,32 @@ def test_a_small_problem_proves_no_less_if_its_splits_are_told_apart(monkeypatch
     assert {one.kind for one in certificates(problem, Objective.MAKESPAN)}.isdisjoint(OURS)
 
 
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+def test_the_wait_for_the_first_backward_may_be_that_after_the_last_forward(objective: Objective) -> None:
+    """One micro-batch: what its first device idles before its backward counts once."""
+    problem = equal(placement.linear(2), 1, None, (3, 4, 0, 4), overlapped=6, objective=objective)
+    best = optimum(problem, objective)
+    assert best is not None
+    assert best.value == 3 + 3 + 4 + 4 == strongest(problem, "unpaired passes")[0]
+
+
+def test_weight_passes_that_wait_beside_others_are_left_after_the_last_forward() -> None:
+    """Memory for two activations, of which one in four parts waits for W: 5 more are left than without (optimum 74)."""
+    costs = Costs((3,) * 2, (3,) * 2, (5,) * 2, (8,) * 2, (10,) * 2)
+    problem = build(placement.linear(2), 3, costs, Memory((4, 4), (3, 3), (8, 8)))
+    assert ModeValues(problem, Paths(problem), Objective.MAKESPAN, 0).least()[0] == 67
+
+
+def test_times_beyond_64_bits_are_added_up_exactly() -> None:
+    problem, huge = (
+        equal(placement.bidirectional(4), 16, 3, tuple(t * scale for t in (10, 10, 10, 20)), overlapped=24 * scale)
+        for scale in (1, 2**70)
+    )
+    for name in OURS:
+        value = strongest(problem, name)[0] - (name == "memory and modes")
+        assert value * 2**70 <= strongest(huge, name)[0] <= (value + 1) * 2**70
+
+
 def test_the_smallest_activations_say_whether_a_block_fits() -> None:
     where = placement.explicit(1, [0, 0])
     costs = Costs((1,) * 2, (1,) * 2, None, (1,) * 2, (0,) * 2, overlapped=(1,) * 2)
