@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain, combinations, permutations, product, pairwise
+from itertools import chain, combinations, pairwise, permutations, product
 from random import Random
 from typing import NamedTuple
 

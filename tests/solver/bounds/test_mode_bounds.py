@@ -252,8 +252,8 @@ def test_no_published_schedule_is_below_a_certificate(seed: int) -> None:
             assert bound.value <= measure(timeline).value(problem.objective), (heuristic.name, bound)
 
 
-# Both bounds as first computed, after 10^4 problems held them to the optimum: a change of the code that changes none of
-# what is proved changes none of these. A stronger argument may.
+# Both bounds as first computed, after attacks of some thousand problems held them to the optimum: a change of the code
+# that changes none of what is proved changes none of these. A stronger argument may.
 VALUES: dict[Callable[[Random], Problem], str] = {
     uneven: "490/0 240/0 146/0 512/0 250/0 266/0 429/0 558/0 231/0 925/0 1008/0 248/0",
     little_memory: "1903/0 960/0 584/0 1852/1938 924/0 855/1364.25 1577/2129 2190/0 837/907 3311/3691.25 3901/4303.25 992/0",
