@@ -34,7 +34,7 @@ _READING_SHARE = 0.3
 # Passes of a run long enough to be steady in its middle.
 _MOST_PASSES = 8_000
 # Share of what is then left that goes into patterns without overlapped blocks where blocks gain.
-_PLAIN_SHARE = 0.3
+_PLAIN_SHARE = 0.7
 _LIST_SCHEDULES = 4  # of each family of policies
 
 
