@@ -29,7 +29,7 @@ def solve(
     `report` is called at every improvement; setting `stop` ends the search with what was found. `start` is a schedule,
     a timeline or a previous solution to go on from: the result is never worse. `engine` has other phases than the
     usual, to measure what they are worth. `BadInput` where the times are too large to be added up, or where the start
-    does not fit the problem. ValueError for passes of several tasks, which this version does not solve.
+    does not fit the problem, or passes are several tasks, which this version does not solve.
     """
     refuse_overflow(problem)
     report, stop, limits = report or (lambda _: None), stop or Event(), limits or Limits()

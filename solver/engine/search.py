@@ -8,6 +8,7 @@ from functools import partial
 from threading import Event
 from typing import Protocol
 
+from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -80,7 +81,10 @@ class Search:
     ) -> None:
         if not problem.network.one_task_each:
             # Bounds and the exact model take a pass for one task on `compute`; of others they would prove too much.
-            raise ValueError("this version solves problems whose passes are single tasks on the compute stream")
+            raise BadInput(
+                "found passes of several tasks, or transfers on a stream; allowed: passes that are single tasks on the "
+                "first stream, which this version solves"
+            )
         self.problem, self.limits, self.stop, self.engine = problem, limits, stop, engine
         self.clock = Clock(limits)
         certificates, late = engine.bounds.certificates(problem, self.clock, stop)
