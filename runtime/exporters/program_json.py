@@ -14,7 +14,7 @@ block or not: the plan is proved under sends that do.
 
 Where passes are made of tasks, `streams` has for each device what every stream runs: `{"do": "F", "stage": 0,
 "microbatch": 0, "chain": 0, "task": "dispatch", "waits": ["F0.0/attn"]}`, where `waits` are the tasks of other streams,
-of this device or another, that must have ended. `programs` is there too unless the schedule orders tasks by itself: then
+of this device or another, that must have ended. Where the schedule orders tasks by itself there are no `programs`:
 passes run in each other's gaps, and the streams alone say in which order.
 """
 
@@ -55,10 +55,13 @@ def _write(timeline: Timeline, _: Settings) -> Files:
         "copy_of": [placement.chains[chain].index(stage) for stage, chain in enumerate(placement.chain_index)],
         "deadlock": _proof(timeline),
     }
-    if not problem.network.one_task_each and not problem.overlaps:
+    schedule = timeline.schedule
+    if schedule.task_orders and problem.overlaps:
+        raise BadInput(f"{_NAME}: found orders of tasks and overlapped blocks; allowed: one of them")
+    if (schedule.waits or not problem.network.one_task_each) and not problem.overlaps:
         document["streams"] = _streams(timeline)
     head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
-    if timeline.schedule.task_orders:
+    if schedule.task_orders:
         return {_SUFFIX: head + "\n}\n"}
     rows = ("[\n  " + ",\n  ".join(json.dumps(_step(problem, s)) for s in row) + "\n ]" for row in lower(timeline).rows)
     return {_SUFFIX: head + ',\n "programs": [' + ", ".join(rows) + "]\n}\n"}
@@ -70,12 +73,9 @@ def _streams(timeline: Timeline) -> list[dict[str, list[dict[str, object]]]]:
     devices: list[dict[str, list[dict[str, object]]]] = [{} for _ in range(problem.devices)]
     for (device, stream), steps in stream_programs(timeline).items():
         devices[device][stream] = [
-            _pass(problem, step.task.of)
-            | {
-                "task": problem.task_text(step.task).partition("/")[2],
-                "waits": list(map(problem.task_text, step.waits)),
-            }
-            for step in steps
+            _pass(problem, task.of)
+            | {"task": problem.task_text(task).partition("/")[2], "waits": list(map(problem.task_text, waits))}
+            for task, waits in steps
         ]
     return devices
 
@@ -83,9 +83,7 @@ def _streams(timeline: Timeline) -> list[dict[str, list[dict[str, object]]]]:
 def _proof(timeline: Timeline) -> str:
     if timeline.schedule.task_orders:
         # A valid timeline gives every task a time after all that it waits for.
-        return (
-            "streams that run their tasks in order, each after its waits, run to the end: the schedule's times show it"
-        )
+        return "free of deadlock: every stream runs its tasks in order, each after its waits, as the times show"
     return proved(_NAME, lower(timeline), tuple(Semantics))
 
 

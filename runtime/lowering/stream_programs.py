@@ -7,7 +7,7 @@ problem and the schedule's own; what runs earlier on the same stream needs none.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pipesched.problem.passes import Pass, Task
 from pipesched.problem.task_network import Resource
@@ -15,8 +15,7 @@ from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A task, and the tasks of other streams that must have ended before it starts."""
 
     task: Task
@@ -25,26 +24,17 @@ class Step:
 
 def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
     """The steps of every stream, in order. Of problems without overlapped blocks."""
-    problem, schedule = timeline.problem, timeline.schedule
-    orders = stream_orders(problem, schedule)
+    orders = stream_orders(timeline.problem, timeline.schedule)
     runs_on = {task: resource for resource, tasks in orders.items() for task in tasks}
     events: dict[Task, list[Task]] = {}
-    for before, after in schedule.waits:
+    for before, after in timeline.schedule.waits:
         events.setdefault(after, []).append(before)
-    return {
-        resource: [
-            Step(
-                task,
-                tuple(
-                    dict.fromkeys(
-                        t for t in (*_needed(timeline, task), *events.get(task, ())) if runs_on[t] != resource
-                    )
-                ),
-            )
-            for task in tasks
-        ]
-        for resource, tasks in orders.items()
-    }
+
+    def step(task: Task) -> Step:
+        needed = dict.fromkeys((*_needed(timeline, task), *events.get(task, ())))
+        return Step(task, tuple(other for other in needed if runs_on[other] != runs_on[task]))
+
+    return {resource: list(map(step, tasks)) for resource, tasks in orders.items()}
 
 
 def _needed(timeline: Timeline, task: Task) -> Iterator[Task]:
