@@ -128,7 +128,7 @@ def _print(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value 
 
 def _lower_bound(problem: Problem) -> Value | None:
     """The best bound that words prove; None where no schedule fits, and for a period, which a timeline has none of."""
-    if problem.objective is Objective.PERIOD or not problem.network.one_task_each or why_infeasible(problem):
+    if problem.objective is Objective.PERIOD or why_infeasible(problem):
         return None
     return certificates(problem, problem.objective)[0].value
 
