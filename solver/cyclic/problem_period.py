@@ -13,7 +13,7 @@ from threading import Event
 from formulations.cyclic.block_graph import BlockGraph, graph_of
 from formulations.cyclic.pattern import Copy, Pattern
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import DoesNotApply
+from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, B, Pass, Slot
 from pipesched.problem.problem import Objective, Problem
@@ -71,10 +71,10 @@ def best_period(
 ) -> ProblemPeriod:
     """The pattern of least period found, and the bound.
 
-    ValueError for passes of several tasks; a problem that nothing fits has no pattern.
+    `BadInput` for passes of several tasks; a problem that nothing fits has no pattern.
     """
     if not problem.network.one_task_each:
-        raise ValueError("periods are found for problems whose passes are single tasks on the compute stream")
+        raise BadInput("period: found passes of several tasks; allowed: passes that are single tasks")
     limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
     certificates = tuple(period_certificates(problem))
     bound = certificates[0].value

@@ -20,6 +20,7 @@ from formulations.cyclic.block_graph import BlockGraph, graph_of
 from formulations.cyclic.pattern import Copy, Pattern, sequential_pattern
 from formulations.cyclic.periodic_model import PeriodicModel
 from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import BW, F, Pass
@@ -385,7 +386,7 @@ def test_what_does_not_fit_is_infeasible() -> None:
 def test_passes_of_several_tasks_are_not_for_periods() -> None:
     one = problem(1, 2)
     parts = {(F, 0): (TaskSpec(COMPUTE, 1), TaskSpec("ep", 1))}
-    with pytest.raises(ValueError, match="single tasks"):
+    with pytest.raises(BadInput, match="single tasks"):
         best_period(with_tasks(one, parts))
 
 

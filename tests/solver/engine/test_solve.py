@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from formulations.exact.full_horizon import FullHorizon
-from pipesched.errors import Disagreement
+from pipesched.errors import BadInput, Disagreement
 from pipesched.files.problem_file import with_objective
 from pipesched.problem.problem import Objective
 from pipesched.results.solution import Progress, Status
@@ -148,7 +148,7 @@ def test_the_period_of_equal_stages_is_their_load() -> None:
 
 
 def test_passes_of_several_tasks_are_not_solved_for() -> None:
-    with pytest.raises(ValueError, match="single tasks on the compute stream"):
+    with pytest.raises(BadInput, match="single tasks"):
         solve(with_parts(problem(2, 2), Random(1)))
 
 
