@@ -20,6 +20,7 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.memory_figures import peak_memory
+from pipesched.results.stream_figures import streams_document
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline
@@ -112,6 +113,7 @@ def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Val
         "bubble": metrics.bubbles,
         "idle_ratio": metrics.idle_ratio,
         "peak_memory": peak_memory(problem, metrics),
+        "streams": streams_document(timeline),
         "fits": fits,
         "lower_bound": in_file_units(problem, lower_bound),
         "gap": figures.share_open(figures.known(metrics, problem.objective), lower_bound) if fits else None,
@@ -121,12 +123,12 @@ def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Val
 
 def _print(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
     title = f"{timeline.schedule.name} on {timeline.problem.name}: {size(timeline.problem)}"
-    figures.show(title, timeline.problem, metrics, fits, lower_bound)
+    figures.show(title, timeline, metrics, fits, lower_bound)
 
 
 def _lower_bound(problem: Problem) -> Value | None:
     """The best bound that words prove; None where no schedule fits, and for a period, which a timeline has none of."""
-    if problem.objective is Objective.PERIOD or not problem.network.one_task_each or why_infeasible(problem):
+    if problem.objective is Objective.PERIOD or why_infeasible(problem):
         return None
     return certificates(problem, problem.objective)[0].value
 

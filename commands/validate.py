@@ -43,7 +43,7 @@ def run(args: Namespace) -> Exit:
             problem = file.timeline.problem
             title = f"{file.timeline.schedule.name} on {problem.name}: {size(problem)}"
             title += "; lower bound as the file states it" if file.lower_bound is not None else ""
-            figures.show(title, problem, file.metrics, fits, file.lower_bound)
+            figures.show(title, file.timeline, file.metrics, fits, file.lower_bound)
         for violation in violations:
             print(f"{violation.rule}: {violation.text}")
         if cycle:

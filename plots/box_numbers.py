@@ -1,4 +1,4 @@
-"""The micro-batch numbers in the boxes: each as large as its box allows, and left out where it would not be read."""
+"""The labels in the boxes: micro-batch and task, as large as a box allows, left out where they would not be read."""
 
 from __future__ import annotations
 
@@ -17,14 +17,18 @@ FILL = 0.82  # how much of its box a number may take, each way
 
 
 class BoxNumbers(Artist):
-    """Numbers centred in boxes; `corners` holds left, top, right, bottom of each box in data coordinates.
+    """Labels centred in boxes; `corners` holds left, top, right, bottom of each box in data coordinates.
 
-    The sizes are settled on every drawing, since only then the layout, the zoom and the output's resolution are known.
+    A label is a number and a name, which may be empty. The name is written where both can be read, else the number.
+
+    The sizes are computed on every drawing, since only then the layout, the zoom and the output's resolution are known.
     """
 
-    def __init__(self, axes: Axes, numbers: Sequence[int], corners: NDArray[np.float64], inks: Sequence[str]) -> None:
+    def __init__(
+        self, axes: Axes, labels: Sequence[tuple[str, str]], corners: NDArray[np.float64], inks: Sequence[str]
+    ) -> None:
         super().__init__()
-        self._numbers, self._corners, self._inks = numbers, corners, inks
+        self._labels, self._corners, self._inks = labels, corners, inks
         self.set_zorder(3)
         self.set_in_layout(False)
         axes.add_artist(self)
@@ -37,19 +41,35 @@ class BoxNumbers(Artist):
         self.stale = False
 
     def texts(self, renderer: RendererBase) -> Iterator[Text]:
-        """The numbers that fit their boxes, placed in pixels."""
-        if not len(self._numbers):
+        """The labels that fit their boxes, placed in pixels."""
+        if not self._labels:
             return
         left_top, right_bottom = self._pixels(self._corners[:, :2]), self._pixels(self._corners[:, 2:])
         middle = (left_top + right_bottom) / 2
-        sizes = self._sizes(np.abs(right_bottom - left_top), renderer)
+        boxes = np.abs(right_bottom - left_top)
+        sizes = self._sizes("0" * max(len(number) for number, _ in self._labels), boxes, renderer)
+        named = self._named(boxes, renderer)
         for index in map(int, np.flatnonzero(sizes >= SMALLEST)):
-            yield self._text(str(self._numbers[index]), middle[index], sizes[index], self._inks[index])
+            text, size = named.get(index, (self._labels[index][0], sizes[index]))
+            yield self._text(text, middle[index], size, self._inks[index])
 
-    def _sizes(self, boxes: NDArray[np.float64], renderer: RendererBase) -> NDArray[np.float64]:
-        """The font size for each box, the same for all boxes of one size: that of the longest number."""
-        longest = "0" * len(str(max(self._numbers)))
-        extent = self._text(longest, np.zeros(2), LARGEST, "black").get_window_extent(renderer)
+    def _named(self, boxes: NDArray[np.float64], renderer: RendererBase) -> dict[int, tuple[str, float]]:
+        """The boxes that hold a name too, with the text in the arrangement that is larger, and its size."""
+        of_label: dict[tuple[str, str], list[int]] = {}
+        for index, label in enumerate(self._labels):
+            if label[1]:
+                of_label.setdefault(label, []).append(index)
+        found: dict[int, tuple[str, float]] = {}
+        for (number, name), own in of_label.items():
+            for text in (f"{name} {number}", f"{name}\n{number}"):
+                for index, size in zip(own, self._sizes(text, boxes[own], renderer).tolist(), strict=True):
+                    if size >= max(SMALLEST, found.get(index, ("", 0.0))[1]):
+                        found[index] = text, size
+        return found
+
+    def _sizes(self, text: str, boxes: NDArray[np.float64], renderer: RendererBase) -> NDArray[np.float64]:
+        """The font size at which a text fits each box, the same for all boxes of one size."""
+        extent = self._text(text, np.zeros(2), LARGEST, "black").get_window_extent(renderer)
         fit = FILL * boxes / np.array([extent.width, extent.height])
         halves = np.floor(2 * LARGEST * fit.min(axis=1))  # whole half points, so that like boxes get like numbers
         sizes: NDArray[np.float64] = np.minimum(halves / 2, LARGEST)
@@ -58,15 +78,16 @@ class BoxNumbers(Artist):
     def _pixels(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(self.get_transform().transform(points))
 
-    def _text(self, number: str, middle: NDArray[np.float64], size: float, ink: str) -> Text:
+    def _text(self, label: str, middle: NDArray[np.float64], size: float, ink: str) -> Text:
         text = Text(
             middle[0],
             middle[1],
-            number,
+            label,
             color=ink,
             fontsize=size,
             ha="center",
-            va="center_baseline",
+            va="center" if "\n" in label else "center_baseline",
+            parse_math=False,
             transform=IdentityTransform(),
         )
         figure = self.get_figure()

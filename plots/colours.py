@@ -21,6 +21,9 @@ SHADES: dict[PassKind, tuple[str, str]] = {
     W: ("#3f83d6", "#b5d3f5"),
 }
 
+# A transfer that occupies a stream.
+TRANSFER: RGB = (0.66, 0.60, 0.78)
+
 NAMES: dict[PassKind, str] = {
     F: "Forward",
     BW: "Backward",

@@ -8,11 +8,10 @@ from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import COMPUTE
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS, Plot
-from plots.colours import EDGE, LINE, RGB, ink_on, shade, shade_names, shade_numbers
+from plots.colours import EDGE, LINE, RGB, TRANSFER, ink_on, shade, shade_names, shade_numbers
 from plots.frame import draw_frame, points
 from plots.gantt_boxes import Box, boxes_of, lanes
 from plots.gantt_legend import draw_legend
@@ -21,18 +20,20 @@ from plots.gantt_legend import draw_legend
 def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     """One row a device, device 0 on top; time in the file's unit; the micro-batch's number in each box that holds it.
 
-    The hue tells the kind of pass, its shade the chunk or, in a bidirectional placement, the direction.
+    The hue tells the kind of pass, its shade the chunk or, in a bidirectional placement, the direction. Each stream has
+    a lane, and tasks with a name show it where their boxes hold it.
     """
     problem = timeline.problem
     boxes = list(boxes_of(timeline))
-    compute_top, compute_bottom = lanes(problem)[COMPUTE]
+    compute_top, compute_bottom = lanes(problem)[problem.streams[0]]
     draw_frame(timeline, axes, (compute_top + compute_bottom) / 2)
     shade_of = shade_numbers(problem.placement)
     count = len(shade_names(problem.placement))
-    colours = [shade(box.of.kind, shade_of[box.of.stage], count) for box in boxes]
+    colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in boxes]
     corners = _corners(problem, boxes)
     _draw_boxes(axes, corners, colours)
-    BoxNumbers(axes, [box.of.microbatch for box in boxes], corners, [ink_on(colour) for colour in colours])
+    labels = [(str(box.of.microbatch), "" if box.sends else box.name) for box in boxes]
+    BoxNumbers(axes, labels, corners, [ink_on(colour) for colour in colours])
     _label_side_lanes(problem, axes)
     draw_legend(axes, problem, boxes)
 
@@ -62,7 +63,7 @@ def _draw_boxes(axes: Axes, corners: NDArray[np.float64], colours: list[RGB]) ->
 
 def _label_side_lanes(problem: Problem, axes: Axes) -> None:
     """The streams' names next to their lanes, where the lanes are high enough to be read."""
-    side = {stream: lane for stream, lane in lanes(problem).items() if stream != COMPUTE}
+    side = {stream: lane for stream, lane in lanes(problem).items() if stream != problem.streams[0]}
     if not side:
         return
     height = min(bottom - top for top, bottom in side.values()) * points(axes)[1] / problem.devices

@@ -6,17 +6,19 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pipesched.problem.passes import Pass
-from pipesched.problem.problem import Problem
-from pipesched.problem.stage import COMPUTE
+from pipesched.problem.problem import SENDING, Problem
 from pipesched.schedule.timeline import Timeline
 
 # Parts of a device's row, which is 1 high: white space below its lanes, and a side lane for each compute lane.
 GAP = 0.12
-SIDE_LANE = 0.34
+SIDE_LANE = 0.45
 
 
 class Box(NamedTuple):
-    """One rectangle: from `start` to `end` in ticks, from `top` down to `bottom` in device rows."""
+    """One rectangle: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
+
+    `name` is that of the task, empty where the pass is not made of named ones.
+    """
 
     of: Pass
     start: int
@@ -24,6 +26,12 @@ class Box(NamedTuple):
     top: float
     bottom: float
     overlapped: bool = False
+    name: str = ""
+
+    @property
+    def sends(self) -> bool:
+        """Whether it is the transfer of a pass's tensor."""
+        return self.name == SENDING
 
 
 def boxes_of(timeline: Timeline) -> Iterator[Box]:
@@ -32,12 +40,12 @@ def boxes_of(timeline: Timeline) -> Iterator[Box]:
     for device, order in enumerate(timeline.schedule.orders):
         for slot in order:
             if timeline.in_block(slot[0]):
-                yield from _halves(timeline, slot, device, *lane_of[COMPUTE])
+                yield from _halves(timeline, slot, device, *lane_of[timeline.problem.streams[0]])
                 continue
             for p in slot:
                 for task, part in timeline.problem.tasks(p):
                     start, (top, bottom) = timeline.starts[task], lane_of[part.stream]
-                    yield Box(p, start, start + part.ticks, device + top, device + bottom)
+                    yield Box(p, start, start + part.ticks, device + top, device + bottom, name=part.name)
 
 
 def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float, bottom: float) -> Iterator[Box]:
@@ -49,7 +57,7 @@ def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float,
 
 def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
     """The top and bottom of each stream's lane within its device's row."""
-    shares = {stream: 1.0 if stream == COMPUTE else SIDE_LANE for stream in problem.streams}
+    shares = {stream: SIDE_LANE if number else 1.0 for number, stream in enumerate(problem.streams)}
     unit = (1 - GAP) / sum(shares.values())
     lane_of, top = {}, GAP / 2
     for stream, share in shares.items():

@@ -11,7 +11,7 @@ from matplotlib.transforms import Transform
 
 from pipesched.problem.passes import BW, F, PassKind
 from pipesched.problem.problem import Problem
-from plots.colours import EDGE, LINE, NAMES, shade, shade_names
+from plots.colours import EDGE, LINE, NAMES, TRANSFER, shade, shade_names
 from plots.frame import Handle, legend_below
 from plots.gantt_boxes import Box
 
@@ -24,10 +24,12 @@ def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:
 
 def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
     """The kinds that occur, the overlapped block if there is one, and the shades if there is more than one."""
-    alone = {box.of.kind for box in boxes if not box.overlapped}
+    alone = {box.of.kind for box in boxes if not box.overlapped and not box.sends}
     entries: list[tuple[Handle, str]] = [(_patch(kind, 0, 1), name) for kind, name in NAMES.items() if kind in alone]
     if any(box.overlapped for box in boxes):
         entries.append((OverlappedBlock(), "Overlapped forward & backward"))
+    if any(box.sends for box in boxes):
+        entries.append((Patch(facecolor=TRANSFER, edgecolor=EDGE, linewidth=LINE), "Transfer to another device"))
     names = shade_names(problem.placement)
     kinds = [kind for kind in NAMES if any(box.of.kind is kind for box in boxes)]
     if len(names) > 1 and kinds:

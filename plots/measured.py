@@ -9,7 +9,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from pipesched.measurement.trace import Measured
-from pipesched.problem.stage import COMPUTE
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
 from plots.colours import ink_on, shade, shade_names, shade_numbers
@@ -43,7 +42,7 @@ def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick
 def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
     """One row a device as in the predicted chart; time in milliseconds, up to `longest` seconds."""
     problem = measured.problem
-    top, bottom = lanes(problem)[COMPUTE]
+    top, bottom = lanes(problem)[problem.streams[0]]
     axes.set_ylim(problem.devices, 0)
     axes.set_yticks(
         [d + (top + bottom) / 2 for d in range(problem.devices)], [f"Device {d}" for d in range(problem.devices)]
@@ -58,4 +57,6 @@ def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
     shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
     colours = [shade(one.of.kind, shade_of[one.of.stage], count) for _, one in boxes]
     _draw_boxes(axes, corners, colours)
-    BoxNumbers(axes, [one.of.microbatch for _, one in boxes], corners, [ink_on(colour) for colour in colours])
+    BoxNumbers(
+        axes, [(str(one.of.microbatch), "") for _, one in boxes], corners, [ink_on(colour) for colour in colours]
+    )

@@ -2,11 +2,11 @@
 "use strict";
 const canvas = document.getElementById("chart"), tip = document.getElementById("tip"), pen = canvas.getContext("2d");
 const LEFT = 80, RIGHT = 110, AXIS = 34, BETWEEN = 26, devices = DATA.boxes.length;
-const row = Math.max(16, Math.min(36, 520 / devices)), chart = row * devices;
+const row = Math.max(16, Math.min(36, 520 / devices)) * DATA.rowShare, chart = row * devices;
 const place = [0, chart + AXIS + BETWEEN];  // tops of the two charts
 const scale = Math.max(...DATA.capacity.map(c => c || 0), ...DATA.memory.flatMap(m => m.filter((_, i) => i % 2)), 0) || 1;
 
-// Back from differences to times; of each box start, end, micro-batch, sort.
+// Back from differences to times; of each box start, end, micro-batch, style.
 const rows = DATA.boxes.map(flat => {
   const out = []; let at = 0;
   for (let i = 0; i < flat.length; i += 4) { at += flat[i]; out.push([at, at + flat[i + 1], flat[i + 2], flat[i + 3]]); }
@@ -18,6 +18,7 @@ const held = DATA.memory.map(flat => {
   return out;
 });
 
+const longest = rows.map(list => list.reduce((most, box) => Math.max(most, box[1] - box[0]), 0));
 const whole = DATA.end || 1;
 let from = 0, to = whole, width = 0;
 const x = t => LEFT + (t - from) / (to - from) * (width - LEFT - RIGHT);
@@ -44,29 +45,33 @@ function drawRows(which, one) {
   for (let d = 0; d < devices; d++) {
     const top = place[which] + d * row;
     pen.fillStyle = "#000"; pen.textAlign = "right"; pen.font = "12px sans-serif";
-    if (row >= 13) pen.fillText("Device " + d, LEFT - 8, top + row / 2);
+    const named = which ? [] : DATA.lanes;
+    if (row >= 13) pen.fillText("Device " + d, LEFT - 8, top + row / 2 / (named.length ? DATA.rowShare : 1));
+    pen.font = "9px sans-serif";
+    if (row >= 20 * DATA.rowShare) for (const [stream, middle] of named) pen.fillText(stream, LEFT - 8, top + row * middle);
     pen.save(); pen.beginPath(); pen.rect(LEFT, top, width - LEFT - RIGHT, row); pen.clip();
     one(d, top); pen.restore();
   }
   if (which) drawPeaks();
 }
 
-function firstVisible(list) {  // boxes are in the order of their starts; a lane's blocks may overlap by one
+function firstVisible(list, d) {  // boxes are in the order of their starts, and none is longer than the longest
   let low = 0, high = list.length;
-  while (low < high) { const mid = (low + high) >> 1; if (list[mid][0] < from) low = mid + 1; else high = mid; }
-  return Math.max(0, low - 8);
+  while (low < high) { const mid = (low + high) >> 1; if (list[mid][0] < from - longest[d]) low = mid + 1; else high = mid; }
+  return low;
 }
 
 function drawBoxes(d, top) {
   const list = rows[d];
-  for (let i = firstVisible(list); i < list.length && list[i][0] <= to; i++) {
-    const [start, end, microbatch, sort] = list[i], [, colour, ink, above, below] = DATA.sorts[sort];
+  for (let i = firstVisible(list, d); i < list.length && list[i][0] <= to; i++) {
+    const [start, end, microbatch, style] = list[i], [, colour, ink, above, below, task] = DATA.styles[style];
     const left = x(start), wide = x(end) - left, y = top + above * row, high = (below - above) * row;
     if (wide <= 0) continue;
     pen.fillStyle = colour; pen.fillRect(left, y, wide, high);
     if (wide > 3) { pen.strokeStyle = "#2b2b2b"; pen.lineWidth = 0.6; pen.strokeRect(left, y, wide, high); }
     const size = Math.min(12, high * 0.75); pen.font = size + "px sans-serif";
-    const text = String(microbatch);
+    const both = task && task + " " + microbatch;
+    const text = both && wide > pen.measureText(both).width + 3 ? both : String(microbatch);
     if (size >= 7 && wide > pen.measureText(text).width + 3) {
       pen.fillStyle = ink; pen.textAlign = "center"; pen.fillText(text, left + wide / 2, y + high / 2);
     }
@@ -123,8 +128,9 @@ function pointed(event) {
     if (step) text = "Device " + d + " holds " + plain(step[1]) + " " + DATA.memoryUnit + " from " + plain(step[0] * DATA.tick) + " " + DATA.unit;
   } else {
     const inRow = (py - place[0]) / row - d;
-    const hit = rows[d].find(b => b[0] <= t && t < b[1] && DATA.sorts[b[3]][3] <= inRow && inRow < DATA.sorts[b[3]][4]);
-    if (hit) text = DATA.sorts[hit[3]][0] + "." + hit[2] + " on device " + d + "\n" + plain(hit[0] * DATA.tick) + " to " + plain(hit[1] * DATA.tick) + " " + DATA.unit;
+    const hit = rows[d].find(b => b[0] <= t && t < b[1] && DATA.styles[b[3]][3] <= inRow && inRow < DATA.styles[b[3]][4]);
+    const task = hit && DATA.styles[hit[3]][5];
+    if (hit) text = DATA.styles[hit[3]][0] + "." + hit[2] + (task ? "/" + task : "") + " on device " + d + "\n" + plain(hit[0] * DATA.tick) + " to " + plain(hit[1] * DATA.tick) + " " + DATA.unit;
   }
   if (!text) return;
   tip.textContent = text; tip.style.display = "block";

@@ -9,10 +9,11 @@ from typing import Any
 
 from matplotlib.colors import to_hex
 
+from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
-from plots.colours import NAMES, ink_on, shade, shade_names, shade_numbers
-from plots.gantt_boxes import Box, boxes_of, makespan
+from plots.colours import NAMES, TRANSFER, ink_on, shade, shade_names, shade_numbers
+from plots.gantt_boxes import Box, boxes_of, lanes, makespan, row_shares
 from plots.memory import without_notches
 
 _SCRIPT = Path(__file__).with_name("page.js")
@@ -42,19 +43,20 @@ def document(timeline: Timeline) -> dict[str, Any]:
     """What the page draws, times in ticks, memory in the file's unit.
 
     `boxes` holds a row a device of numbers, four a box: ticks since the start of the box before, ticks it lasts,
-    micro-batch, and its place in `sorts`: name of the pass, colour, ink, and top and bottom in the device's row.
+    micro-batch, and its place in `styles`: name of the pass, colour, ink, top and bottom in the device's row, and the
+    name of the task where it has one. `lanes` names the streams beside the first, with the middles of their lanes.
     `memory` holds a row a device, two numbers a step: ticks since the step before, and the level from then on.
     """
     problem = timeline.problem
     shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
-    sorts: dict[tuple[str, str, str, float, float], int] = {}
+    styles: dict[tuple[str | float, ...], int] = {}
     rows: list[list[int]] = [[] for _ in range(problem.devices)]
     last = [0] * problem.devices
     for box in sorted(boxes_of(timeline), key=lambda box: (box.start, box.end)):
         device = problem.device(box.of)
-        sort = _sort(box, device, shade_of[box.of.stage], count)
+        style = _style(box, device, shade_of[box.of.stage], count)
         rows[device] += [
-            box.start - last[device], box.end - box.start, box.of.microbatch, sorts.setdefault(sort, len(sorts)),
+            box.start - last[device], box.end - box.start, box.of.microbatch, styles.setdefault(style, len(styles)),
         ]  # fmt: skip
         last[device] = box.start
     steps = [list(dict.fromkeys(without_notches(memory_steps(timeline, d)))) for d in range(problem.devices)]
@@ -64,7 +66,9 @@ def document(timeline: Timeline) -> dict[str, Any]:
         "tick": float(problem.tick),
         "unit": problem.time_unit,
         "end": makespan(timeline),
-        "sorts": list(sorts),
+        "rowShare": row_shares(problem),
+        "lanes": _side_lanes(problem),
+        "styles": list(styles),
         "boxes": rows,
         "memory": [
             _paired([tick for tick, _ in held], [(level + problem.static[d]) * unit for _, level in held])
@@ -75,10 +79,16 @@ def document(timeline: Timeline) -> dict[str, Any]:
     }
 
 
-def _sort(box: Box, device: int, number: int, count: int) -> tuple[str, str, str, float, float]:
-    colour = shade(box.of.kind, number, count)
+def _side_lanes(problem: Problem) -> list[tuple[str, float]]:
+    found = [(stream, round((top + bottom) / 2, 4)) for stream, (top, bottom) in lanes(problem).items()]
+    return found[1:]
+
+
+def _style(box: Box, device: int, number: int, count: int) -> tuple[str | float, ...]:
+    colour = TRANSFER if box.sends else shade(box.of.kind, number, count)
     top, bottom = round(box.top - device, 4), round(box.bottom - device, 4)
-    return f"{box.of.kind.value}{box.of.stage}", to_hex(colour), ink_on(colour), top, bottom
+    style = f"{box.of.kind.value}{box.of.stage}", to_hex(colour), ink_on(colour), top, bottom
+    return (*style, box.name) if box.name else style
 
 
 def _paired(ticks: list[int], levels: list[float]) -> list[float]:
@@ -92,5 +102,7 @@ def _legend(timeline: Timeline) -> str:
     kinds = {p.kind for p in timeline.schedule.passes()}
     names = shade_names(timeline.problem.placement)
     said = [(to_hex(shade(kind, 0, 1)), name) for kind, name in NAMES.items() if kind in kinds]
+    if timeline.problem.transfer_stream is not None:
+        said.append((to_hex(TRANSFER), "Transfer to another device"))
     text = "".join(f'<span class="k" style="background:{colour}"></span>{name}' for colour, name in said)
     return text + (f" · shades, strong to pale: {', '.join(names)}" if len(names) > 1 else "")

@@ -23,6 +23,8 @@ Format = Literal["png", "svg"]
 
 DPI = 120  # of the PNG; an SVG has no pixels
 BOX, NARROW_BOX = 0.24, 0.16  # inches: the typical box, and one of the narrowest tenth; both hold two digits
+NAMED_BOX = 0.5  # inches: the typical box that holds a task's name
+NAMED_ROW = 1.3  # how much higher rows are where boxes hold names
 WIDTH = (7.0, 32.0)  # inches, least and most
 ROW = (0.3, 0.5)
 ROWS = 5.0  # inches that the rows share before they get lower
@@ -61,12 +63,14 @@ def make_figure(timeline: Timeline, draw: Draw, title: str | None = None) -> Fig
 def figure_size(timeline: Timeline) -> tuple[float, float]:
     """Inches, without title and legend: wider with more boxes in a row, higher with more devices, within limits."""
     problem = timeline.problem
-    ticks = [t for box in boxes_of(timeline) if (t := box.end - box.start) > 0] or [makespan(timeline) or 1]
+    drawn = [box for box in boxes_of(timeline) if box.end > box.start]
+    ticks = [box.end - box.start for box in drawn] or [makespan(timeline) or 1]
+    wide, high = (NAMED_BOX, NAMED_ROW) if any(box.name and not box.sends for box in drawn) else (BOX, 1.0)
     tenths = quantiles(ticks, n=10, method="inclusive") if len(ticks) > 1 else ticks * 9
     narrow, typical = tenths[0], tenths[4]
-    inches = 1.5 + makespan(timeline) * max(BOX / typical, NARROW_BOX / narrow)
+    inches = 1.5 + makespan(timeline) * max(wide / typical, NARROW_BOX / narrow)
     width = min(max(inches, WIDTH[0]), WIDTH[1])
-    row = min(max(ROWS / problem.devices, ROW[0]), ROW[1]) * row_shares(problem)
+    row = min(max(ROWS / problem.devices, ROW[0]), ROW[1]) * row_shares(problem) * high
     return width, AXIS + min(row * problem.devices, HIGHEST)
 
 

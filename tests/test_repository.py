@@ -14,6 +14,7 @@ import pipesched
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problem_schema import json_schema
+from pipesched.problem.passes import F
 from pipesched.registry import Registry
 from tests.support.columns import costs_of
 
@@ -80,10 +81,9 @@ def test_the_examples_and_the_documented_problem_are_read() -> None:
     documented = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "problem-file.md").read_text(), re.DOTALL)
     from pipesched.files.exact_numbers import read_yaml
 
-    for text in documented:
-        document = read_yaml(text, "docs")
-        assert isinstance(document, dict)
-        assert costs_of(problem_from(document, "docs")).overlapped is not None
+    plain, of_tasks = (problem_from(read_yaml(text, "docs"), "docs") for text in documented)
+    assert costs_of(plain).overlapped is not None
+    assert of_tasks.transfer_stream == "comm" and len(of_tasks.tasks_of(F, 0)) == 17
 
 
 def test_the_readme_shows_the_result_of_its_command() -> None:

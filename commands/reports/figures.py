@@ -2,29 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from commands.shared.output import bubbles_shown, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from pipesched.problem.attainable_spans import Value
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Objective
 from pipesched.results.gap import gap
 from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.stream_use import stream_use
+from pipesched.schedule.timeline import Timeline
 
 
-def show(title: str, problem: Problem, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
+def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
     """Print the table; `lower_bound` in ticks, None where none is known."""
+    problem = timeline.problem
     value = known(metrics, problem.objective)
     rows = [(time.value, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
     rows += [(f"bubble ({of.value})", percent(metrics.bubble(of))) for of in bubbles_shown(problem)]
     rows += [
         ("idle ratio", percent(metrics.idle_ratio)),
         (f"peak memory ({problem.memory_unit})", memory_range(problem, metrics)),
+        *_streams(timeline),
         ("fits the memory", "yes" if fits else "no"),
         (f"lower bound ({problem.objective.value})", time_text(problem, lower_bound)),
         # A schedule that breaks the memory cap may lie below the bound of those that keep it.
         ("gap", percent(share_open(value, lower_bound)) if fits else "–"),
     ]
     table(title, [Column("figure"), Column("value", True)], [row for row in rows if row[1]])
+
+
+def _streams(timeline: Timeline) -> Iterator[tuple[str, str]]:
+    """Of each stream but the first: how long it works while the first does not, on the devices with least and most."""
+    problem, used = timeline.problem, list(stream_use(timeline)) if len(timeline.problem.streams) > 1 else []
+    for stream in problem.streams[1:]:
+        exposed = [use.exposed for use in used if use.of.stream == stream]
+        least, most = (time_text(problem, ticks) for ticks in (min(exposed), max(exposed)))
+        yield f"exposed ({stream})", most if least == most else f"{least} – {most}"
 
 
 def share_open(value: Value | None, lower_bound: Value | None) -> float | None:

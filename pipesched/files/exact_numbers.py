@@ -88,12 +88,14 @@ def _construct_decimal(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> object
         return loader.construct_yaml_float(node)  # .inf and .nan, which no field allows
 
 
-# YAML 1.1 reads 010 as eight and 1:30 as ninety; here they are text, which no number field allows.
-_INTEGER = "tag:yaml.org,2002:int"
+# YAML 1.1 reads 010 as eight and 1:30 as ninety, which no number field allows, and on, off, yes and no as true and
+# false; here they are text.
+_INTEGER, _BOOLEAN = "tag:yaml.org,2002:int", "tag:yaml.org,2002:bool"
 _ExactLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != _INTEGER]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in (_INTEGER, _BOOLEAN)]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+_ExactLoader.add_implicit_resolver(_BOOLEAN, re.compile(r"^(true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
 _ExactLoader.add_implicit_resolver(_INTEGER, re.compile(r"^[-+]?(0|[1-9][0-9_]*)$"), list("-+0123456789"))
 _ExactLoader.add_constructor("tag:yaml.org,2002:float", _construct_decimal)
 # YAML 1.1 wants a dot and a signed exponent in a float; users write 1e3 and 1.5e3 all the same.

@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from pipesched.files.link_times import NodeLinks, Transfer, node_links
+from pipesched.files.link_times import Latency, NodeLinks, Occupying, Transfer, node_links
 from pipesched.problem.formatting import visible
 from pipesched.problem.placement import PLACEMENTS
 
@@ -165,7 +165,66 @@ SignedNumbers = Annotated[
 ]
 
 
+# What streams and tasks are called: no mark of the schedule file's notation, and no number.
+_NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_-]{0,39}"
+_NAME = {"type": "string", "pattern": f"^{_NAME_PATTERN}$"}
+
+
+def _task_name(value: object) -> str | None:
+    return value if isinstance(value, str) and re.fullmatch(_NAME_PATTERN, value) else None
+
+
+Name = Annotated[
+    str,
+    _field("a name: a letter or _, then letters, digits, - and _, up to 40 characters", _task_name),
+    WithJsonSchema(_NAME),
+]
+
+
+def _names(value: object) -> list[str] | None:
+    entries = as_list(value)
+    if entries is None:
+        return None
+    wrong = [(at, item) for at, item in enumerate(entries) if _task_name(item) is None]
+    if wrong:
+        raise WrongEntries(wrong, "a name of letters, digits, - and _ that begins with a letter")
+    return [str(item) for item in entries] or None
+
+
+Names = Annotated[
+    list[str],
+    _field("a list of names", _names),
+    WithJsonSchema({"type": "array", "items": _NAME, "minItems": 1, "uniqueItems": True}),
+]
+
+
+def _counts(value: object) -> int | list[int] | None:
+    entries = as_list(value)
+    if entries is None:
+        return _whole(1)(value)
+    numbers = [_whole(1)(item) for item in entries]
+    wrong = [(at, item) for at, (item, number) in enumerate(zip(entries, numbers, strict=True)) if number is None]
+    if wrong:
+        raise WrongEntries(wrong, "a whole number of at least 1")
+    return [number for number in numbers if number is not None] or None
+
+
+Counts = Annotated[
+    int | list[int],
+    _field("a whole number of at least 1, or a list of them, one per stage", _counts),
+    WithJsonSchema(_or_list({"type": "integer", "minimum": 1, "maximum": LARGEST})),
+]
+
+
 def _transfer(value: object) -> Transfer | None:
+    """A time, or a time and the stream that the transfer occupies for it."""
+    if isinstance(value, Mapping) and set(value) == {"time", "on"}:
+        time, on = _latency(value["time"]), _task_name(value["on"])
+        return None if time is None or on is None else Occupying(time, on)
+    return _latency(value)
+
+
+def _latency(value: object) -> Latency | None:
     """Numbers as for other times, a row of numbers for each device, or times by node."""
     if isinstance(value, Mapping):
         entries = node_links(value)
@@ -196,14 +255,21 @@ _NODES = {
     "required": ["intra_node", "inter_node", "nodes"],
     "additionalProperties": False,
 }
+_LATENCIES = [*_or_list(_NUMBER)["anyOf"], _ROWS, _NODES]
+_OCCUPYING = {
+    "type": "object",
+    "properties": {"time": {"anyOf": _LATENCIES}, "on": _NAME},
+    "required": ["time", "on"],
+    "additionalProperties": False,
+}
 TransferField = Annotated[
     Transfer,
     _field(
         f"a number of at least 0, a list of them, one per stage, a list of such lists, from each device to each other, "
-        f"or intra_node, inter_node and nodes ({FINITE})",
+        f"or intra_node, inter_node and nodes; or time, one of these, and on, a stream ({FINITE})",
         _transfer,
     ),
-    WithJsonSchema({"anyOf": [*_or_list(_NUMBER)["anyOf"], _ROWS, _NODES]}),
+    WithJsonSchema({"anyOf": [*_LATENCIES, _OCCUPYING]}),
 ]
 
 

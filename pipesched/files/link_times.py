@@ -1,4 +1,4 @@
-"""Transfer times of links: a matrix by pair of devices, or one time within a node and one between nodes."""
+"""Transfer times: by stage, by pair of devices, or within and between nodes; and the stream that transfers occupy."""
 
 from __future__ import annotations
 
@@ -17,8 +17,28 @@ class NodeLinks(NamedTuple):
     nodes: tuple[int, ...]
 
 
-# As the file gives it: one number, one a stage, a row for each sending device, or by node.
-Transfer = Fraction | list[Fraction] | Matrix | NodeLinks
+# As the file gives the time: one number, one a stage, a row for each sending device, or by node.
+Latency = Fraction | list[Fraction] | Matrix | NodeLinks
+
+
+class Occupying(NamedTuple):
+    """Transfers that occupy a stream of their sender for their time."""
+
+    time: Latency
+    on: str
+
+
+Transfer = Latency | Occupying
+
+
+def latency_of(transfer: Transfer | None) -> Latency | None:
+    """The time alone."""
+    return transfer.time if isinstance(transfer, Occupying) else transfer
+
+
+def stream_of(transfer: Transfer | None) -> str | None:
+    """The stream that transfers occupy; None where they occupy nothing."""
+    return transfer.on if isinstance(transfer, Occupying) else None
 
 
 def is_matrix(transfer: object) -> bool:
@@ -26,7 +46,7 @@ def is_matrix(transfer: object) -> bool:
     return isinstance(transfer, list) and bool(transfer) and isinstance(transfer[0], list)
 
 
-def links_of(transfer: Transfer | None) -> Matrix:
+def links_of(transfer: Latency | None) -> Matrix:
     """The time from each device (row) to each other one; empty where the file gives times by stage."""
     if isinstance(transfer, NodeLinks):
         within, between, nodes = transfer

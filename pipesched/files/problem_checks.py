@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pipesched.files.link_times import is_matrix, wrong_size
+from pipesched.files.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.problem_schema import ProblemFile
 from pipesched.files.schema_errors import shown
+from pipesched.files.task_checks import task_lists, task_mistakes
 from pipesched.problem import placement
 from pipesched.problem.placement import Placement
 
@@ -26,6 +27,7 @@ def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
     found += _size(form, stages)
     found += _lengths(form, stages)
+    found += task_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:
@@ -92,9 +94,9 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
         for path, value in _per_stage(form):
             if isinstance(value, list) and not is_matrix(value) and len(value) not in allowed:
-                ways = " or ".join(map(str, sorted(allowed)))
-                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {ways}, one per stage"
-    if form.times and form.devices is not None and (wrong := wrong_size(form.times.transfer, form.devices)):
+                lengths = " or ".join(map(str, sorted(allowed)))
+                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {lengths}, one per stage"
+    if form.times and form.devices is not None and (wrong := wrong_size(latency_of(form.times.transfer), form.devices)):
         yield wrong
     capacity = form.memory.capacity if form.memory else None
     if isinstance(capacity, list) and form.devices is not None and len(capacity) != form.devices:
@@ -114,14 +116,19 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
 def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
     if form.times:
         for key in type(form.times).model_fields:
-            yield f"times.{key}", getattr(form.times, key)
+            value = getattr(form.times, key)
+            yield f"times.{key}", latency_of(value) if key == "transfer" else value
+    for key, tasks in task_lists(form):
+        yield from ((f"tasks.{key}[{at}].time", task.time) for at, task in enumerate(tasks))
+    if form.tasks:
+        yield "tasks.layers", form.tasks.layers
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward
 
 
 def _backward(form: ProblemFile) -> Iterator[str]:
-    if form.times and form.times.fused is not None and form.times.weight is None:
+    if form.times and form.times.fused is not None and form.times.weight is None and form.tasks is None:
         yield (
             "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
             "backward, or give times.weight"

@@ -7,20 +7,20 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.pass_tasks import tasks_section
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
-    """The problem as a problem file writes it; ValueError where it has passes of several tasks."""
-    if any(stage.tasks for stage in problem.stages):
-        raise ValueError("passes of several tasks cannot be written to a problem file")
+    """The problem as a problem file writes it; ValueError where a file cannot say it."""
     return {
         "name": problem.name,
         "devices": problem.devices,
         "microbatches": problem.microbatches,
         **placement_keys(problem.placement),
         "time_unit": problem.time_unit,
+        **_streams_and_tasks(problem),
         "times": _times(problem),
         "memory": _memory(problem),
         "objective": problem.objective.value,
@@ -36,22 +36,37 @@ def placement_keys(where: Placement) -> dict[str, object]:
     return {"placement": list(where.stage_device)}
 
 
+def _streams_and_tasks(problem: Problem) -> dict[str, object]:
+    """The keys of problems with several streams; none for others."""
+    keys: dict[str, object] = {"streams": list(problem.stream_names)} if problem.stream_names else {}
+    if any(stage.tasks for stage in problem.stages):
+        keys["tasks"] = tasks_section(problem.stages, problem.tick)
+    return keys
+
+
 def _times(problem: Problem) -> dict[str, object]:
+    stages, tick = problem.stages, problem.tick
+    document = {} if stages[0].tasks else _pass_times(problem)
+    document["transfer"] = _numbers([s.transfer for s in stages], tick)
+    if problem.links:
+        if any(stage.transfer for stage in stages):
+            raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
+        document["transfer"] = [[as_decimal(lag * tick) for lag in row] for row in problem.links]
+    if problem.transfer_stream is not None:
+        document["transfer"] = {"time": document["transfer"], "on": problem.transfer_stream}
+    return document
+
+
+def _pass_times(problem: Problem) -> dict[str, object]:
     stages, tick = problem.stages, problem.tick
     times: dict[str, Sequence[int | None]] = {
         "forward": [s.forward for s in stages],
         "backward": [s.backward for s in stages],
         "weight": [s.weight for s in stages],
         "fused": [s.fused if problem.splittable else None for s in stages],
-        "transfer": [s.transfer for s in stages],
         "overlapped": [s.overlapped for s in stages],
     }
-    document = {key: _numbers(values, tick) for key, values in times.items() if None not in values}
-    if problem.links:
-        if any(stage.transfer for stage in stages):
-            raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
-        document["transfer"] = [[as_decimal(lag * tick) for lag in row] for row in problem.links]
-    return document
+    return {key: _numbers(values, tick) for key, values in times.items() if None not in values}
 
 
 def _memory(problem: Problem) -> dict[str, object]:

@@ -6,19 +6,19 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor, gcd
 from pathlib import Path
-from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import read_json, read_yaml
-from pipesched.files.link_times import links_of
+from pipesched.files.file_stages import stages_from
+from pipesched.files.link_times import stream_of
 from pipesched.files.problem_checks import mistakes, placement_of
-from pipesched.files.problem_schema import REQUIRED, MemorySection, ProblemFile, Times
+from pipesched.files.problem_schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
+from pipesched.files.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem
-from pipesched.problem.stage import stages_of
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -65,7 +65,7 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     `source` names it in error messages. `BadInput` lists every mistake, as for a file.
     """
     try:
-        form, found, wrong = parse_model(ProblemFile, document, REQUIRED)
+        form, found, wrong = parse_model(ProblemFile, document, required(document))
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
     found += mistakes(form, wrong)
@@ -79,16 +79,16 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
 
 def _build(form: ProblemFile, default_name: str) -> Problem:
     """All numbers present and consistent: into integer ticks and integer memory."""
-    assert form.devices and form.microbatches and form.times
-    where = placement_of(form)
-    times, links, tick, times_rounded = _times(form.times, where, form.microbatches)
+    assert form.devices and form.microbatches
+    where, given = placement_of(form), form.times or Times.model_validate({})
+    times, links, tick, times_rounded = times_in_ticks(given, form.tasks, where, form.microbatches)
     section = form.memory or MemorySection.model_validate({})
     held, pools, resolution, memory_rounded = _memory(section, where, form.microbatches)
     rounded = [*times_rounded, *memory_rounded]
     return Problem(
         where,
         form.microbatches,
-        stages_of(**times, **held),
+        stages_from(form, times, held),
         pools,
         Objective(form.objective),
         form.name or default_name,
@@ -97,67 +97,25 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         section.unit,
         resolution,
         links,
+        stream_of(given.transfer),
+        tuple(form.streams or ()),
         notes=(_ROUNDED.format(" and ".join(rounded)),) if rounded else (),
     )
 
 
-# A list of numbers for each quantity, one a stage.
-_Columns = dict[str, Any]
-
-
-def _times(
-    times: Times, where: Placement, microbatches: int
-) -> tuple[_Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
-    """The times in ticks, those of links, the tick, and what a note says of them if they were rounded."""
-    links = links_of(times.transfer)
-    given = {key: _per(value, where.stages) for key, value in times if value is not None and key != "transfer"}
-    if times.transfer is not None and not links:
-        given["transfer"] = _per(times.transfer, where.stages)  # type: ignore[arg-type]
-    numbers = [number for values in (*given.values(), *links) for number in values]
-    step, rounded = step_of(numbers, microbatches * sum(numbers, Fraction(0)))
-    ticks = {key: [round(number / step) for number in values] for key, values in given.items()}
-    lags = [[round(number / step) for number in row] for row in links]
-    whole = ticks["backward"]
-    if "weight" in ticks:
-        whole = [b + w for b, w in zip(whole, ticks["weight"], strict=True)]
-    fused = ticks.get("fused", whole)
-    if "fused" in ticks:
-        # Rounding must not make a fused backward cheaper than its two parts where it is not.
-        exact = zip(given["fused"], given["backward"], given["weight"], strict=True)
-        longer = [one >= b + w for one, b, w in exact]
-        fused = [max(one, w) if long else one for one, w, long in zip(fused, whole, longer, strict=True)]
-    # The rounded numbers may have a larger step in common.
-    all_ticks = [*fused, *(number for values in (*ticks.values(), *lags) for number in values)]
-    tick = step * (gcd(*all_ticks) or 1)
-
-    def in_ticks(values: list[int]) -> tuple[int, ...]:
-        return tuple(int(number * step / tick) for number in values)
-
-    columns = {"weight": None} | {key: in_ticks(values) for key, values in (ticks | {"fused": fused}).items()}
-    return columns, tuple(map(in_ticks, lags)), tick, [f"times to multiples of {short(step)}"] if rounded else []
-
-
-def _per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
-    """One number for each of `count` places; half as many serve both directions of a bidirectional placement."""
-    assert value is not None
-    if isinstance(value, list):
-        return value * (count // len(value))
-    return [value] * count
-
-
 def _memory(
     section: MemorySection, where: Placement, microbatches: int
-) -> tuple[_Columns, tuple[Pool, ...], Fraction, list[str]]:
+) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
     """What stages hold and devices have in whole steps, the step, and what a note says of it if it was rounded.
 
     Activations and capacities are rounded down, and what B gives back up, so that what fits still does.
     """
-    activation = _per(section.activation if section.activation is not None else Fraction(1), where.stages)
-    freed = _per(section.freed_by_backward or Fraction(0), where.stages)
-    capacity = None if section.capacity is None else _per(section.capacity, where.devices)
+    activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
+    freed = per(section.freed_by_backward or Fraction(0), where.stages)
+    capacity = None if section.capacity is None else per(section.capacity, where.devices)
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
-    static = _per(section.static or Fraction(0), where.stages if by_stage else where.devices)
+    static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
     passes = [*activation, *freed]
     ample = max(capacity or [Fraction(0)])
     step, rounded = step_of(passes, microbatches * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static])

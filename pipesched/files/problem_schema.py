@@ -31,6 +31,36 @@ class Times(_Section):
     overlapped: field_types.Numbers | None = Field(None, description="a forward and a full backward run as one block")
 
 
+class ChainTask(_Section):
+    """A task of a forward or a backward: it starts when the one before it has ended."""
+
+    name: field_types.Name | None = Field(None, description="what it is called; each name once in a list")
+    on: field_types.Name | None = Field(None, description="the stream that runs it; default: the first")
+    time: field_types.Numbers | None = Field(None, description="its duration")
+
+
+class WeightTask(_Section):
+    """A task of the backward for the weights: it waits for its backward task and for none of the others here."""
+
+    name: field_types.Name | None = Field(None, description="what it is called; each name once in a list")
+    on: field_types.Name | None = Field(None, description="the stream that runs it; default: the first")
+    time: field_types.Numbers | None = Field(None, description="its duration")
+    after: field_types.Name | None = Field(None, description="a task of backward; default: after the whole backward")
+
+
+class Tasks(_Section):
+    """Passes made of tasks, instead of times.forward, backward and weight."""
+
+    forward: list[ChainTask] | None = Field(
+        None, description="the tasks of a layer's forward, each after the one before"
+    )
+    backward: list[ChainTask] | None = Field(
+        None, description="the tasks of a layer's backward, each after the one before"
+    )
+    weight: list[WeightTask] | None = Field(None, description="each on its own; without them, backward is the full one")
+    layers: field_types.Counts | None = Field(None, description="how often a pass runs its tasks in a row; default 1")
+
+
 class MemorySection(_Section):
     """Activation memory; without this section it is unlimited and counted in activations."""
 
@@ -56,6 +86,10 @@ class ProblemFile(_Section):
     placement: field_types.PlacementField = Field("linear", description="where the stages live")
     chunks: field_types.Count | None = Field(None, description="stages per device, for interleaved and wave; default 1")
     time_unit: field_types.Text = Field("", description="a label only")
+    streams: field_types.Names | None = Field(
+        None, description="what every device runs tasks on, each stream one at a time; default: compute alone"
+    )
+    tasks: Tasks | None = None
     times: Times | None = None
     memory: MemorySection | None = None
     objective: Annotated[
@@ -67,18 +101,36 @@ class ProblemFile(_Section):
 
 # Keys without which a file says too little; the model leaves them open so that all other mistakes are still found.
 REQUIRED = ("devices", "microbatches", "times", "times.forward", "times.backward")
+REQUIRED_OF_TASKS = ("devices", "microbatches", "tasks", "tasks.forward", "tasks.backward")
+# The times that tasks stand in for, and those that go with plain passes alone.
+PLAIN_TIMES = ("forward", "backward", "weight", "fused", "overlapped")
+
+
+def required(document: object) -> tuple[str, ...]:
+    """The key paths that a document of a problem file must have."""
+    return REQUIRED_OF_TASKS if isinstance(document, Mapping) and document.get("tasks") is not None else REQUIRED
 
 
 def json_schema() -> Mapping[str, Any]:
     """The JSON Schema of the problem file, for editors."""
     schema = ProblemFile.model_json_schema()
-    sections = {"": schema, "times": schema["$defs"]["Times"]}
-    for path in REQUIRED:
-        section, _, key = path.rpartition(".")
-        sections[section].setdefault("required", []).append(key)
-        given = sections[section]["properties"][key]
-        given["anyOf"] = [way for way in given["anyOf"] if way != {"type": "null"}]
+    types = schema["$defs"]
+    of_tasks = [(types[task], key) for task in ("ChainTask", "WeightTask") for key in ("name", "time")]
+    of_passes = [(types["Tasks"], "forward"), (types["Tasks"], "backward")]
+    for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks]:
+        section.setdefault("required", []).append(key)
+        given = section["properties"][key]
+        given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
         del given["default"]
+    for key in ("forward", "backward", "weight"):
+        types["Tasks"]["properties"][key]["anyOf"][0]["minItems"] = 1
+    needed: dict[str, Any] = {"type": "object", "required": ["forward", "backward"]}
+    needed["properties"] = {key: {"not": {"type": "null"}} for key in ("forward", "backward")}
+    without = {"properties": {key: {"type": "null"} for key in PLAIN_TIMES}}
+    schema["anyOf"] = [
+        {"required": ["times"], "properties": {"times": needed, "tasks": {"type": "null"}}},
+        {"required": ["tasks"], "properties": {"tasks": {"type": "object"}, "times": without}},
+    ]
     return schema
 
 

@@ -12,6 +12,7 @@ from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.schedule_reader import ScheduleReader
 from pipesched.files.schema_errors import shown
+from pipesched.files.task_texts import start_texts, task_keys
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
@@ -81,7 +82,8 @@ def to_text(file: ScheduleFile) -> str:
             "lower_bound": file.lower_bound,
             "certificate": _certificate_document(file.certificate),
             "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
-            "starts": {str(p): timeline.start(p) for p in timeline.schedule.passes()},
+            **task_keys(problem, timeline.schedule),
+            "starts": start_texts(timeline),
         }
     )
 

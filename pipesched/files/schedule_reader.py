@@ -10,8 +10,9 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.schema_errors import shown
+from pipesched.files.task_texts import TaskReader
 from pipesched.problem.formatting import visible
-from pipesched.problem.passes import Task, parse_pass
+from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
@@ -35,6 +36,7 @@ class ScheduleReader:
         fraction = factor.numerator == 1 and self._in_fractions(problem.objective, factor.denominator)
         self.problem = finer(problem, factor.denominator) if fraction else problem
         self._factor = tick / self.problem.tick
+        self._tasks = TaskReader(self.problem)
 
     def _in_fractions(self, objective: Objective, parts: int) -> bool:
         """Whether a span's times need so many parts of a tick; a period's bound alone may."""
@@ -53,14 +55,19 @@ class ScheduleReader:
             slots = tuple(tuple(parse_slot(str(text)) for text in order) for order in orders)
         except BadInput as error:
             raise BadInput(f"{self._path}: orders: {error}") from None
-        return Schedule(slots, visible(str(self._document.get("schedule", ""))))
+        name, tasks = visible(str(self._document.get("schedule", ""))), self._document.get("task_orders")
+        try:
+            task_orders = None if tasks is None else self._tasks.orders(tasks)
+            return Schedule(slots, name, task_orders, self._tasks.waits(self._document.get("waits") or []))
+        except BadInput as error:
+            raise BadInput(f"{self._path}: {error}") from None
 
     def starts(self) -> dict[Task, int]:
         starts = self._document.get("starts")
         if not isinstance(starts, dict):
             raise BadInput(f"{self._path}: starts: found none; allowed: the start of every pass, in ticks")
         try:
-            return {Task(parse_pass(str(p))): self._whole(f"starts.{p}", tick) for p, tick in starts.items()}
+            return {self._tasks.task(str(task)): self._whole(f"starts.{task}", tick) for task, tick in starts.items()}
         except BadInput as error:
             prefix = "" if str(error).startswith(self._path) else f"{self._path}: starts: "
             raise BadInput(f"{prefix}{error}") from None

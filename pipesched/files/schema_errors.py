@@ -35,12 +35,12 @@ def parse_model(
         problems = error.errors()
     good = copy.deepcopy(entries)
     for problem in problems:
-        path = tuple(str(key) for key in problem["loc"])
+        path = tuple(f"[{key}]" if isinstance(key, int) else key for key in problem["loc"])
         held: list[tuple[int, object]] | None = problem.get("ctx", {}).get("entries")
         if held is None:
             found.append(_line(model, path, problem["type"], problem["msg"], problem["input"]))
         else:
-            found += [f"{'.'.join(path)}[{at}]: found {shown(one)}; allowed: {problem['msg']}" for at, one in held]
+            found += [f"{_place(path)}[{at}]: found {shown(one)}; allowed: {problem['msg']}" for at, one in held]
         _remove(good, problem["loc"])
     return model.model_validate(good), found, frozenset(".".join(map(str, p["loc"])) for p in problems)
 
@@ -60,28 +60,40 @@ def shown(value: object) -> str:
 
 
 def _line(model: type[BaseModel], path: tuple[str, ...], kind: str, message: str, value: object) -> str:
-    where = ".".join(path)
+    where = _place(path)
     if kind == "extra_forbidden":
         known = _keys_at(model, path[:-1])
         return f"{where}: unknown key; allowed: {', '.join(known)}{did_you_mean(path[-1], known)}"
     if kind in ("model_type", "model_attributes_type", "dict_type"):
         return f"{where}: found {shown(value)}; allowed: the keys {', '.join(_keys_at(model, path))}"
+    if kind == "list_type":
+        entries = ", ".join(_keys_at(model, path))
+        return f"{where}: found {shown(value)}; allowed: a list, each of its entries with the keys {entries}"
     suggestion = did_you_mean(value, message.split(", ")) if isinstance(value, str) else ""
     return f"{where}: found {shown(value)}; allowed: {message}{suggestion}"
+
+
+def _place(path: tuple[str, ...]) -> str:
+    """A key path as messages say it: `tasks.forward[0].time`."""
+    return ".".join(path).replace(".[", "[")
 
 
 def _keys_at(model: type[BaseModel], path: tuple[str, ...]) -> list[str]:
     """The keys allowed in the section at a path."""
     section: Any = model
     for key in path:
+        if key.startswith("["):  # an entry of a list, whose type is that of all
+            continue
         options = section.model_fields[key].annotation
-        candidates = getattr(options, "__args__", (options,))
+        candidates = [inner for c in getattr(options, "__args__", (options,)) for inner in getattr(c, "__args__", (c,))]
         section = next(c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel))
     return list(section.model_fields)
 
 
 def _with_text_keys(document: Any) -> Any:
-    """The same, its keys as text: YAML reads `1:` as a number and `on:` as true, and neither is a key of any file."""
+    """The same, its keys as text: YAML reads `1:` and `true:` as others, and neither is a key of any file."""
+    if isinstance(document, list):
+        return [_with_text_keys(entry) for entry in document]
     if not isinstance(document, dict):
         return document
     return {key if isinstance(key, str) else shown(key): _with_text_keys(value) for key, value in document.items()}
@@ -97,7 +109,11 @@ def _is_missing(document: dict[str, Any], path: str) -> bool:
 
 
 def _remove(document: dict[str, Any], path: tuple[str | int, ...]) -> None:
+    """What is wrong goes; an entry of a list becomes empty, so that the others keep their places."""
     here: Any = document
     for key in path[:-1]:
         here = here[key]
-    here.pop(path[-1], None)
+    if isinstance(here, list):
+        here[int(path[-1])] = {}
+    else:
+        here.pop(path[-1], None)

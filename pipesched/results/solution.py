@@ -8,12 +8,12 @@ from enum import StrEnum
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
-from pipesched.results.candidate import Candidate as Candidate  # noqa: PLC0414 - solver.cyclic imports it from here
-from pipesched.results.candidate import best_fitting
+from pipesched.results.candidate import Candidate, best_fitting
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.memory_figures import memory_capacity, peak_memory, static_memory
 from pipesched.results.solution_html import solution_html
+from pipesched.results.stream_figures import streams_document
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline
 
@@ -98,6 +98,7 @@ class Solution:
             "idle_ratio": metrics.idle_ratio if metrics else None,
             "peak_memory": peak_memory(problem, metrics) if metrics else None,
             "memory_capacity": memory_capacity(problem),
+            "streams": streams_document(self.timeline) if self.timeline else None,
             **static_memory(problem),
             "certificate": self.certificate.document() if self.certificate else None,
             "best_heuristic": None if best is None else {"name": best.name, "value": best.value},

@@ -29,7 +29,9 @@ def cycles(timeline: Timeline) -> Iterator[Violation]:
             task = min(before[task] & left)
         cycle = path[path.index(task) :]
         when = amount(timeline.problem, timeline.starts[task])
-        text = f"at {when} {' waits for '.join(map(timeline.problem.task_text, [*cycle, task]))}: the order can never run"
+        text = (
+            f"at {when} {' waits for '.join(map(timeline.problem.task_text, [*cycle, task]))}: the order can never run"
+        )
         yield Violation("order", tuple(dict.fromkeys(task.of for task in cycle)), text)
 
 

@@ -89,7 +89,12 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
 
 def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[Ints, int]) -> Iterator[Violation]:
     """Of two tasks of each micro-batch, given by rows and part, the later one starts when the other has ended."""
-    problem, passes, (rows, part, ticks), (others, next_part) = timeline.problem, timeline.schedule.columns.passes, earlier, later
+    problem, passes, (rows, part, ticks), (others, next_part) = (
+        timeline.problem,
+        timeline.schedule.columns.passes,
+        earlier,
+        later,
+    )
     end = timeline.starts_of(rows, np.full(len(rows), part)) + ticks
     start = timeline.starts_of(others, np.full(len(others), next_part))
     for at in np.flatnonzero(start < end).tolist():

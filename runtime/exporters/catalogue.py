@@ -35,7 +35,8 @@ class Exporter:
     `suffix` is that of the main file, the one to show where only one can be shown; what else `export` returns are
     side files. `warnings` says what the other program does otherwise than a reader of the schedule would think.
     `proof` says under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the cycle
-    of waits if it is not; it is None for what nobody executes.
+    of waits if it is not; it is None for what nobody executes. `streams` says whether the format holds the order of
+    tasks on several streams, and not of whole passes only.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Exporter:
     warnings: Callable[[Timeline], Sequence[str]] = lambda _: ()
     proof: Callable[[Timeline], str] | None = None
     options: tuple[Option, ...] = ()
+    streams: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
         """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
@@ -57,6 +59,12 @@ class Exporter:
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
             raise BadInput(f"{self.name}: only a valid schedule can be exported; in this one {broken[0].text}{more}")
+        if not self.streams and (timeline.schedule.task_orders or timeline.schedule.waits):
+            able = ", ".join(other.name for other in EXPORTERS if other.streams)
+            raise BadInput(
+                f"{self.name}: the schedule orders the tasks of several streams, and this format orders whole passes "
+                f"only; {able} can express it"
+            )
         return self.write(timeline, settings)
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
-from pipesched.problem.stage import COMPUTE
 from pipesched.problem.time_units import SECONDS, seconds_in
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -47,7 +46,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     boxes = [box for device in devices for box in _boxes(timeline, device)]
     threads = _threads(boxes, timeline.problem.streams)
     events = [event for device in devices for event in _names(device, threads)]
-    events += [_complete(box, threads) for box in boxes]
+    events += [_complete(timeline.problem.task_text(box.task), box, threads) for box in boxes]
     events += _flows(timeline, boxes, threads)
     trace = {"displayTimeUnit": "ms", "otherData": _about(timeline), "traceEvents": events}
     return {_SUFFIX: json.dumps(trace, indent=1, ensure_ascii=False) + "\n"}
@@ -79,10 +78,10 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
     """Every task of a device by start, in lanes: boxes of one thread may not overlap, and a block is two at once."""
     problem = timeline.problem
     nanoseconds = problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9
-    spans: list[tuple[int, int, Task, str]] = []
+    first, spans = problem.streams[0], list[tuple[int, int, Task, str]]()
     for p in timeline.schedule.passes_on(device):
         if timeline.in_block(p):
-            spans.append((timeline.start(p), timeline.end(p), Task(p), COMPUTE))
+            spans.append((timeline.start(p), timeline.end(p), Task(p), first))
             continue
         for task, part in problem.tasks(p):
             spans.append((timeline.starts[task], timeline.starts[task] + part.ticks, task, part.stream))
@@ -113,11 +112,11 @@ def _names(device: int, threads: _Threads) -> Iterator[_Event]:
         yield metadata("thread_sort_index", tid, sort_index=tid)
 
 
-def _complete(box: _Box, threads: _Threads) -> _Event:
+def _complete(name: str, box: _Box, threads: _Threads) -> _Event:
     kind, stage, microbatch = box.task.of
     return {
         "ph": "X",
-        "name": f"{box.task}",
+        "name": name,
         "cat": f"{kind}",
         "pid": box.device,
         "tid": threads[box.stream, box.lane],
@@ -137,7 +136,7 @@ def _flows(timeline: Timeline, boxes: list[_Box], threads: _Threads) -> Iterator
     numbers = itertools.count(1)
     for p in schedule.passes():
         for before, _ in problem.network.predecessors(p, schedule.held):
-            sender, receiver = pieces[before][-1], pieces[p][0]
+            sender, receiver = max(pieces[before], key=lambda box: box.end), pieces[p][0]
             if sender.device == receiver.device:
                 continue
             arrow = {"cat": "transfer", "name": "activation" if p.kind is F else "gradient", "id": next(numbers)}
@@ -157,5 +156,6 @@ EXPORTERS.register(
         description="a trace to look at in Perfetto (ui.perfetto.dev) or chrome://tracing",
         suffix=_SUFFIX,
         write=_write,
+        streams=True,
     )
 )

@@ -11,6 +11,11 @@
 is the position of stage s on its chain: stages of equal position hold the same layers, in a bidirectional placement on
 two devices, whose gradients an executor must add up. Tensors that stay on their device are no instructions. Sends may
 block or not: the plan is proved under sends that do.
+
+Where passes are made of tasks, `streams` has for each device what every stream runs: `{"do": "F", "stage": 0,
+"microbatch": 0, "chain": 0, "task": "dispatch", "waits": ["F0.0/attn"]}`, where `waits` are the tasks of other streams,
+of this device or another, that must have ended. Where the schedule orders tasks by itself there are no `programs`:
+passes run in each other's gaps, and the streams alone say in which order.
 """
 
 from __future__ import annotations
@@ -28,6 +33,7 @@ from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.importers.catalogue import IMPORTERS, Importer, Orders
 from runtime.lowering.deadlock import Semantics, proved
 from runtime.lowering.programs import Compute, Instruction, Send, lower
+from runtime.lowering.stream_programs import stream_programs
 
 _NAME, _FORMAT, _SUFFIX = "program", "pipesched-program 1", ".program.json"
 _BLOCK, _SEND, _RECV = "BLOCK", "SEND", "RECV"
@@ -49,12 +55,35 @@ def _write(timeline: Timeline, _: Settings) -> Files:
         "copy_of": [placement.chains[chain].index(stage) for stage, chain in enumerate(placement.chain_index)],
         "deadlock": _proof(timeline),
     }
+    schedule = timeline.schedule
+    if schedule.task_orders and problem.overlaps:
+        raise BadInput(f"{_NAME}: found orders of tasks and overlapped blocks; allowed: one of them")
+    if (schedule.waits or not problem.network.one_task_each) and not problem.overlaps:
+        document["streams"] = _streams(timeline)
     head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
+    if schedule.task_orders:
+        return {_SUFFIX: head + "\n}\n"}
     rows = ("[\n  " + ",\n  ".join(json.dumps(_step(problem, s)) for s in row) + "\n ]" for row in lower(timeline).rows)
     return {_SUFFIX: head + ',\n "programs": [' + ", ".join(rows) + "]\n}\n"}
 
 
+def _streams(timeline: Timeline) -> list[dict[str, list[dict[str, object]]]]:
+    """For each device what every stream runs."""
+    problem = timeline.problem
+    devices: list[dict[str, list[dict[str, object]]]] = [{} for _ in range(problem.devices)]
+    for (device, stream), steps in stream_programs(timeline).items():
+        devices[device][stream] = [
+            _pass(problem, task.of)
+            | {"task": problem.task_text(task).partition("/")[2], "waits": list(map(problem.task_text, waits))}
+            for task, waits in steps
+        ]
+    return devices
+
+
 def _proof(timeline: Timeline) -> str:
+    if timeline.schedule.task_orders:
+        # A valid timeline gives every task a time after all that it waits for.
+        return "free of deadlock: every stream runs its tasks in order, each after its waits, as the times show"
     return proved(_NAME, lower(timeline), tuple(Semantics))
 
 
@@ -89,6 +118,8 @@ def _read(text: str) -> Orders:
     """The order of passes; sends and receives follow from it and are left out."""
     document = read_json(text, "program")
     rows = document.get("programs") if isinstance(document, dict) else None
+    if isinstance(document, dict) and rows is None and "streams" in document:
+        raise BadInput("programs: found streams alone; allowed: programs, the order of whole passes")
     if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
         raise BadInput("programs: found no list of instructions for each device")
     orders: Orders = []
@@ -124,6 +155,7 @@ EXPORTERS.register(
         suffix=_SUFFIX,
         write=_write,
         proof=_proof,
+        streams=True,
     )
 )
 IMPORTERS.register(

@@ -132,7 +132,7 @@ class Search:
         return KERNELS.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
 
     def done(self) -> bool:
-        """Whether nothing is left to search: proved within the gap asked for, the target settled, or told to stop."""
+        """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""
         state, target = self.incumbent.state, self.limits.target
         close = state.value is not None and gap(state.value, state.lower_bound) <= self.limits.gap
         met = target is not None and state.value is not None and state.value <= target

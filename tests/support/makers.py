@@ -201,11 +201,11 @@ def jobs(one: Problem, order: tuple[Slot, ...]) -> list[Job]:
     for slot in order:
         if len(slot) == 2 and slot[1].kind is BW and costs.overlapped is not None:
             block = costs.overlapped[slot[0].stage]
-            found.append(Job((Task(slot[0]), Task(slot[1])), COMPUTE, block, slot))
+            found.append(Job((Task(slot[0]), Task(slot[1])), one.stages[0].stream, block, slot))
             continue
         for p in slot:
             plain = {F: costs.forward, B: costs.backward, W: costs.weight, BW: costs.fused}[p.kind]
-            parts = dict(one.stages[p.stage].tasks).get(p.kind) or (TaskSpec(COMPUTE, plain[p.stage]),)
+            parts = dict(one.stages[p.stage].tasks).get(p.kind) or (TaskSpec(one.stages[0].stream, plain[p.stage]),)
             for number, (stream, ticks, *_) in enumerate(parts):
                 ends = (p,) if number == len(parts) - 1 or p.kind is W else ()
                 found.append(Job((Task(p, number),), stream, ticks, ends))

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from pipesched.errors import BadInput, Deadlock
-from pipesched.problem.passes import BW, F, Pass, Task, parse_pass
+from pipesched.problem.passes import BW, F, Pass, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.metrics import measure

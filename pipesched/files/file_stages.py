@@ -1,0 +1,41 @@
+"""The stages of a problem file: their costs in ticks, what they hold, and the tasks of their passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pipesched.files.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
+from pipesched.files.problem_schema import ChainTask, ProblemFile, WeightTask
+from pipesched.files.times_in_ticks import Columns, layers_of
+from pipesched.problem.stage import COMPUTE, Stage, TaskSpec, stages_of
+
+
+def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage, ...]:
+    """The stages of these columns; what names no stream is on the first."""
+    first = (form.streams or [COMPUTE])[0]
+    if form.tasks is None:
+        stages = stages_of(**times, **held)
+        return stages if first == COMPUTE else tuple(replace(stage, stream=first) for stage in stages)
+    ticks = {key: column for key, column in times.items() if isinstance(key, tuple)}
+    others = {key: column for key, column in times.items() if isinstance(key, str)}
+    layers = layers_of(form.tasks, len(held["activation"]))
+    lists = {kind: getattr(form.tasks, key) for kind, key in KEYS.items()}
+    backward = [task.name or "" for task in form.tasks.backward or ()]
+
+    def tasks_of(stage: int) -> StageTasks:
+        layer = {
+            kind: [_task(task, first, backward, ticks[kind, n][stage]) for n, task in enumerate(tasks)]
+            for kind, tasks in lists.items()
+            if tasks is not None
+        }
+        return stage_tasks(layer, layers[stage])
+
+    tasks = [tasks_of(stage) for stage in range(len(layers))]
+    passes = dict(zip(Totals._fields, zip(*map(totals, tasks), strict=True), strict=True))
+    return stages_of(**others | passes | held, tasks=tasks, stream=[first] * len(tasks))
+
+
+def _task(task: ChainTask | WeightTask, first: str, backward: Sequence[str], ticks: int) -> TaskSpec:
+    after = task.after if isinstance(task, WeightTask) else None
+    return TaskSpec(task.on or first, ticks, task.name or "", None if after is None else backward.index(after))

@@ -1,0 +1,131 @@
+"""Passes made of tasks: from the file's lists, one layer each, to the tasks of every stage's passes, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from pipesched.files.exact_numbers import as_decimal
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.stage import Stage, TaskSpec
+
+# The tasks of one layer's passes, W's with the place of the task of B that each waits for.
+Layer = Mapping[PassKind, Sequence[TaskSpec]]
+# As in `Stage.tasks`.
+StageTasks = tuple[tuple[PassKind, tuple[TaskSpec, ...]], ...]
+KEYS = {F: "forward", B: "backward", W: "weight"}
+
+
+class Totals(NamedTuple):
+    """The ticks of whole passes made of tasks, as `Stage` holds them."""
+
+    forward: int
+    backward: int
+    weight: int | None
+    fused: int
+
+
+def stage_tasks(layer: Layer, layers: int) -> StageTasks:
+    """The tasks of every kind of pass of a stage of so many layers.
+
+    The backward runs the layers last to first. BW is the backward with each task of W directly behind the one it waits
+    for, those that wait for the whole backward last. With several layers a name ends with its layer's number.
+    """
+    last = range(layers - 1, -1, -1)
+    forward = tuple(_named(task, n, layers) for n in range(layers) for task in layer[F])
+    backward = tuple(_named(task, n, layers) for n in last for task in layer[B])
+    if W not in layer:
+        return (F, forward), (BW, backward)
+    width = len(layer[B])
+    weight = tuple(
+        _named(task, n, layers)._replace(after=None if task.after is None else turn * width + task.after)
+        for turn, n in enumerate(last)
+        for task in layer[W]
+    )
+    fused: list[TaskSpec] = []
+    for part, task in enumerate(backward):
+        fused += [task, *(w._replace(after=None) for w in weight if w.after == part)]
+    fused += [w for w in weight if w.after is None]
+    return (F, forward), (B, backward), (W, weight), (BW, _with_own_names(fused))
+
+
+def _named(task: TaskSpec, number: int, layers: int) -> TaskSpec:
+    return task._replace(name=f"{task.name}.{number}") if layers > 1 else task
+
+
+def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
+    """A task of W that is called as one of B gets a mark, so that each name of the pass is there once."""
+    found: list[TaskSpec] = []
+    for task in tasks:
+        name = task.name
+        while any(name == other.name for other in found):
+            name = f"w-{name}"
+        found.append(task._replace(name=name))
+    return tuple(found)
+
+
+def totals(tasks: StageTasks) -> Totals:
+    """How long whole passes take when nothing interrupts them."""
+    ticks = {kind: sum(task.ticks for task in own) for kind, own in tasks}
+    if W not in ticks:
+        return Totals(ticks[F], ticks[BW], None, ticks[BW])
+    return Totals(ticks[F], ticks[B], ticks[W], ticks[BW])
+
+
+def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
+    """The file's `tasks` for these stages; ValueError where a file cannot say them."""
+    layers = [_layers(stage) for stage in stages]
+    found = [_one_layer(stage, count) for stage, count in zip(stages, layers, strict=True)]
+    for stage, layer, count in zip(stages, found, layers, strict=True):
+        expected = stage_tasks(layer, count) if {F, B} <= layer.keys() else ()
+        if (
+            not expected
+            or stage.tasks != expected
+            or _without_times(layer) != _without_times(found[0])
+            or stage.overlapped
+        ):
+            raise ValueError("a problem file gives passes of several tasks as those of one layer, alike on every stage")
+        if totals(expected) != (stage.forward, stage.backward, stage.weight, stage.fused):
+            raise ValueError("a problem file gives passes of several tasks the time of those tasks and no other")
+    document: dict[str, object] = {}
+    for kind, tasks in found[0].items():
+        rows = [_row(task, found[0][B], stages[0].stream) for task in tasks]
+        for n, row in enumerate(rows):
+            times = [as_decimal(layer[kind][n].ticks * tick) for layer in found]
+            row["time"] = times[0] if len(set(times)) == 1 else times
+        document[KEYS[kind]] = rows
+    if any(count > 1 for count in layers):
+        document["layers"] = layers[0] if len(set(layers)) == 1 else layers
+    return document
+
+
+def _layers(stage: Stage) -> int:
+    """How many layers the names of a stage's tasks tell of."""
+    last = stage.tasks_of(F)[-1].name.rpartition(".")
+    return int(last[2]) + 1 if last[0] and last[2].isdigit() else 1
+
+
+def _one_layer(stage: Stage, layers: int) -> Layer:
+    """The tasks of one layer: of the first in the forward, of the last in the backward."""
+    held = dict(stage.tasks)
+    if W not in held and BW in held:
+        held[B] = held[BW]
+    chosen = {kind: held[kind][: len(held[kind]) // layers] for kind in KEYS if kind in held}
+    if layers == 1:
+        return chosen
+    return {kind: [t._replace(name=t.name.rpartition(".")[0]) for t in tasks] for kind, tasks in chosen.items()}
+
+
+def _without_times(layer: Layer) -> list[tuple[PassKind, list[TaskSpec]]]:
+    return [(kind, [task._replace(ticks=0) for task in tasks]) for kind, tasks in layer.items()]
+
+
+def _row(task: TaskSpec, backward: Sequence[TaskSpec], first: str) -> dict[str, object]:
+    """A task's keys in the file, but for its time."""
+    row: dict[str, object] = {"name": task.name}
+    if task.stream != first:
+        row["on"] = task.stream
+    if task.after is not None:
+        row["after"] = backward[task.after].name
+    return row

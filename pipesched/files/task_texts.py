@@ -1,0 +1,85 @@
+"""Tasks in schedule files: orders of streams, events between them and starts, by the names that the problem gives."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.files.schema_errors import shown
+from pipesched.problem.passes import Task, parse_pass
+from pipesched.problem.problem import Problem
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule, TaskOrders, Wait
+from pipesched.schedule.timeline import Timeline
+
+
+def task_keys(problem: Problem, schedule: Schedule) -> dict[str, object]:
+    """`task_orders`, for each device the tasks of each stream, and `waits`; only what the schedule has of them."""
+    keys: dict[str, object] = {}
+    if schedule.task_orders:
+        orders: list[dict[str, list[str]]] = [{} for _ in range(problem.devices)]
+        for (device, stream), tasks in schedule.task_orders.items():
+            orders[device][stream] = [problem.task_text(task) for task in tasks]
+        keys["task_orders"] = orders
+    if schedule.waits:
+        keys["waits"] = [[problem.task_text(task) for task in wait] for wait in schedule.waits]
+    return keys
+
+
+def start_texts(timeline: Timeline) -> dict[str, int]:
+    """The start of every task, pass by pass; a pass of a block is one task."""
+    problem, starts = timeline.problem, timeline.starts
+    return {
+        problem.task_text(task): starts[task]
+        for p in timeline.schedule.passes()
+        for task, _ in problem.tasks(p)
+        if task.part == 0 or not timeline.in_block(p)
+    }
+
+
+class TaskReader:
+    """Reads the tasks of a problem by their names."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._parts: dict[tuple[object, int], dict[str, int]] = {}
+
+    def task(self, text: str) -> Task:
+        """`F0.0`, `F0.0/attn`, `F0.0/attn.2`; `F0.0/1` for a task without a name. `BadInput` for no task there is."""
+        of, _, name = text.partition("/")
+        p = parse_pass(of)
+        if (p.kind, p.stage) not in self._parts:
+            self._parts[p.kind, p.stage] = self._names(p.stage, Task(p))
+        part = self._parts[p.kind, p.stage].get(name)
+        if part is None:
+            known = ", ".join(f"{of}/{one}" if one else of for one in self._parts[p.kind, p.stage])
+            raise BadInput(
+                f"found {shown(text)}; allowed: the tasks of this pass, {known or 'of which there are none'}"
+            )
+        return Task(p, part)
+
+    def _names(self, stage: int, first: Task) -> dict[str, int]:
+        """The number of each task by its name. Passes that the problem does not have are judged later, as one task."""
+        if stage >= self._problem.placement.stages or first.of.kind not in self._problem.stages[stage].kinds:
+            return {"": 0}
+        texts = [self._problem.task_text(task) for task, _ in self._problem.tasks(first.of)]
+        return {text.partition("/")[2]: part for part, text in enumerate(texts)}
+
+    def orders(self, document: object) -> TaskOrders:
+        """What `task_keys` wrote as `task_orders`."""
+        devices = document if isinstance(document, list) else []
+        if len(devices) != self._problem.devices or not all(isinstance(streams, dict) for streams in devices):
+            raise BadInput(f"task_orders: found {shown(document)}; allowed: for each device the tasks of each stream")
+        found: dict[Resource, tuple[Task, ...]] = {}
+        for device, streams in enumerate(devices):
+            for stream, tasks in streams.items():
+                if stream not in self._problem.streams or not isinstance(tasks, list):
+                    allowed = f"a list of tasks for {', '.join(self._problem.streams)}"
+                    raise BadInput(f"task_orders[{device}]: found {shown(stream)}; allowed: {allowed}")
+                found[Resource(device, stream)] = tuple(self.task(str(text)) for text in tasks)
+        return found
+
+    def waits(self, document: object) -> tuple[Wait, ...]:
+        """What `task_keys` wrote as `waits`."""
+        pairs = document if isinstance(document, list) else []
+        if not isinstance(document, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            raise BadInput(f"waits: found {shown(document)}; allowed: pairs of tasks, of which the second waits")
+        return tuple(Wait(self.task(str(before)), self.task(str(after))) for before, after in pairs)

@@ -1,0 +1,73 @@
+"""The times of a problem file as whole ticks: one column a quantity, with an entry a stage."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import gcd
+from typing import Any
+
+from pipesched.files.link_times import latency_of, links_of
+from pipesched.files.pass_tasks import KEYS
+from pipesched.files.problem_schema import Tasks, Times
+from pipesched.files.rounding import short, step_of
+from pipesched.problem.placement import Placement
+
+# A list of numbers for each quantity, one a stage. That of a task is its kind of pass and its place in the file's list.
+Columns = dict[Any, Any]
+
+
+def times_in_ticks(
+    times: Times, tasks: Tasks | None, where: Placement, microbatches: int
+) -> tuple[Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
+    """The times in ticks, those of links, the tick, and what a note says of them if they were rounded."""
+    transfer = latency_of(times.transfer)
+    links = links_of(transfer)
+    given: Columns = {key: per(value, where.stages) for key, value in times if value is not None and key != "transfer"}
+    if transfer is not None and not links:
+        given["transfer"] = per(transfer, where.stages)  # type: ignore[arg-type]
+    most_layers = 1
+    if tasks is not None:
+        given |= _task_times(tasks, where.stages)
+        most_layers = max(layers_of(tasks, where.stages))
+    numbers = [number for values in (*given.values(), *links) for number in values]
+    step, rounded = step_of(numbers, microbatches * most_layers * sum(numbers, Fraction(0)))
+    ticks = {key: [round(number / step) for number in values] for key, values in given.items()}
+    lags = [[round(number / step) for number in row] for row in links]
+    whole = ticks.get("backward", [])
+    if "weight" in ticks:
+        whole = [b + w for b, w in zip(whole, ticks["weight"], strict=True)]
+    fused = ticks.get("fused", whole)
+    if "fused" in ticks:
+        # Rounding must not make a fused backward cheaper than its two parts where it is not.
+        exact = zip(given["fused"], given["backward"], given["weight"], strict=True)
+        longer = [one >= b + w for one, b, w in exact]
+        fused = [max(one, w) if long else one for one, w, long in zip(fused, whole, longer, strict=True)]
+    # The rounded numbers may have a larger step in common.
+    all_ticks = [*fused, *(number for values in (*ticks.values(), *lags) for number in values)]
+    tick = step * (gcd(*all_ticks) or 1)
+
+    def in_ticks(values: list[int]) -> tuple[int, ...]:
+        return tuple(int(number * step / tick) for number in values)
+
+    columns = {"weight": None} | {key: in_ticks(values) for key, values in (ticks | {"fused": fused}).items()}
+    return columns, tuple(map(in_ticks, lags)), tick, [f"times to multiples of {short(step)}"] if rounded else []
+
+
+def _task_times(tasks: Tasks, stages: int) -> Columns:
+    """The time of every task of one layer, a column each."""
+    lists = {kind: getattr(tasks, key) or () for kind, key in KEYS.items()}
+    return {(kind, n): per(task.time, stages) for kind, held in lists.items() for n, task in enumerate(held)}
+
+
+def per(value: Fraction | list[Fraction] | None, count: int) -> list[Fraction]:
+    """One number for each of `count` places; half as many serve both directions of a bidirectional placement."""
+    assert value is not None
+    if isinstance(value, list):
+        return value * (count // len(value))
+    return [value] * count
+
+
+def layers_of(tasks: Tasks, stages: int) -> list[int]:
+    """How many layers each stage has."""
+    layers = tasks.layers or 1
+    return layers * (stages // len(layers)) if isinstance(layers, list) else [layers] * stages

@@ -1,0 +1,27 @@
+"""The order of tasks on every stream: as a schedule gives it, or one pass after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pipesched.problem.passes import Task
+from pipesched.problem.problem import Problem
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import block_ticks
+
+
+def stream_orders(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:
+    """What every stream that has tasks runs, in order; a block is its forward's first task, on the first stream."""
+    if schedule.task_orders:
+        return schedule.task_orders
+    found: dict[Resource, list[Task]] = {}
+    for device, order in enumerate(schedule.orders):
+        for slot in order:
+            if block_ticks(problem, slot) is not None:
+                found.setdefault(Resource(device, problem.streams[0]), []).append(Task(slot[0]))
+                continue
+            for p in slot:
+                for task, part in problem.tasks(p):
+                    found.setdefault(Resource(device, part.stream), []).append(task)
+    return found

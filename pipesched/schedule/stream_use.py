@@ -1,0 +1,57 @@
+"""How much each stream of a device works, and how much of that while the device's first stream does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.timeline import Timeline
+
+Interval = tuple[int, int]
+
+
+class StreamUse(NamedTuple):
+    """In ticks: `busy` is how long the stream works, `exposed` how long it does so while the first stream does not."""
+
+    of: Resource
+    busy: int
+    exposed: int
+
+
+def stream_use(timeline: Timeline) -> Iterator[StreamUse]:
+    """Every stream of every device."""
+    streams = timeline.problem.streams
+    for device in range(timeline.problem.devices):
+        covered = list(_joined(timeline.busy(device, streams[0])))
+        for stream in streams:
+            working = list(_joined(timeline.busy(device, stream)))
+            busy = sum(end - start for start, end in working)
+            yield StreamUse(Resource(device, stream), busy, busy - _shared(working, covered))
+
+
+def _joined(intervals: Iterable[Interval]) -> Iterator[Interval]:
+    """The same times as intervals apart from each other, in order."""
+    begin, until = 0, 0
+    for start, end in sorted(intervals):
+        if start > until:
+            if until > begin:
+                yield begin, until
+            begin = start
+        until = max(until, end)
+    if until > begin:
+        yield begin, until
+
+
+def _shared(some: list[Interval], others: list[Interval]) -> int:
+    """How long two lists of intervals, each apart and in order, have in common."""
+    ticks, one, other = 0, 0, 0
+    while one < len(some) and other < len(others):
+        start = max(some[one][0], others[other][0])
+        end = min(some[one][1], others[other][1])
+        ticks += max(0, end - start)
+        if some[one][1] <= others[other][1]:
+            one += 1
+        else:
+            other += 1
+    return ticks

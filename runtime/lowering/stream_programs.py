@@ -1,0 +1,45 @@
+"""What every stream of every device runs, task by task, and which tasks of other streams each one waits for.
+
+A runtime makes each wait an event (on one device) or the receipt of a tensor (from another). The waits are those of the
+problem and the schedule's own; what runs earlier on the same stream needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pipesched.problem.passes import Pass, Task
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.stream_orders import stream_orders
+from pipesched.schedule.timeline import Timeline
+
+
+class Step(NamedTuple):
+    """A task, and the tasks of other streams that must have ended before it starts."""
+
+    task: Task
+    waits: tuple[Task, ...]
+
+
+def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
+    """The steps of every stream, in order. Of problems without overlapped blocks."""
+    orders = stream_orders(timeline.problem, timeline.schedule)
+    runs_on = {task: resource for resource, tasks in orders.items() for task in tasks}
+    events: dict[Task, list[Task]] = {}
+    for before, after in timeline.schedule.waits:
+        events.setdefault(after, []).append(before)
+
+    def step(task: Task) -> Step:
+        needed = dict.fromkeys((*_needed(timeline, task), *events.get(task, ())))
+        return Step(task, tuple(other for other in needed if runs_on[other] != runs_on[task]))
+
+    return {resource: list(map(step, tasks)) for resource, tasks in orders.items()}
+
+
+def _needed(timeline: Timeline, task: Task) -> Iterator[Task]:
+    """What the problem says must have ended before a task; of alternatives, the one that runs."""
+    for after, alternatives, _ in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
+        if after.part == task.part:
+            passes = [(Pass(kind, stage, task.of.microbatch), part) for kind, stage, part in alternatives]
+            yield next(Task(p, part) for p, part in passes if p in timeline.schedule.held)

@@ -1,0 +1,139 @@
+"""Rules about tasks: one example that breaks each of them, on a forward, a backward and its weights over two streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pipesched.files.problem_file import problem_from
+from pipesched.files.task_texts import TaskReader
+from pipesched.problem.problem import Problem
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule, Wait
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from tests.support.makers import schedule
+
+TASKS: Mapping[str, Any] = {
+    "forward": [{"name": "attn", "time": 3}, {"name": "dispatch", "on": "comm", "time": 2}, {"name": "mlp", "time": 3}],
+    "backward": [{"name": "mlp", "time": 4}, {"name": "combine", "on": "comm", "time": 3}, {"name": "attn", "time": 4}],
+    "weight": [
+        {"name": "mlp-w", "time": 2, "after": "mlp"},
+        {"name": "attn-w", "time": 1, "after": "attn"},
+        {"name": "sync", "on": "comm", "time": 2},
+    ],
+}
+
+
+def problem(devices: int = 1, microbatches: int = 2, **keys: object) -> Problem:
+    document = {"devices": devices, "microbatches": microbatches, "streams": ["compute", "comm"], "tasks": TASKS}
+    return problem_from(document | keys)
+
+
+def in_turn() -> tuple[Problem, Schedule]:
+    return problem(), schedule("F0.0 B0.0 W0.0 F0.1 B0.1 W0.1")
+
+
+def orders(one: Problem, plain: Schedule, compute: str, comm: str, waits: tuple[tuple[str, str], ...] = ()) -> Schedule:
+    read = TaskReader(one).task
+    streams = {"compute": compute.split(), "comm": comm.split()}
+    tasks = {Resource(0, stream): tuple(map(read, texts)) for stream, texts in streams.items()}
+    return Schedule(plain.orders, "", tasks, [Wait(read(before), read(after)) for before, after in waits])
+
+
+# Two micro-batches in each other's gaps; the second forward's attention runs while the first one's tokens travel.
+COMPUTE = (
+    "F0.0/attn F0.1/attn F0.0/mlp F0.1/mlp B0.0/mlp W0.0/mlp-w B0.1/mlp B0.0/attn W0.0/attn-w B0.1/attn W0.1/mlp-w "
+    "W0.1/attn-w"
+)
+COMM = "F0.0/dispatch F0.1/dispatch B0.0/combine B0.1/combine W0.0/sync W0.1/sync"
+
+
+def mixed() -> Timeline:
+    one, plain = in_turn()
+    return simulate(one, orders(one, plain, COMPUTE, COMM))
+
+
+def moved(timeline: Timeline, text: str, start: int) -> Timeline:
+    """One task at another time."""
+    return replace(timeline, starts=dict(timeline.starts) | {TaskReader(timeline.problem).task(text): start})
+
+
+def found(timeline: Timeline) -> list[tuple[str, str]]:
+    return [(violation.rule, violation.text) for violation in validate(timeline)]
+
+
+def test_tasks_in_each_others_gaps_take_these_times() -> None:
+    timeline = mixed()
+    assert found(timeline) == []
+    texts = {timeline.problem.task_text(task): start for task, start in timeline.starts.items()}
+    assert [texts[task] for task in COMPUTE.split()] == [0, 3, 6, 9, 12, 16, 18, 22, 26, 27, 31, 33]
+    assert [texts[task] for task in COMM.split()] == [3, 6, 16, 22, 26, 31]
+
+
+def test_a_weight_pass_ends_with_the_last_of_its_tasks() -> None:
+    timeline = mixed()
+    read = TaskReader(timeline.problem).task
+    assert (timeline.start(read("W0.0/sync").of), timeline.end(read("W0.0/sync").of)) == (16, 28)
+    assert (timeline.start(read("W0.1/sync").of), timeline.end(read("W0.1/sync").of)) == (31, 34)
+
+
+def test_the_order_of_a_stream() -> None:
+    """The times keep every precedence, and run two tasks in the other order than the schedule's."""
+    one, plain = in_turn()
+    other = orders(one, plain, COMPUTE, COMM.replace("W0.0/sync W0.1/sync", "W0.1/sync W0.0/sync"))
+    text = "device 0, comm: W0.0/sync starts at 26, before W0.1/sync ends at 33"
+    assert found(replace(mixed(), schedule=other)) == [("order", text)]
+
+
+def test_two_tasks_at_a_time() -> None:
+    text = "device 0, compute: W0.0/mlp-w starts at 15, before B0.0/mlp ends at 16"
+    assert ("overlap", text) in found(moved(mixed(), "W0.0/mlp-w", 15))
+
+
+@pytest.mark.parametrize(
+    ("task", "start", "text"),
+    [
+        ("F0.1/dispatch", 5, "F0.1/dispatch starts before F0.1/attn ends"),
+        ("B0.0/attn", 18, "B0.0/attn starts before B0.0/combine ends"),
+        ("W0.0/mlp-w", 12, "W0.0/mlp-w starts before B0.0/mlp ends"),
+        ("W0.0/attn-w", 25, "W0.0/attn-w starts before B0.0/attn ends"),
+        ("W0.1/sync", 28, "W0.1/sync starts before B0.1/attn ends"),
+    ],
+)
+def test_what_a_task_waits_for_inside_its_micro_batch(task: str, start: int, text: str) -> None:
+    assert ("precedence", text) in found(moved(mixed(), task, start))
+
+
+def test_an_event_between_streams() -> None:
+    one, plain = in_turn()
+    waiting = orders(one, plain, COMPUTE, COMM, (("W0.0/sync", "W0.1/mlp-w"),))
+    assert found(simulate(one, waiting)) == []
+    late = orders(one, plain, COMPUTE, COMM, (("W0.1/sync", "W0.1/attn-w"),))
+    text = "W0.1/attn-w starts at 33, but waits for W0.1/sync, which ends at 33"
+    assert found(replace(mixed(), schedule=late)) == []
+    early = moved(replace(mixed(), schedule=late), "W0.1/sync", 32)
+    assert found(early) == [("precedence", text.replace("which ends at 33", "which ends at 34"))]
+
+
+def test_a_transfer_on_a_stream_arrives_when_its_task_ends() -> None:
+    one = problem(2, 1, times={"transfer": {"time": 2, "on": "comm"}})
+    timeline = simulate(one, schedule("F0.0 BW0.0", "F1.0 BW1.0"))
+    texts = {one.task_text(task): start for task, start in timeline.starts.items()}
+    assert (texts["F0.0/transfer"], texts["F1.0/attn"], timeline.end(TaskReader(one).task("F0.0/attn").of)) == (
+        8,
+        10,
+        8,
+    )
+    assert found(timeline) == []
+    text = "F1.0 starts at 9, but F0.0 ends at 8 and its transfer ends at 10"
+    assert ("precedence", text) in found(moved(timeline, "F1.0/attn", 9))
+    late = moved(timeline, "F0.0/transfer", 9)
+    text = "F1.0 starts at 10, but F0.0 ends at 8 and its transfer ends at 11"
+    assert found(late) == [("precedence", text)]
+    early = moved(timeline, "F0.0/transfer", 7)
+    assert found(early) == [("precedence", "F0.0/transfer starts before F0.0/mlp ends")]
