@@ -74,6 +74,17 @@ def test_memory_behind_another_stream_is_waited_for() -> None:
     assert (solver.value(model.value), schedule.waits) == (15, ())
 
 
+def test_a_pass_ends_with_the_last_of_its_tasks() -> None:
+    """Weight gradients on two streams: the second forward waits for the longer one, listed first."""
+    tasks = ((W, (TaskSpec("copy", 9), TaskSpec(COMPUTE, 1))),)
+    one = Problem(placement.linear(1), 2, (Stage(1, 1, 10, 40, tasks=tasks),), (Pool(1),))
+    with_waits = solved(one)
+    assert with_waits[1].value(with_waits[0].value) == 22
+    assert [(each.before.of.kind, each.before.part, each.after.of.kind) for each in with_waits[2].waits] == [(W, 0, F)]
+    without = replace(one, pools=(Pool(2),))
+    assert solved(without)[1].objective_value == 20
+
+
 def test_starts_that_memory_does_not_allow_are_no_schedule() -> None:
     free = jobs_of(copies(2))
     schedule = solved(copies(2))[2]
