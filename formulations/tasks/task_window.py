@@ -103,9 +103,9 @@ class TaskWindow:
 
     def _inside_of(self, one: Holding) -> Holding | None:
         """What of a pass's taking and giving happens inside, with the window's own numbers."""
-        inside, since, placed = self._number, self.since, self.placed
+        inside = self._number
         takes = one.takes if all(n in inside for n in one.first) else 0
-        ended = [n for n in one.last if n not in inside and placed.end(n) <= since]
+        ended = [n for n in one.last if n not in inside and self.placed.start[n] < self.since]
         within = [n for n in one.last if n in inside]
         gives = one.gives if within and len(ended) + len(within) == len(one.last) else 0
         if not takes and not gives:
@@ -161,8 +161,18 @@ class TaskWindow:
             if one.takes:
                 # What it counts as given back before the window has ended: see `_held`.
                 n = self._inside[one.first[0]]
-                freed = (max(map(placed.end, other.last)) for other in self._outside[one.device] if other.gives)
+                freed = [max(map(placed.end, other.last)) for other in self._outside[one.device] if other.gives]
+                freed += [placed.end(m) for m in self._ended_before[one.device]]
                 found[n] = max([found[n], *(end for end in freed if end <= placed.start[n])])
+        return found
+
+    @cached_property
+    def _ended_before(self) -> Mapping[int, Sequence[int]]:
+        """Of each device, what started before the window of passes that give memory back inside it."""
+        found: dict[int, list[int]] = {device: [] for device in self._free}
+        for one in self.placed.jobs.holdings:
+            if one.gives and one.device in found and any(n in self._number for n in one.last):
+                found[one.device] += [n for n in one.last if self.placed.start[n] < self.since]
         return found
 
     def _rest(self) -> dict[int, int]:

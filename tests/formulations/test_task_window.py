@@ -1,0 +1,65 @@
+"""Windows of a schedule at task level: what it has is one of their solutions, and what they find fits what is around."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from ortools.sat.python import cp_model
+
+from formulations.tasks.jobs import jobs_of
+from formulations.tasks.task_window import TaskWindow
+from pipesched.problem.passes import BW
+from pipesched.problem.placement import linear
+from pipesched.problem.problem import Pool, Problem
+from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.simulation.simulator import simulate
+from solver.construction.list_scheduling import list_schedules, sequential
+from solver.tasks.dispatch import expanded
+from solver.tasks.placing import placed_in, put_back
+from tests.support.expert_parallel import mean_layers
+
+
+def copied(room: int) -> Problem:
+    """Two devices; a backward ends with a copy on a stream of its own, and its memory is free after that."""
+    copies = Stage(3, 7, None, 7, 1, tasks=((BW, (TaskSpec(COMPUTE, 2), TaskSpec("copy", 5))),))
+    return Problem(linear(2), 6, (copies, replace(copies, forward=2)), (Pool(room),) * 2)
+
+
+def layered(room: int | None) -> Problem:
+    return replace(mean_layers(linear(2), 4), pools=(Pool(room),) * 2)
+
+
+PROBLEMS = {"copies, room for 1": copied(1), "for 2": copied(2), "layers, for 2": layered(2), "any": layered(None)}
+
+
+# How often the windows gain at least: with room for one there is nothing to gain.
+GAINED = {"copies, room for 1": 0, "for 2": 2, "layers, for 2": 3, "any": 3}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_windows_fit_what_is_around_them(name: str) -> None:
+    problem, rng, gained = PROBLEMS[name], Random(0), 0
+    jobs = jobs_of(problem)
+    for order in (sequential(problem), next(iter(list_schedules(problem)))):
+        for schedule in expanded(jobs, order):
+            placed = placed_in(jobs, simulate(problem, schedule))
+            assert placed is not None
+            for _ in range(8):
+                since, until = sorted(rng.sample(range(placed.value), 2))
+                window = TaskWindow(placed, since, until, rng.choice(([0], [1], [0, 1])))
+                solver = cp_model.CpSolver()
+                solver.parameters.num_workers, solver.parameters.max_deterministic_time = 1, 0.2
+                status = solver.solve(window.cp)
+                assert status != cp_model.INFEASIBLE
+                if status == cp_model.OPTIMAL:
+                    assert solver.objective_value <= placed.value
+                if status == cp_model.UNKNOWN:
+                    continue
+                found = put_back(window, window.starts(solver.value))
+                assert found is not None
+                assert found.value <= max(placed.value, solver.objective_value)
+                gained += found.value < placed.value
+                placed = found
+    assert gained >= GAINED[name]
