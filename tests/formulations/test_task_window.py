@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from random import Random
 
 import pytest
 from ortools.sat.python import cp_model
 
 from formulations.tasks.jobs import jobs_of
+from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_window import TaskWindow
 from pipesched.problem.passes import BW
 from pipesched.problem.placement import linear
@@ -18,6 +20,7 @@ from pipesched.simulation.simulator import simulate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.tasks.dispatch import expanded
 from solver.tasks.placing import placed_in, put_back
+from solver.tasks.rank_search import RankSearch
 from tests.support.expert_parallel import mean_layers
 
 
@@ -63,3 +66,19 @@ def test_windows_fit_what_is_around_them(name: str) -> None:
                 gained += found.value < placed.value
                 placed = found
     assert gained >= GAINED[name]
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_list_scheduling_and_annealing_keep_memory_that_is_full(name: str) -> None:
+    """Each order of passes gives three orders of tasks, and every rank tried one whose memory is safe."""
+    problem = PROBLEMS[name]
+    jobs = jobs_of(problem)
+    for order in (sequential(problem), *islice(list_schedules(problem), 3)):
+        assert len(list(expanded(jobs, order))) == 3
+        placed = placed_in(jobs, simulate(problem, next(expanded(jobs, order))))
+        assert placed is not None
+        ranks = RankSearch(jobs, placed.start, 0)
+        for _ in range(15):
+            ends = ranks.ends
+            assert ranks.step(1.0) == (ranks.ends < ends)
+            assert schedule_of_starts(jobs, ranks.best) is not None
