@@ -11,7 +11,7 @@ from commands.reports.run import RunReport
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
 from commands.shared.output import complain, files_written, note, write_json
-from commands.shared.output_folder import settle
+from commands.shared.output_folder import record_output
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.schedule_file import read_schedule
@@ -69,20 +69,20 @@ def run(args: Namespace) -> Exit:
         for line in failed.lines:
             complain(line)
         if folder:
-            settle(folder, "run", [])
+            record_output(folder, "run", [])
         return Exit.NO
     if outcome is None:  # not the first of torchrun's ranks
         return Exit.DONE
     if outcome.refused is not None:
         complain(outcome.complaints()[0])
         if folder:
-            settle(folder, "run", [])
+            record_output(folder, "run", [])
         return Exit.NO
     plan = predicted(job.problem, job.schedule, job.split, transfers=not job.seconds_per_tick)
     report = RunReport(job, plan, outcome, measured_of(job, outcome))
     files = _write(report, folder) if folder else []
     if folder:
-        settle(folder, "run", files)
+        record_output(folder, "run", files)
     if outcome.random:
         stages = ", ".join(map(str, outcome.random))
         note(

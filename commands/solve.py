@@ -22,7 +22,7 @@ from commands.shared.output import (
     write_json,
 )
 from commands.shared.output import time as time_text
-from commands.shared.output_folder import settle
+from commands.shared.output_folder import record_output
 from commands.shared.search_options import add_limits, not_interrupted, refuse_period, search
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -86,7 +86,7 @@ def run(args: Namespace) -> Exit:
     with not_interrupted():
         files = _write(found, folder, args.target) if folder and found.solution.timeline else []
         if args.output:
-            settle(args.output, "solve", files)
+            record_output(args.output, "solve", files)
     if args.json:
         write_json(found.solution.document() | _extras(found, args, files))
     else:

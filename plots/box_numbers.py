@@ -21,7 +21,7 @@ class BoxNumbers(Artist):
 
     A label is a number and a name, which may be empty. The name is written where both can be read, else the number.
 
-    The sizes are settled on every drawing, since only then the layout, the zoom and the output's resolution are known.
+    The sizes are computed on every drawing, since only then the layout, the zoom and the output's resolution are known.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ NEAR, FAR = 0.012, 0.35  # of the axes: how near and how far from its mark a nam
 def label(axes: Axes, marks: Sequence[tuple[float, float, str]], colour: str) -> None:
     """Name every mark (x, y, name) in data coordinates, clear of the marks and lines of the axes (one line at least).
 
-    Names of one place share a label. To be called last, when limits and layout of the axes are settled.
+    Names of one place share a label. To be called last, when limits and layout of the axes are final.
     """
     names: dict[tuple[float, float], list[str]] = {}
     for x, y, name in marks:

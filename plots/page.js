@@ -6,7 +6,7 @@ const row = Math.max(16, Math.min(36, 520 / devices)) * DATA.rowShare, chart = r
 const place = [0, chart + AXIS + BETWEEN];  // tops of the two charts
 const scale = Math.max(...DATA.capacity.map(c => c || 0), ...DATA.memory.flatMap(m => m.filter((_, i) => i % 2)), 0) || 1;
 
-// Back from differences to times; of each box start, end, micro-batch, sort.
+// Back from differences to times; of each box start, end, micro-batch, style.
 const rows = DATA.boxes.map(flat => {
   const out = []; let at = 0;
   for (let i = 0; i < flat.length; i += 4) { at += flat[i]; out.push([at, at + flat[i + 1], flat[i + 2], flat[i + 3]]); }
@@ -64,7 +64,7 @@ function firstVisible(list, d) {  // boxes are in the order of their starts, and
 function drawBoxes(d, top) {
   const list = rows[d];
   for (let i = firstVisible(list, d); i < list.length && list[i][0] <= to; i++) {
-    const [start, end, microbatch, sort] = list[i], [, colour, ink, above, below, task] = DATA.sorts[sort];
+    const [start, end, microbatch, style] = list[i], [, colour, ink, above, below, task] = DATA.styles[style];
     const left = x(start), wide = x(end) - left, y = top + above * row, high = (below - above) * row;
     if (wide <= 0) continue;
     pen.fillStyle = colour; pen.fillRect(left, y, wide, high);
@@ -128,9 +128,9 @@ function pointed(event) {
     if (step) text = "Device " + d + " holds " + plain(step[1]) + " " + DATA.memoryUnit + " from " + plain(step[0] * DATA.tick) + " " + DATA.unit;
   } else {
     const inRow = (py - place[0]) / row - d;
-    const hit = rows[d].find(b => b[0] <= t && t < b[1] && DATA.sorts[b[3]][3] <= inRow && inRow < DATA.sorts[b[3]][4]);
-    const task = hit && DATA.sorts[hit[3]][5];
-    if (hit) text = DATA.sorts[hit[3]][0] + "." + hit[2] + (task ? "/" + task : "") + " on device " + d + "\n" + plain(hit[0] * DATA.tick) + " to " + plain(hit[1] * DATA.tick) + " " + DATA.unit;
+    const hit = rows[d].find(b => b[0] <= t && t < b[1] && DATA.styles[b[3]][3] <= inRow && inRow < DATA.styles[b[3]][4]);
+    const task = hit && DATA.styles[hit[3]][5];
+    if (hit) text = DATA.styles[hit[3]][0] + "." + hit[2] + (task ? "/" + task : "") + " on device " + d + "\n" + plain(hit[0] * DATA.tick) + " to " + plain(hit[1] * DATA.tick) + " " + DATA.unit;
   }
   if (!text) return;
   tip.textContent = text; tip.style.display = "block";

@@ -43,20 +43,20 @@ def document(timeline: Timeline) -> dict[str, Any]:
     """What the page draws, times in ticks, memory in the file's unit.
 
     `boxes` holds a row a device of numbers, four a box: ticks since the start of the box before, ticks it lasts,
-    micro-batch, and its place in `sorts`: name of the pass, colour, ink, top and bottom in the device's row, and the
+    micro-batch, and its place in `styles`: name of the pass, colour, ink, top and bottom in the device's row, and the
     name of the task where it has one. `lanes` names the streams beside the first, with the middles of their lanes.
     `memory` holds a row a device, two numbers a step: ticks since the step before, and the level from then on.
     """
     problem = timeline.problem
     shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
-    sorts: dict[tuple[str | float, ...], int] = {}
+    styles: dict[tuple[str | float, ...], int] = {}
     rows: list[list[int]] = [[] for _ in range(problem.devices)]
     last = [0] * problem.devices
     for box in sorted(boxes_of(timeline), key=lambda box: (box.start, box.end)):
         device = problem.device(box.of)
-        sort = _sort(box, device, shade_of[box.of.stage], count)
+        style = _style(box, device, shade_of[box.of.stage], count)
         rows[device] += [
-            box.start - last[device], box.end - box.start, box.of.microbatch, sorts.setdefault(sort, len(sorts)),
+            box.start - last[device], box.end - box.start, box.of.microbatch, styles.setdefault(style, len(styles)),
         ]  # fmt: skip
         last[device] = box.start
     steps = [list(dict.fromkeys(without_notches(memory_steps(timeline, d)))) for d in range(problem.devices)]
@@ -68,7 +68,7 @@ def document(timeline: Timeline) -> dict[str, Any]:
         "end": makespan(timeline),
         "rowShare": row_shares(problem),
         "lanes": _side_lanes(problem),
-        "sorts": list(sorts),
+        "styles": list(styles),
         "boxes": rows,
         "memory": [
             _paired([tick for tick, _ in held], [(level + problem.static[d]) * unit for _, level in held])
@@ -84,11 +84,11 @@ def _side_lanes(problem: Problem) -> list[tuple[str, float]]:
     return found[1:]
 
 
-def _sort(box: Box, device: int, number: int, count: int) -> tuple[str | float, ...]:
+def _style(box: Box, device: int, number: int, count: int) -> tuple[str | float, ...]:
     colour = TRANSFER if box.sends else shade(box.of.kind, number, count)
     top, bottom = round(box.top - device, 4), round(box.bottom - device, 4)
-    sort = f"{box.of.kind.value}{box.of.stage}", to_hex(colour), ink_on(colour), top, bottom
-    return (*sort, box.name) if box.name else sort
+    style = f"{box.of.kind.value}{box.of.stage}", to_hex(colour), ink_on(colour), top, bottom
+    return (*style, box.name) if box.name else style
 
 
 def _paired(ticks: list[int], levels: list[float]) -> list[float]:

@@ -9,7 +9,7 @@ from pipesched.problem.feasibility import refuse_overflow, why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Solution
 from solver.cyclic.solve_period import solve_period
-from solver.engine.engine import ENGINE, WITHOUT_SEARCH
+from solver.engine.engine import WITHOUT_SEARCH, engine_of
 from solver.engine.incumbent import Report
 from solver.engine.search import Engine, Search
 from solver.engine.start import Start, start_timelines
@@ -22,17 +22,18 @@ def solve(
     report: Report | None = None,
     stop: Event | None = None,
     start: Start | None = None,
-    engine: Engine = ENGINE,
+    engine: Engine | None = None,
 ) -> Solution:
     """The best schedule found, and what is proved of it.
 
     `report` is called at every improvement; setting `stop` ends the search with what was found. `start` is a schedule,
     a timeline or a previous solution to go on from: the result is never worse. `engine` has other phases than the
     usual, to measure what they are worth. `BadInput` where the times are too large to be added up, or where the start
-    does not fit the problem, or passes are several tasks, which this version does not solve.
+    does not fit the problem.
     """
     refuse_overflow(problem)
     report, stop, limits = report or (lambda _: None), stop or Event(), limits or Limits()
+    engine = engine or engine_of(problem)
     if problem.objective is Objective.PERIOD:
         if start is not None:
             raise BadInput("start: found one for the objective period; allowed: for makespan or span")

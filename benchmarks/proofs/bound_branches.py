@@ -12,12 +12,14 @@ from typing import NamedTuple
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.catalogue import Certify, certificates
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.cyclic.period_bounds import period_certificates
+
+_COUNT_MODES = ("unpaired passes", "memory and modes")
 
 
 class Claim(NamedTuple):
@@ -73,13 +75,17 @@ class Branch:
         """This branch's claim, if no other certificate is stronger."""
         if self.kind.startswith("period: "):
             return self._period(problem)
-        found = [*certificates(problem, problem.objective), *self.further(problem)]
+        found = [*certificates(problem, problem.objective, self._run), *self.further(problem)]
         found.sort(key=lambda one: -one.value)
         own = [one for one in found if one.kind == self.kind and self._says(one.text, problem, one.device)]
         if not own or own[0].value < found[0].value:
             return None
         others = max((one.value for one in found if one not in own), default=0)
         return Claim(Fraction(own[0].value), own[0].text, 1 - others / max(1, own[0].value))
+
+    def _run(self, name: str, certify: Certify) -> list[Certificate]:
+        """Without the bounds that count modes, for branches of others: those would seldom be the strongest."""
+        return [] if name in _COUNT_MODES and self.kind not in _COUNT_MODES else certify()
 
     def _period(self, problem: Problem) -> Claim | None:
         """Of the bounds on the period, times m: the span of m micro-batches can be repeated, so it is no shorter."""

@@ -9,12 +9,40 @@ _EQUAL = "Where the two are equal every unit counts alike."
 _AS_LONG = "The columns zipped are of one table and so equally long."
 _NO_SUCH_TASK = "The tasks of a pass that are gone through at least: where no pass has so many, nothing is added."
 
+_EVERY_BLOCK = "A block's duration depends on its forward alone, so far."
+_NOT_USED = "Where there are no blocks or no splits none are counted, and what one would take counts nowhere."
+_NEVER = "Any negative number stands for a row that is never possible."
+
 # By file and by the mutant's name.
 EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "solver/bounds/analytic/memory_energy.py": {
         "held_at_last_forward: longest > waiting -> longest >= waiting": _EQUAL,
         "area: 0 -> 1": _ANY_MICRO_BATCH,
         "_left_for_weight: 0 -> 1 #3": _ANY_MICRO_BATCH,
+    },
+    "solver/bounds/analytic/mode_counts.py": {
+        "Durations.__init__.ticks: 0 -> 1": _ANY_MICRO_BATCH,
+        **{f"Durations.__init__: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3", " #4")},
+        **{f"modes_count: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3")},
+        "Durations.__init__: min((one for one in of_forward if one is not None), default=None) -> "
+        "max((one for one in of_forward if one is not None), default=None)": _EVERY_BLOCK,
+        "ModeCounts._work: 0 -> 1": _NOT_USED,
+        "ModeCounts._work: 1 -> 2": _NOT_USED,
+    },
+    "solver/bounds/analytic/mode_delays.py": {
+        "_less_if_split: ticks.b is None or ticks.w is None -> ticks.b is None and ticks.w is None": _NOT_USED,
+        "Delays.__init__: 0 -> 1": _NOT_USED,
+        "Delays.__init__: 0 -> 1 #2": _NOT_USED,
+        "_less_if_split: 0 -> 1": _NOT_USED,
+        "most_split: 1 -> 2 #5": _NEVER,
+    },
+    "solver/bounds/analytic/mode_memory.py": {
+        "Holder.__init__: True -> False": _AS_LONG,
+        "Holder.__init__: 0 -> 1 #2": "Every device that one of several walked chains visits, all of them visit.",
+    },
+    "solver/bounds/analytic/mode_values.py": {
+        "ModeValues._by_way: True -> False": _AS_LONG,
+        "ModeValues.least: 1 -> 2": _NEVER,
     },
     "pipesched/validation/time_rules.py": {
         "streams: 1 -> 2 #3": _NO_SUCH_TASK,

@@ -18,8 +18,9 @@ from benchmarks.proofs.exhaustive_kernels import PARTS, best_combination, device
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 
-# Devices, passes, orders of one device, and combinations of orders, beyond which a problem is not tiny.
-MOST_DEVICES, MOST_PASSES, MOST_ORDERS, MOST_VALUES = 3, 60, 4_000, 20_000
+# Devices, passes, orders of one device, combinations of orders, and backwards that may run either way, beyond which a
+# problem is not tiny.
+MOST_DEVICES, MOST_PASSES, MOST_ORDERS, MOST_VALUES, MOST_CHOICES = 3, 60, 4_000, 20_000, 8
 # The capacity of a device without limit.
 _ROOM = 2**40
 
@@ -49,6 +50,8 @@ def _ways_to_fuse(problem: Problem) -> Iterator[frozenset[tuple[int, int]]]:
     if not problem.splittable:
         return iter([frozenset(pairs)])
     open_ = [(s, j) for s, j in pairs if not _split_is_as_good(problem, s)]
+    if len(open_) > MOST_CHOICES:
+        raise NotTiny
     return map(frozenset, chain.from_iterable(combinations(open_, n) for n in range(len(open_) + 1)))
 
 

@@ -12,6 +12,8 @@ import numpy as np
 from numba import njit
 
 NO_PATH = -(2**40)
+# Slots that are tried for the orders of one device at most.
+MOST_STEPS = 1_000_000
 # Values are counted in this part of a tick: the span of an order is a sum over up to three devices, by their number.
 PARTS = 6
 
@@ -54,7 +56,7 @@ def device_orders(  # noqa: PLR0912, PLR0915
     Time begins with the device's first pass, or earlier if `head` says when each pass can start. `before` has a bit for
     each pass that must come first; a forward f has `block[f]` ticks in a block, or -1, and a full backward that may be
     in one -2: it may take no time of its own. Other devices are relaxed to delays.
-    -1 if there are more than `found` has rows.
+    -1 if there are more than `found` has rows, or they take too long to find.
     """
     n, count = len(ticks), len(here)
     choices = count + count * count if block.max() >= 0 else count
@@ -69,8 +71,11 @@ def device_orders(  # noqa: PLR0912, PLR0915
     stack = np.zeros((6, count + 1), np.int64)
     tried, done, now, held, left, slots = stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]
     left[0] = rest
-    orders, depth = 0, 0
+    orders, depth, steps = 0, 0, 0
     while depth >= 0:
+        steps += 1
+        if steps > MOST_STEPS:
+            return -1
         if done[depth] == every:
             if orders == len(found):
                 return -1

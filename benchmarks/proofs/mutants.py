@@ -32,19 +32,33 @@ _BOUNDS = (
     "tests/benchmarks/test_bound_attack.py",
     "tests/solver/bounds/test_analytic_bounds.py",
 )
+_MODES = ("tests/solver/bounds/test_mode_bounds.py",)
 _VALIDATOR = ("tests/pipesched/validation/test_validator.py",)
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/memory_energy.py": _BOUNDS[:1],
     "solver/bounds/analytic/busy_interval.py": _BOUNDS,
     "solver/bounds/analytic/critical_paths.py": _BOUNDS,
-    "solver/bounds/analytic/load.py": _BOUNDS,
+    "solver/bounds/analytic/load.py": ("tests/solver/bounds/test_several_streams.py", *_BOUNDS),
+    "solver/bounds/analytic/catalogue.py": ("tests/solver/bounds/test_several_streams.py",),
     "solver/bounds/analytic/idle_gaps.py": _BOUNDS,
     "solver/bounds/analytic/knapsack.py": _BOUNDS,
     "solver/bounds/analytic/round_trip.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
     "solver/bounds/analytic/in_flight.py": _BOUNDS,
+    **{
+        f"solver/bounds/analytic/{name}.py": _MODES
+        for name in (
+            "mode_counts",
+            "mode_values",
+            "mode_delays",
+            "mode_memory",
+            "unpaired_passes",
+            "memory_and_modes",
+            "ways",
+        )
+    },
     "solver/cyclic/period_bounds.py": ("tests/solver/cyclic/test_period_search.py", *_BOUNDS[:2]),
     "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),

@@ -15,7 +15,7 @@ from pipesched.version import VERSION
 MANIFEST = "pipesched-manifest.json"
 
 
-def settle(folder: str | Path, command: str, written: Sequence[Path]) -> None:
+def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> None:
     """Enter what a command has written into a folder, and remove what it wrote there before and has not written now.
 
     A file whose content is no longer what the command wrote is the user's: it is left, and that is said. So is, where

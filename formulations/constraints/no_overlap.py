@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from ortools.sat.python import cp_model
+
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
+from formulations.variables.operations import Operation
 from formulations.variables.order_literals import DeviceOrder, negation
 from pipesched.schedule.timeline import Timeline
 
@@ -53,18 +56,33 @@ def _together(model: Model, device: DeviceOrder) -> None:
 
 
 def _by_intervals(model: Model) -> None:
-    """Without literals, CP-SAT's own no-overlap on each device."""
-    for operations in model.operations:
-        intervals = []
-        for x in operations:
-            size = model.duration(x)
-            name = f"I{x}"
-            if isinstance(size, int):
-                intervals.append(model.cp.new_fixed_size_interval_var(model.start[x], size, name))
-            else:
-                end = model.cp.new_int_var(0, 2 * model.horizon, f"E{x}")
-                intervals.append(model.cp.new_interval_var(model.start[x], size, end, name))
-        model.cp.add_no_overlap(intervals)
+    """Without literals, CP-SAT's own no-overlap on each device: an operation alone, or one interval for its block."""
+    intervals: list[list[cp_model.IntervalVar]] = [[] for _ in model.operations]
+    blocks: dict[Operation, list[cp_model.IntVar]] = {}
+    for (forward, backward), block in model.together.items():
+        device = model.problem.placement.stage_device[forward.stage]
+        start, size = model.start[forward], model.block(forward)
+        intervals[device].append(model.cp.new_optional_fixed_size_interval_var(start, size, block, f"I{block}"))
+        model.cp.add(start == model.start[backward]).only_enforce_if(block)
+        model.cp.add_implication(block, model.fused[backward.stage, backward.microbatch])
+        for x in (forward, backward):
+            blocks.setdefault(x, []).append(block)
+    for device, operations in enumerate(model.operations):
+        intervals[device] += [_alone(model, x, blocks.get(x)) for x in operations]
+        model.cp.add_no_overlap(intervals[device])
+
+
+def _alone(model: Model, x: Operation, blocks: list[cp_model.IntVar] | None) -> cp_model.IntervalVar:
+    """The interval of an operation, which is there where none of its blocks is."""
+    size, name = model.alone(x), f"I{x}"
+    if isinstance(size, int) and blocks is None:
+        return model.cp.new_fixed_size_interval_var(model.start[x], size, name)
+    end = model.cp.new_int_var(0, 2 * model.horizon, f"E{x}")
+    if blocks is None:
+        return model.cp.new_interval_var(model.start[x], size, end, name)
+    alone = model.cp.new_bool_var(f"{x} alone")
+    model.cp.add_exactly_one(alone, *blocks)
+    return model.cp.new_optional_interval_var(model.start[x], size, end, alone, name)
 
 
 CONSTRAINTS.register(Constraint("no overlap", check, post))

@@ -6,9 +6,10 @@ describe, such as a layer that all devices run at once, are graphs written by ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
@@ -45,12 +46,21 @@ class Fusion(NamedTuple):
     ticks: int
 
 
+class Overlap(NamedTuple):
+    """Block `forward` of one micro-batch and `backward`, fused, of another may run together, in `ticks` for both."""
+
+    forward: int
+    backward: int
+    ticks: int
+
+
 @dataclass(frozen=True)
 class BlockGraph:
     """Blocks are known by their number.
 
     `microbatches` is how many micro-batches one copy of the graph stands for: one for each chain. `capacity[d]` is None
     where device d's memory is unlimited. `of_pass` tells the block of a role and stage where the graph is a problem's.
+    What two blocks of an overlap take of memory is taken when both start, and given back when both end.
     """
 
     blocks: tuple[Block, ...]
@@ -59,6 +69,7 @@ class BlockGraph:
     microbatches: int = 1
     fusions: tuple[Fusion, ...] = ()
     of_pass: Mapping[tuple[PassKind, int], int] = field(default_factory=dict)
+    overlaps: tuple[Overlap, ...] = ()
 
     @cached_property
     def on_device(self) -> tuple[tuple[int, ...], ...]:
@@ -89,8 +100,8 @@ class BlockGraph:
 def graph_of(problem: Problem) -> BlockGraph:
     """The blocks of a problem: F, the backward that sends the gradient, and W, for every stage that is walked.
 
-    A backward block has B's duration where it may split; `fusions` tell where it may, or must, run in one go.
-    Overlapped blocks are left out: a pattern without them is a pattern all the same.
+    A backward block has B's duration where it may split; `fusions` tell where it may run in one go, `overlaps` which
+    forwards and full backwards are faster together than in turn.
     """
     splittable = problem.splittable
     kinds: tuple[PassKind, ...] = (F, B, W) if splittable else (F, BW)
@@ -120,4 +131,21 @@ def graph_of(problem: Problem) -> BlockGraph:
         microbatches=len(walked),
         fusions=fusions,
         of_pass=of_pass,
+        overlaps=tuple(_overlaps(problem, of_pass)),
     )
+
+
+def _overlaps(problem: Problem, of_pass: Mapping[tuple[PassKind, int], int]) -> Iterator[Overlap]:
+    """Every forward with every backward of its device that is faster in one block with it than behind it.
+
+    A block that is not, starts and ends no pass sooner than the forward and behind it the backward do, and where B and
+    W are never worse than the full backward none gains.
+    """
+    forwards, backwards = ([stage for role, stage in of_pass if role is kind] for kind in (F, B))
+    for stage, other in product(forwards, backwards):
+        forward, backward = Pass(F, stage, 0), Pass(BW, other, 0)
+        if problem.device(forward) != problem.device(backward) or problem.fused_is_dominated(other):
+            continue
+        ticks = problem.overlapped_ticks(forward, backward)
+        if ticks is not None and ticks < problem.duration(forward) + problem.duration(backward):
+            yield Overlap(of_pass[F, stage], of_pass[B, other], ticks)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -34,7 +34,8 @@ class Pattern:
 
     `cyclic_orders[d]` is the order of device d's blocks within one period. `repetitions[block, copy][d]` is a block's
     repetition count: after the first block of device d, the block runs in period n for micro-batch
-    (n - count) * copies + copy. `fused` are the fused backwards.
+    (n - count) * copies + copy. `fused` are the fused backwards. `overlapped` are a forward and a fused backward that
+    run together; they stand side by side in the cyclic order, the forward first.
     """
 
     graph: BlockGraph
@@ -42,6 +43,7 @@ class Pattern:
     cyclic_orders: tuple[tuple[Copy, ...], ...]
     repetitions: Mapping[Copy, Mapping[int, int]]
     fused: frozenset[Copy] = frozenset()
+    overlapped: frozenset[tuple[Copy, Copy]] = frozenset()
 
     @property
     def period(self) -> Fraction:
@@ -58,6 +60,20 @@ class Pattern:
         """The earliest start of each copy in the repetition of micro-batch 0, up to a common shift."""
         return self._times[1]
 
+    def from_anchors(self, anchors: Sequence[Copy | None]) -> Pattern:
+        """The same pattern with these copies first on their devices, and their repetition counts zero."""
+        cyclic_orders: list[tuple[Copy, ...]] = []
+        repetitions = {x: dict(counts) for x, counts in self.repetitions.items()}
+        for device, (cyclic_order, anchor) in enumerate(zip(self.cyclic_orders, anchors, strict=True)):
+            at = 0 if anchor is None else cyclic_order.index(anchor)
+            if at and (cyclic_order[at - 1], anchor) in self.overlapped:
+                at -= 1
+            cyclic_orders.append((*cyclic_order[at:], *cyclic_order[:at]))
+            zero = 0 if anchor is None else self.repetitions[anchor][device]
+            for n, x in enumerate(cyclic_order):
+                repetitions[x][device] += (n < at) - zero
+        return replace(self, cyclic_orders=tuple(cyclic_orders), repetitions=repetitions)
+
     @cached_property
     def _fusion(self) -> dict[int, tuple[int, int]]:
         """(weight, ticks of both in one) of each backward block that may be fused."""
@@ -68,8 +84,16 @@ class Pattern:
         """Weight blocks that run inside their fused backward."""
         return frozenset(Copy(self._fusion[b][0], i) for b, i in self.fused)
 
+    @cached_property
+    def _together(self) -> dict[Copy, int]:
+        """The ticks of each copy that runs together with another."""
+        ticks = {(one.forward, one.backward): one.ticks for one in self.graph.overlaps}
+        return {x: ticks[pair[0].block, pair[1].block] for pair in self.overlapped for x in pair}
+
     def ticks(self, x: Copy) -> int:
-        """How long a block occupies its devices."""
+        """From a block's start to its end."""
+        if x in self._together:
+            return self._together[x]
         if x in self._removed:
             return 0
         return self._fusion[x.block][1] if x in self.fused else self.graph.blocks[x.block].ticks
@@ -103,10 +127,19 @@ class Pattern:
         for device, cyclic_order in enumerate(self.cyclic_orders):
             for one, other in pairwise(cyclic_order):
                 repetitions = self.repetitions[one][device] - self.repetitions[other][device]
-                yield _Arc(index[one], index[other], self.ticks(one), repetitions)
+                if (one, other) in self.overlapped:
+                    yield _Arc(index[one], index[other], 0, repetitions)
+                    yield _Arc(index[other], index[one], 0, -repetitions)
+                else:
+                    yield _Arc(index[one], index[other], self.ticks(one), repetitions)
             if cyclic_order:
                 repetitions = self.repetitions[cyclic_order[-1]][device] - self.repetitions[cyclic_order[0]][device] + 1
                 yield _Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
+
+    def _load(self, cyclic_order: tuple[Copy, ...]) -> int:
+        """How long a device works in one period; two that run together count once."""
+        second = {backward for _, backward in self.overlapped}
+        return sum(self.ticks(x) for x in cyclic_order if x not in second)
 
     @cached_property
     def _times(self) -> tuple[Fraction, Mapping[Copy, Fraction]]:
@@ -116,7 +149,7 @@ class Pattern:
         """
         copies = list(self.repetitions)
         arcs = list(self._arcs({x: n for n, x in enumerate(copies)}))
-        length = Fraction(max((sum(map(self.ticks, cyclic_order)) for cyclic_order in self.cyclic_orders), default=0))
+        length = Fraction(max(map(self._load, self.cyclic_orders), default=0))
         while True:
             found = _longest_ways(len(copies), arcs, length)
             if isinstance(found, list):

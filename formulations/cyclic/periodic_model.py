@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import product
 
 from ortools.sat.python import cp_model
 
 from formulations.cyclic.block_graph import BlockGraph
+from formulations.cyclic.cyclic_order import Linear, post_order
 from formulations.cyclic.pattern import Copy, Pattern
-from formulations.variables.order_literals import Literal, Truth, negation
-
-Linear = cp_model.LinearExpr | cp_model.IntVar | int
+from formulations.variables.order_literals import Literal, Truth
 
 
 class PeriodicModel:
@@ -24,13 +24,15 @@ class PeriodicModel:
     its period and no block crosses the boundary. A block's absolute start is the anchor's, plus its position in the
     period, plus its repetition count times the length. With the length fixed all constraints are linear,
     memory too: the level at a block is the sum over all blocks of their change of memory times (1 if it comes earlier
-    in the period, else 0) - (its repetition count).
+    in the period, else 0) - (its repetition count). Two blocks that overlap have one position, and neither is before
+    the other.
     """
 
     def __init__(self, graph: BlockGraph, copies: int, length: int) -> None:
         self.graph, self.copies = graph, copies
         fused = {f.backward: f.ticks for f in graph.fusions}
         zeros = sum(block.ticks == 0 for block in graph.blocks) + sum(ticks == 0 for ticks in fused.values())
+        zeros += len({one.forward for one in graph.overlaps if one.ticks == 0})
         self.scale = zeros * copies + 1
         self.length = length * self.scale + self.scale - 1
         self.cp = cp_model.CpModel()
@@ -49,9 +51,10 @@ class PeriodicModel:
         self.repetitions: dict[tuple[Copy, int], Linear] = {}
         self.before: dict[tuple[Copy, Copy, int], Truth] = {}
         self.start: dict[Copy, Linear] = {}
+        self.together = self._overlaps()
         self._variables()
         for device in range(len(graph.capacity)):
-            self._order(device)
+            post_order(self, device)
             self._memory(device)
         self._waits()
 
@@ -72,13 +75,32 @@ class PeriodicModel:
                 depth[wait.after] = max(depth[wait.after], depth[wait.before] + 1)
         return depth
 
+    def _overlaps(self) -> dict[tuple[Copy, Copy], cp_model.IntVar]:
+        """A literal for every forward and backward that may run together."""
+        self._longer: dict[Copy, list[Linear]] = {}
+        together: dict[tuple[Copy, Copy], cp_model.IntVar] = {}
+        for forward, backward, ticks in self.graph.overlaps:
+            steps = max(1, ticks * self.scale)
+            for f, b in product([Copy(forward, i) for i in range(self.copies)], range(self.copies)):
+                other = Copy(backward, b)
+                literal = self.cp.new_bool_var(f"{f}&{other}")
+                together[f, other] = literal
+                whole = self.steps[backward] + self.extra.get(backward, 0)
+                self._longer.setdefault(f, []).append((steps - self.steps[forward]) * literal)
+                self._longer.setdefault(other, []).append((steps - whole) * literal)
+                if other in self.fused:
+                    self.cp.add_implication(literal, self.fused[other])
+        return together
+
     def duration(self, x: Copy) -> Linear:
+        """From its start to its end, in steps: a number, or what follows from the literals."""
         own = self.steps[x.block]
+        longer = sum(self._longer.get(x, ()))
         if x in self.fused:
-            return own + self.extra[x.block] * self.fused[x]
+            return own + self.extra[x.block] * self.fused[x] + longer
         if x in self.removed:
             return own - own * self.removed[x]
-        return own
+        return own + longer
 
     def _variables(self) -> None:
         """Offsets of the devices; position and repetition count of each block on each of its devices."""
@@ -112,59 +134,6 @@ class PeriodicModel:
                 self.cp.add(offset[device] == 0)
             else:
                 self.cp.add(self.repetitions[Copy(root, 0), device] == 0)
-
-    def _order(self, device: int) -> None:
-        """One block at a time, and a literal for the order of every two."""
-        held = [Copy(b, i) for b in self.graph.on_device[device] for i in range(self.copies)]
-        intervals = []
-        for x in held:
-            place, ticks = self.place[x, device], self.duration(x)
-            if isinstance(ticks, int):
-                intervals.append(self.cp.new_fixed_size_interval_var(place, ticks, ""))
-            else:
-                end = self.cp.new_int_var(0, self.length, f"E{x}@{device}")
-                intervals.append(self.cp.new_interval_var(place, ticks, end, ""))
-            self.cp.add(place + ticks <= self.length)
-        self.cp.add_no_overlap(intervals)
-        for at, x in enumerate(held):
-            for y in held[:at]:
-                first = self._known(x, y, device)
-                truth: Truth = first if first is not None else self.cp.new_bool_var(f"{x}<{y}@{device}")
-                self.before[x, y, device], self.before[y, x, device] = truth, negation(truth)
-                for one, other in ((x, y), (y, x)):
-                    literal = self.before[one, other, device]
-                    if literal is not False:
-                        row = self.cp.add(self.place[other, device] >= self.place[one, device] + self.duration(one))
-                        if literal is not True:
-                            row.only_enforce_if(literal)
-        self._fuse(device, held)
-
-    def _known(self, x: Copy, y: Copy, device: int) -> bool | None:
-        if x == self.anchor[device]:
-            return True
-        if y == self.anchor[device]:
-            return False
-        return None
-
-    def _fuse(self, device: int, held: list[Copy]) -> None:
-        """A weight block inside its backward stands right behind it, on every ring."""
-        for fusion in self.graph.fusions:
-            for i in range(self.copies):
-                backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)
-                if backward not in held:
-                    continue
-                literal = self.fused[backward]
-                place = self.place[backward, device] + self.duration(backward)
-                self.cp.add(self.place[weight, device] == place).only_enforce_if(literal)
-                self.cp.add(self.repetitions[weight, device] == self.repetitions[backward, device]).only_enforce_if(
-                    literal
-                )
-                for x in held:
-                    if x not in (backward, weight):
-                        ahead = self.before[backward, x, device]
-                        same = self.before[weight, x, device]
-                        self.cp.add(same == ahead).only_enforce_if(literal)
-                self.cp.add(self.before[backward, weight, device] == 1).only_enforce_if(literal)
 
     def _memory(self, device: int) -> None:
         """No block that takes memory starts at a level that leaves too little."""
@@ -202,11 +171,13 @@ class PeriodicModel:
 
     def hint(self, pattern: Pattern) -> None:
         """The order of a known pattern."""
+        pattern = pattern.from_anchors(self.anchor)
         for device, cyclic_order in enumerate(pattern.cyclic_orders):
             where = {x: n for n, x in enumerate(cyclic_order)}
             for (x, y, d), literal in self.before.items():
                 if d == device and isinstance(literal, cp_model.IntVar):
-                    self.cp.add_hint(literal, where[x] < where[y])
+                    overlap = (x, y) in pattern.overlapped or (y, x) in pattern.overlapped
+                    self.cp.add_hint(literal, where[x] < where[y] and not overlap)
             for x in cyclic_order:
                 repetitions = self.repetitions[x, device]
                 if isinstance(repetitions, cp_model.IntVar):
@@ -214,6 +185,8 @@ class PeriodicModel:
         for x, literal in self.fused.items():
             if isinstance(literal, cp_model.IntVar):
                 self.cp.add_hint(literal, x in pattern.fused)
+        for pair, block in self.together.items():
+            self.cp.add_hint(block, pair in pattern.overlapped)
 
     def decode(self, value_of: Callable[[Literal], int]) -> Pattern:
         """The pattern of a solution."""
@@ -221,13 +194,15 @@ class PeriodicModel:
         def value(x: Linear | Truth) -> int:
             return int(x) if isinstance(x, int) else value_of(x)  # type: ignore[arg-type]
 
+        overlapped = frozenset(pair for pair, literal in self.together.items() if value(literal))
         cyclic_orders = []
         for device, blocks in enumerate(self.graph.on_device):
             held = [Copy(b, i) for b in blocks for i in range(self.copies)]
             ahead = {x: sum(value(self.before[y, x, device]) for y in held if y != x) for x in held}
-            cyclic_orders.append(tuple(sorted(held, key=lambda x: ahead[x])))
+            second = {backward for _, backward in overlapped}
+            cyclic_orders.append(tuple(sorted(held, key=lambda x: (ahead[x], x in second))))
         repetitions: dict[Copy, dict[int, int]] = {x: {} for x in self.blocks}
         for (x, device), count in self.repetitions.items():
             repetitions[x][device] = value(count)
         fused = frozenset(x for x, literal in self.fused.items() if value(literal))
-        return Pattern(self.graph, self.copies, tuple(cyclic_orders), repetitions, fused)
+        return Pattern(self.graph, self.copies, tuple(cyclic_orders), repetitions, fused, overlapped)

@@ -24,8 +24,8 @@ class ExactModel:
 
     An order whose least span is a fraction of a tick has the next integer here.
     Devices not in `devices` are relaxed to delays: there passes of one kind and stage run one at a time and any others
-    at once, without memory limits. If no such schedule is as good, none of the problem is either. Leave none out where
-    a block can be shorter than its passes: delays have no blocks.
+    at once, without memory limits, each as long as alone or in its shortest block. If no such schedule is as good, none
+    of the problem is either.
     """
 
     def __init__(
@@ -49,12 +49,8 @@ class ExactModel:
 
     @property
     def bounds_everything(self) -> bool:
-        """Whether a bound of this model holds for every schedule: it does unless it leaves out overlapped blocks."""
-        problem = self.problem
-        if self.model.order is not None or not problem.overlaps:
-            return True
-        longest = max(s.forward for s in problem.stages) + max(s.fused for s in problem.stages)
-        return min(problem.block_lengths) >= longest
+        """Whether a bound of this model holds for every schedule: not where overlapped blocks had to be left out."""
+        return self.model.has_all_blocks
 
     def most(self, steps: float) -> Fraction:
         """The most that the value in ticks can be of an order that takes so many steps."""

@@ -47,12 +47,12 @@ class FullHorizon(ExactModel):
             for x, y, ahead in device.undecided():
                 if isinstance(ahead, cp_model.IntVar):
                     model.cp.add_hint(ahead, (starts[x], x.role is W) < (starts[y], y.role is W))
-            for (forward, backward), block in device.together.items():
-                model.cp.add_hint(block, starts[forward] == starts[backward])
             if self.idle:
                 for x in device.operations:
                     before = [y for y in device.operations if starts[y] < starts[x]]
                     model.cp.add_hint(self.idle[x], starts[x] - sum(model.shortest[y] for y in before))
+        for (forward, backward), block in model.together.items():
+            model.cp.add_hint(block, starts[forward] == starts[backward])
         if model.scale == 1:
             model.cp.add_hint(self.objective, value)
 

@@ -9,6 +9,7 @@ from ortools.sat.python import cp_model
 
 from formulations.variables.operations import Operation, StaticOrder
 from formulations.variables.order_literals import DeviceOrder, Truth, literal_count
+from formulations.variables.overlap_literals import Pair, overlap_literals
 from pipesched.errors import PipeschedError
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
@@ -21,6 +22,9 @@ _LONGEST = 2**50
 
 # Beyond this many, order literals cost more than they help; the model then rests on intervals alone.
 MOST_LITERALS = 60_000
+
+# Beyond this many overlapped blocks to choose from, a model that rests on intervals leaves them out.
+MOST_BLOCKS = 40_000
 
 
 class TooLong(PipeschedError):
@@ -59,11 +63,26 @@ class Model:
         devices = range(problem.devices) if devices is None else devices
         if literal_count(problem, devices) <= most_literals:
             self.order = {device: DeviceOrder(self.cp, self.static, device) for device in devices}
+        self.together, self.has_all_blocks = self._overlaps()
+        self._partners: dict[Operation, list[tuple[Operation, cp_model.IntVar]]] = {}
+        for pair, literal in self.together.items():
+            for x in pair:
+                self._partners.setdefault(x, []).append((pair[0], literal))
 
     @property
     def devices_in_order(self) -> Collection[DeviceOrder]:
         """The orders of the devices that have order literals."""
         return self.order.values() if self.order is not None else ()
+
+    def _overlaps(self) -> tuple[dict[Pair, cp_model.IntVar], bool]:
+        """The literals of overlapped blocks, and whether there is one for every block that can gain.
+
+        A device that is relaxed to delays needs none: its passes last as long as their shortest way to run there.
+        """
+        if self.order is not None:
+            return {pair: block for device in self.order.values() for pair, block in device.together.items()}, True
+        together = overlap_literals(self.cp, self.static, range(self.problem.devices), MOST_BLOCKS)
+        return together or {}, together is not None
 
     def _fused(self, stage: int, j: int) -> Truth:
         """Whether the backward runs in one go: known, or for CP-SAT to decide."""
@@ -110,11 +129,10 @@ class Model:
             weight = Operation(W, stage, j)
             if weight in shortest and fused is not False:
                 shortest[weight] = 0
-        for device in self.devices_in_order:
-            for forward, backward in device.together:
-                block, full = self.block(forward), self.steps(Pass(BW, backward.stage, backward.microbatch))
-                shortest[backward] = min(shortest[backward], block)
-                shortest[forward] = min(shortest[forward], max(0, block - full))
+        for forward, backward in self.together:
+            block, full = self.block(forward), self.steps(Pass(BW, backward.stage, backward.microbatch))
+            shortest[backward] = min(shortest[backward], block)
+            shortest[forward] = min(shortest[forward], max(0, block - full))
         return shortest
 
     def block(self, forward: Operation) -> int:
@@ -124,27 +142,36 @@ class Model:
         return max(1, ticks * self.scale)
 
     def duration(self, x: Operation) -> Linear:
-        """How long an operation takes, in steps: a number, or what follows from fused and block literals."""
-        own = Pass(x.role, x.stage, x.microbatch)
+        """How long an operation takes, in steps: a number, or what follows from fused and block literals.
+
+        A block's two operations both last as long as the block. In one, the backward is fused.
+        """
+        alone = self.alone(x)
+        base = self.steps(Pass(F if x.role is F else BW, x.stage, x.microbatch))
+        changes = [(self.block(forward) - base) * literal for forward, literal in self._partners.get(x, ())]
+        return alone + sum(changes) if changes else alone
+
+    def alone(self, x: Operation) -> Linear:
+        """How long an operation takes that is in no block, in steps."""
         fused = self.fused[x.stage, x.microbatch]
         if x.role is F:
-            return self._with_blocks(x, self.steps(own))
+            return self._least_in_block(x, self.steps(Pass(F, x.stage, x.microbatch)))
         if x.role is W:
-            return self.steps(own) * (1 - fused) if not isinstance(fused, bool) else self.steps(own)
-        whole = self.steps(Pass(BW, x.stage, x.microbatch))
-        if isinstance(fused, bool):
-            return self._with_blocks(x, whole if fused else self.steps(own))
-        return self._with_blocks(x, self.steps(own) + (whole - self.steps(own)) * fused)
+            weight = self.steps(Pass(W, x.stage, x.microbatch))
+            return weight * (1 - fused) if not isinstance(fused, bool) else weight
+        whole = self._least_in_block(x, self.steps(Pass(BW, x.stage, x.microbatch)))
+        if fused is True:
+            return whole
+        split = self.steps(Pass(B, x.stage, x.microbatch))
+        return split if fused is False else split + (whole - split) * fused
 
-    def _with_blocks(self, x: Operation, alone: Linear) -> Linear:
-        """A block's two operations both last as long as the block. In one, the backward is fused."""
+    def _least_in_block(self, x: Operation, alone: int) -> int:
+        """On a device that is relaxed to delays: alone, or in the shortest block that it may be in."""
         device = self.problem.placement.stage_device[x.stage]
-        if self.order is None or device not in self.order:
+        if self.order is None or device in self.order or not self.problem.overlaps:
             return alone
-        together = self.order[device].together
-        base = self.steps(Pass(F if x.role is F else BW, x.stage, x.microbatch))
-        changes = [(self.block(pair[0]) - base) * literal for pair, literal in together.items() if x in pair]
-        return alone + sum(changes) if changes else alone
+        mates = [x.stage] if x.role is F else self.problem.placement.stages_of[device]
+        return min(alone, *(self.block(Operation(F, mate, x.microbatch)) for mate in mates))
 
     def end(self, x: Operation) -> Linear:
         return self.start[x] + self.duration(x)

@@ -9,7 +9,8 @@ from typing import cast
 from ortools.sat.python import cp_model
 
 from formulations.variables.operations import Operation, StaticOrder
-from pipesched.problem.passes import B, F, PassKind
+from formulations.variables.overlap_literals import Pair, blocks_gain
+from pipesched.problem.passes import PassKind
 from pipesched.problem.problem import Problem
 
 # An order that CP-SAT decides, and one that is known or not.
@@ -73,7 +74,7 @@ class DeviceOrder:
         self.operations = order.operations(device)
         self.static = order
         self._truth: dict[tuple[Operation, Operation], Truth] = {}
-        self.together: dict[tuple[Operation, Operation], cp_model.IntVar] = {}
+        self.together: dict[Pair, cp_model.IntVar] = {}
         for at, x in enumerate(self.operations):
             for y in self.operations[:at]:
                 self._decide(model, x, y)
@@ -85,7 +86,7 @@ class DeviceOrder:
             return
         ahead = model.new_bool_var(f"{_name(x)}<{_name(y)}")
         self._truth[x, y] = ahead
-        pair = blocks_gain(self.static.problem, x, y)
+        pair = blocks_gain(self.static, x, y)
         if pair is None:
             self._truth[y, x] = negation(ahead)
             return
@@ -102,16 +103,6 @@ class DeviceOrder:
         for (x, y), truth in self._truth.items():
             if not isinstance(truth, bool):
                 yield x, y, truth
-
-
-def blocks_gain(problem: Problem, x: Operation, y: Operation) -> tuple[Operation, Operation] | None:
-    """(forward, backward) if x and y may run as an overlapped block that is shorter than one after the other."""
-    forward, backward = (x, y) if x.role is F else (y, x)
-    if forward.role is not F or backward.role is not B or not problem.overlaps:
-        return None
-    block = problem.stages[forward.stage].overlapped
-    alone = problem.stages[forward.stage].forward + problem.stages[backward.stage].fused
-    return (forward, backward) if block is not None and block < alone else None
 
 
 def _name(x: Operation) -> str:

@@ -94,8 +94,8 @@ def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:
         allowed = {stages, stages // 2} if form.placement == "bidirectional" else {stages}
         for path, value in _per_stage(form):
             if isinstance(value, list) and not is_matrix(value) and len(value) not in allowed:
-                ways = " or ".join(map(str, sorted(allowed)))
-                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {ways}, one per stage"
+                lengths = " or ".join(map(str, sorted(allowed)))
+                yield f"{path}: found {len(value)} values; allowed: one number, or a list of {lengths}, one per stage"
     if form.times and form.devices is not None and (wrong := wrong_size(latency_of(form.times.transfer), form.devices)):
         yield wrong
     capacity = form.memory.capacity if form.memory else None

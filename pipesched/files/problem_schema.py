@@ -120,7 +120,7 @@ def json_schema() -> Mapping[str, Any]:
     for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks]:
         section.setdefault("required", []).append(key)
         given = section["properties"][key]
-        given["anyOf"] = [way for way in given["anyOf"] if way != {"type": "null"}]
+        given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
         del given["default"]
     for key in ("forward", "backward", "weight"):
         types["Tasks"]["properties"][key]["anyOf"][0]["minItems"] = 1

@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 
+from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
@@ -68,6 +69,9 @@ class Problem:
     def __post_init__(self) -> None:
         if not self.pools:
             object.__setattr__(self, "pools", (Pool(),) * self.placement.devices)
+        if any(scale != 1 for scale in self.microbatch_scale):
+            found = ", ".join(map(str, self.microbatch_scale))
+            raise BadInput(f"microbatch_scale: found {found}; allowed: 1 for every micro-batch, which are all alike")
         if self.transfer_stream is not None and self.overlaps:
             raise ValueError("blocks of two passes, and transfers that occupy a stream: allowed is one of them")
 

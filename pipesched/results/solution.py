@@ -8,8 +8,7 @@ from enum import StrEnum
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
-from pipesched.results.candidate import Candidate as Candidate  # noqa: PLC0414 - solver.cyclic imports it from here
-from pipesched.results.candidate import best_fitting
+from pipesched.results.candidate import Candidate, best_fitting
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.memory_figures import memory_capacity, peak_memory, static_memory

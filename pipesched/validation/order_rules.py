@@ -14,15 +14,15 @@ from pipesched.validation.violation import Violation
 
 
 def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
-    """Every stage runs each of its micro-batches in one of the ways there are, and no others."""
+    """Every stage runs each of its micro-batches by one of its alternatives, and no others."""
     columns, none = schedule.columns, np.zeros(0, np.int64)
     held = {pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)}
-    ways: list[set[PassKind]] = [{F, BW}] + ([{F, B, W}] if problem.splittable else [])
+    alternatives: list[set[PassKind]] = [{F, BW}] + ([{F, B, W}] if problem.splittable else [])
     for stage, walked in enumerate(problem.microbatches_of):
         times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in PassKind}
-        right = np.any([np.all([times[k] == (k in way) for k in PassKind], axis=0) for way in ways], axis=0)
+        right = np.any([np.all([times[k] == (k in kinds) for k in PassKind], axis=0) for kinds in alternatives], axis=0)
         for place in np.flatnonzero(~right).tolist():
-            yield from _not_once(stage, walked[place], {k: int(times[k][place]) for k in PassKind}, ways)
+            yield from _not_once(stage, walked[place], {k: int(times[k][place]) for k in PassKind}, alternatives)
     unknown: dict[tuple[int, int], list[Pass]] = {}
     for (kind, stage), numbers in sorted(held.items(), key=lambda one: one[0]):
         walked = problem.microbatches_of[stage] if stage < problem.placement.stages else range(0)
@@ -39,16 +39,16 @@ def _times_in(numbers: Ints, walked: range) -> Ints:
     return np.bincount(inside - walked.start, minlength=len(walked))
 
 
-def _not_once(stage: int, j: int, times: dict[PassKind, int], ways: list[set[PassKind]]) -> Iterator[Violation]:
+def _not_once(stage: int, j: int, times: dict[PassKind, int], alternatives: list[set[PassKind]]) -> Iterator[Violation]:
     """What is wrong with how often the passes of a micro-batch run."""
     found = sorted(kind for kind in times if times[kind])
     for kind in found:
         if times[kind] > 1:
             p = Pass(kind, stage, j)
             yield Violation("complete", (p,), f"{p} runs {times[kind]} times")
-    if set(found) not in ways:
+    if set(found) not in alternatives:
         have = ", ".join(found) or "nothing"
-        allowed = " or ".join(" ".join(k for k in PassKind if k in way) for way in ways)
+        allowed = " or ".join(" ".join(k for k in PassKind if k in kinds) for kinds in alternatives)
         passes = tuple(Pass(kind, stage, j) for kind in found)
         yield Violation("complete", passes, f"stage {stage}, micro-batch {j} runs {have}; it must run {allowed}")
 

@@ -86,8 +86,8 @@ def _refuse_order(timeline: Timeline) -> None:
         raise BadInput(f"{_NAME}: overlapped blocks are not supported by {_RUNTIME}; {_ELSE}")
     stages = range(problem.placement.stages)
     for microbatch in range(problem.microbatches):
-        ways = {schedule.is_fused(stage, microbatch) for stage in stages}
-        if len(ways) > 1:
+        modes = {schedule.is_fused(stage, microbatch) for stage in stages}
+        if len(modes) > 1:
             raise BadInput(
                 f"{_NAME}: micro-batch {microbatch} runs BW on some stages and B on others, and {_RUNTIME} needs one "
                 f"way on all stages; {_ELSE}"

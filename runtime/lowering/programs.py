@@ -46,7 +46,7 @@ class Receives(StrEnum):
 
 @dataclass(frozen=True)
 class Transfer:
-    """One tensor on its way from device `source` to another one, `target`, which are numbers of devices."""
+    """One tensor sent from device `source` to another one, `target`, which are numbers of devices."""
 
     producer: Pass
     consumer: Pass

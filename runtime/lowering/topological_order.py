@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from graphlib import CycleError, TopologicalSorter
 
 from pipesched.errors import Deadlock
 
@@ -16,34 +17,17 @@ def in_order(waits: Waits, rank: Callable[[int], tuple[int, ...]], name: Callabl
 
     Raises `Deadlock` with the names along a cycle of waits where there is no such order.
     """
-    followers: list[list[int]] = [[] for _ in waits]
-    for number, before in enumerate(waits):
-        for other in before:
-            followers[other].append(number)
-    missing = [len(before) for before in waits]
-    ready = [(rank(number), number) for number, count in enumerate(missing) if count == 0]
-    heapq.heapify(ready)
+    sorter = TopologicalSorter(dict(enumerate(waits)))
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        # It lists each number before one that waits for it, and the first again at the end.
+        raise Deadlock([name(number) for number in error.args[1][:0:-1]]) from None
+    ready: list[tuple[tuple[int, ...], int]] = []
     order: list[int] = []
-    while ready:
-        _, number = heapq.heappop(ready)
-        order.append(number)
-        for other in followers[number]:
-            missing[other] -= 1
-            if missing[other] == 0:
-                heapq.heappush(ready, (rank(other), other))
-    if len(order) < len(waits):
-        stuck = {n: next(other for other in waits[n] if missing[other]) for n, count in enumerate(missing) if count}
-        raise Deadlock([name(number) for number in _cycle(stuck)])
+    while sorter:
+        for number in sorter.get_ready():
+            heapq.heappush(ready, (rank(number), number))
+        order.append(heapq.heappop(ready)[1])
+        sorter.done(order[-1])
     return order
-
-
-def _cycle(waits: Mapping[int, int]) -> list[int]:
-    """The cycle that following `waits`, from each number to one it waits for, ends in."""
-    at = next(iter(waits))
-    place: dict[int, int] = {}
-    path: list[int] = []
-    while at not in place:
-        place[at] = len(path)
-        path.append(at)
-        at = waits[at]
-    return path[place[at] :]

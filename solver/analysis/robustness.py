@@ -129,9 +129,11 @@ class _Search:
         """Orders that fit; under the span also with no device held back, as that may be what makes one fragile."""
         fitting = [c.timeline.schedule for c in self.solution.candidates if c.fits and c.timeline is not None]
         lists = [one for one, _ in zip(list_schedules(self.problem), range(_LISTS), strict=False)]
-        ways = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
+        timings = (best_times, simulate) if self.problem.objective is Objective.SPAN else (simulate,)
         assert self.solution.timeline is not None
-        return [way(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for way in ways]
+        return [
+            timed(self.problem, one) for one in (self.solution.timeline.schedule, *fitting, *lists) for timed in timings
+        ]
 
     def walk(self, job: int, halt: Array) -> Timeline | None:
         start = self.pool[job // len(_HEATS) % len(self.pool)][1]

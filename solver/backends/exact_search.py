@@ -38,7 +38,7 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, cal
         clauses_only=model.model.order is not None,
     )
     answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
-    if answer.infeasible:
+    if answer.infeasible and model.bounds_everything:
         # The incumbent itself is a solution of the model, so there must be one.
         raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)
     return CpSatResult(search.best, model.bound(answer.bound) if model.bounds_everything else 0)

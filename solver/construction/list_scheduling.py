@@ -2,61 +2,91 @@
 
 At each step the pass that can start earliest goes next; on a device, gradients before forwards before weight passes,
 but a weight pass waits if a gradient or forward is ready soon. A forward is let onto a device only if those already
-under way there can still run to their end, oldest first (the banker's rule), so that memory never locks.
+under way there can still run to their end (`memory_room`). Where a full backward is shorter than B and W, some policies
+choose it backward by backward; where an overlapped block is shorter than its passes, some run forwards and backwards in
+blocks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import product
-from typing import NamedTuple
+from itertools import product, zip_longest
 
 import numpy as np
 
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints, PassTable
-from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.schedule import Schedule
+from solver.construction.list_run import Policy, Run, saved_by_block, saved_by_fusing
 
-
-class Policy(NamedTuple):
-    """What a variant of the scheduler prefers."""
-
-    split: bool  # run backwards as B and W
-    patience: int  # hundredths of a weight pass that it waits for a gradient or forward to become ready
-    later_devices_first: bool  # between devices that could start at the same time
-    deepest_first: bool  # between forwards: the stage furthest along, rather than the earliest micro-batch
-
-
-class ReadyPass(NamedTuple):
-    """A pass that could run next; candidates compare by what should go first."""
-
-    start: int
-    rank: int
-    tie: int
-    of: Pass
-
-
-@dataclass
-class _UnderWay:
-    """A micro-batch on a device: what it holds there, and what its forwards have yet to take there."""
-
-    held: int
-    needed: int
+# Patience of weight passes, how long passes wait for a block, whether forwards alone leave room for one, and whether
+# stages share the memory: what did best together on random problems of all placements.
+_BLOCKS = (
+    (50, 50, False, True),
+    (50, 300, False, True),
+    (0, 0, False, True),
+    (50, 50, False, False),
+    (50, 100, True, True),
+)
 
 
 def list_schedules(problem: Problem) -> Iterator[Schedule]:
     """One complete schedule within memory for each policy; a policy that locks itself out gives none.
 
-    That can happen only where chains run against each other, or where B takes more memory than it gives back.
+    That can happen only where chains run against each other, or where B takes more memory than it gives back. If all
+    of them do, those in which the stages of a device share its memory.
     """
-    splits = (True, False) if problem.splittable else (False,)
-    for split, later, deepest in product(splits, (True, False), (True, False)):
-        for patience in (0, 50, 100, 200) if split else (0,):
-            orders = _Run(problem, Policy(split, patience, later, deepest)).orders()
-            if orders is not None:
-                yield schedule_of(orders, "pipesched")
+    some = False
+    for policy in policies(problem):
+        schedule = _schedule(problem, policy)
+        if schedule is not None:
+            some = True
+            yield schedule
+    if not some:
+        sharing = (_schedule(problem, policy._replace(shares=True)) for policy in policies(problem))
+        yield from (schedule for schedule in sharing if schedule is not None)
+
+
+def _schedule(problem: Problem, policy: Policy) -> Schedule | None:
+    orders = Run(problem, policy).orders()
+    return None if orders is None else Schedule(tuple(map(tuple, orders)), "pipesched")
+
+
+def policies(problem: Problem) -> Iterator[Policy]:
+    """The policies of every family in turn."""
+    for several in zip_longest(*families(problem)):
+        yield from (policy for policy in several if policy is not None)
+
+
+def families(problem: Problem) -> list[list[Policy]]:
+    """Policies without and with a choice of mode.
+
+    Those that run all backwards in one way; those that fuse some, where that is shorter; those that form blocks.
+    """
+    split = problem.splittable
+    ties = tuple(product((True, False), (True, False)))
+    plain = [
+        Policy(way, patience, later, deepest)
+        for way, (later, deepest) in product((True, False) if split else (False,), ties)
+        for patience in ((0, 50, 100, 200) if way else (0,))
+    ]
+    some_fused = [
+        Policy(True, patience, later, deepest, fuse=True, shares=shares)
+        for patience, shares, (later, deepest) in product((50, 0, 100), (True, False), ties)
+    ]
+    blocks = [
+        Policy(split, patience, later, deepest, split, wait, spare, shares)
+        for (patience, wait, spare, shares), (later, deepest) in product(_BLOCKS, ties)
+    ]
+    fusing_saves = split and any(saved_by_fusing(problem, stage) > 0 for stage in range(problem.placement.stages))
+    return [plain, *([some_fused] if fusing_saves else []), *([blocks] if _some_block_gains(problem) else [])]
+
+
+def _some_block_gains(problem: Problem) -> bool:
+    held = problem.placement.stages_of
+    pairs = ((Pass(F, f, 0), Pass(BW, b, 0)) for stages in held for f, b in product(stages, repeat=2))
+    return any(saved_by_block(problem, *pair) > 0 for pair in pairs)
 
 
 def sequential(problem: Problem) -> Schedule:
@@ -75,110 +105,3 @@ def sequential(problem: Problem) -> Schedule:
     device_of, microbatch, pass_type = (np.concatenate(column) for column in zip(*rows, strict=True))
     slot = np.arange(len(device_of)) - np.searchsorted(device_of, device_of)
     return Schedule(PassTable(problem.devices, device_of, slot, microbatch, pass_type, pass_types), "pipesched")
-
-
-class _Run:
-    """One run under one policy."""
-
-    def __init__(self, problem: Problem, policy: Policy) -> None:
-        self.problem, self.policy = problem, policy
-        devices, stages = range(problem.devices), range(problem.placement.stages)
-        self.done: list[list[Pass]] = [[] for _ in devices]
-        self.free_at = [0] * problem.devices
-        self.held = [0] * problem.devices
-        self.under_way: list[dict[int, _UnderWay]] = [{} for _ in devices]
-        self.begun: list[set[int]] = [set() for _ in devices]
-        self.ends: dict[Pass, int] = {}
-        self.kinds: tuple[PassKind, ...] = (B, F, W) if policy.split else (BW, F)  # in the order they are preferred
-        # Passes of one kind run in micro-batch order on each stage.
-        self.next = {(k, s): problem.microbatches_of[s].start for k in self.kinds for s in stages}
-        self.best: list[ReadyPass | None] = [self._best(d) for d in devices]
-
-    def orders(self) -> list[list[Pass]] | None:
-        """The order of every device; None if memory locks."""
-        left = sum(len(self.problem.microbatches_of[s]) for _, s in self.next)
-        sign = -1 if self.policy.later_devices_first else 1
-        while left:
-            choices = [(c.start, sign * d, c.of) for d, c in enumerate(self.best) if c is not None]
-            if not choices:
-                return None
-            _, _, p = min(choices)
-            self._put(p)
-            left -= 1
-            where = self.problem.placement
-            near = {p.stage, where.previous[p.stage], where.next[p.stage]} - {None}
-            for device in {where.stage_device[s] for s in near if s is not None}:
-                self.best[device] = self._best(device)
-        return self.done
-
-    def _best(self, device: int) -> ReadyPass | None:
-        """What the device should run next; a weight pass yields to what can start soon after it could."""
-        candidates = [c for s in self.problem.placement.stages_of[device] for c in self._ready(s)]
-        weights = [c for c in candidates if c.of.kind is W]
-        urgent = min((c for c in candidates if c.of.kind is not W), default=None)
-        weight = min(weights, default=None)
-        if weight is None or urgent is None:
-            return urgent or weight
-        patience = self.problem.duration(weight.of) * self.policy.patience // 100
-        return urgent if urgent.start <= weight.start + patience else weight
-
-    def _ready(self, stage: int) -> Iterator[ReadyPass]:
-        """The passes of a stage whose needs have been put and that memory has room for."""
-        for rank, kind in enumerate(self.kinds):
-            j = self.next[kind, stage]
-            if j in self.problem.microbatches_of[stage]:
-                p = Pass(kind, stage, j)
-                start = self._start(p)
-                if start is not None and self._fits(p):
-                    deepest = kind is F and self.policy.deepest_first
-                    yield ReadyPass(start, rank, -stage if deepest else j, p)
-
-    def _start(self, p: Pass) -> int | None:
-        """When p could start; None while something it needs has not been put."""
-        start = self.free_at[self.problem.device(p)]
-        for before, lag in self.problem.network.predecessors(p, self.ends):
-            if before not in self.ends:
-                return None
-            start = max(start, self.ends[before] + lag)
-        return start
-
-    def _fits(self, p: Pass) -> bool:
-        device = self.problem.device(p)
-        capacity = self.problem.room[device]
-        if capacity is None:
-            return True
-        room = capacity - self.held[device] - self.problem.network.change[p.kind, p.stage].at_start
-        if p.kind is not F or room < 0:
-            return room >= 0
-        ways = self.under_way[device]
-        for j in sorted({*ways, p.microbatch}):  # oldest first; each gives back what it holds when it ends
-            way = ways.get(j) or _UnderWay(0, self._yet_to_take(device, j))
-            taken = self.problem.network.held_in_flight[p.stage] if j == p.microbatch else 0
-            if room < way.needed - taken:
-                return False
-            room += way.held + taken
-        return True
-
-    def _yet_to_take(self, device: int, j: int) -> int:
-        """What a micro-batch that is not under way takes on a device: nothing once it has been."""
-        if j in self.begun[device]:
-            return 0
-        where = self.problem.placement.stage_device
-        return sum(self.problem.network.held_in_flight[s] for s in self.problem.chain_of(j) if where[s] == device)
-
-    def _put(self, p: Pass) -> None:
-        device, start = self.problem.device(p), self._start(p)
-        assert start is not None
-        self.free_at[device] = self.ends[p] = start + self.problem.duration(p)
-        change = self.problem.network.change[p.kind, p.stage].total
-        self.held[device] += change
-        ways = self.under_way[device]
-        way = ways.setdefault(p.microbatch, _UnderWay(0, self._yet_to_take(device, p.microbatch)))
-        self.begun[device].add(p.microbatch)
-        way.held += change
-        if p.kind is F:
-            way.needed -= change
-        if way.held == way.needed == 0:
-            del ways[p.microbatch]
-        self.next[p.kind, p.stage] += 1
-        self.done[device].append(p)

@@ -1,7 +1,7 @@
 """Optimal times for a given order: for the span, starting as soon as possible is not optimal.
 
 A device whose last pass ends early may as well begin late. That moves its own first pass, and whatever waits for it.
-The least span is the greatest cycle mean of the ways from device to device (Karp, Discrete Mathematics 23, 1978), which
+The least span is the greatest cycle mean of the paths from device to device (Karp, Discrete Mathematics 23, 1978). It
 may be a fraction of a tick: the times are then in finer ticks.
 """
 
@@ -19,14 +19,14 @@ from pipesched.simulation.longest_path import Numbers, reached
 from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import run_order, simulate, simulate_late
 
-# Nodes of the graph times devices, beyond which the ways between all devices take minutes: what is as late as possible
+# Nodes of the graph times devices, beyond which the paths between all devices take minutes: what is as late as possible
 # then has to do.
 _MOST = 500_000_000
 # Before any time there is, as far as sums of times go.
 _NEVER = -(2**61)
 
-# `ways[d][e]` is the longest way from the first start of device d to the end of device e, None where there is none.
-_Ways = list[list[int | None]]
+# `paths[d][e]` is the longest path from the first start of device d to the end of device e, None where there is none.
+_PathLengths = list[list[int | None]]
 
 
 def best_times(problem: Problem, schedule: Schedule) -> Timeline:
@@ -45,11 +45,11 @@ def best_times(problem: Problem, schedule: Schedule) -> Timeline:
     longest = spans.index(span)
     _, sequence = run_order(graph, [0] * problem.devices)
     # Mostly the device that takes longest could not take less even if it were alone in this.
-    if _ways_from(graph, sequence, longest)[longest] == span:
+    if _paths_from(graph, sequence, longest)[longest] == span:
         return timeline
-    ways = [_ways_from(graph, sequence, device) for device in range(problem.devices)]
-    least = greatest_mean(ways)
-    return timeline if least == span else _times(problem, schedule, ways, least)
+    paths = [_paths_from(graph, sequence, device) for device in range(problem.devices)]
+    least = greatest_mean(paths)
+    return timeline if least == span else _times(problem, schedule, paths, least)
 
 
 def times_within(problem: Problem, schedule: Schedule, value: Value) -> Timeline | None:
@@ -65,8 +65,8 @@ def _spans(timeline: Timeline) -> list[int]:
     return [int(end[on].max() - begin[on].min()) if len(begin[on]) else 0 for on in rows]
 
 
-def _ways_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]:
-    """The longest ways from a device's first start to the end of every device."""
+def _paths_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]:
+    """The longest paths from a device's first start to the end of every device."""
     start = graph.column(_NEVER)
     for node in graph.opening[device]:
         start[node] = 0
@@ -75,13 +75,13 @@ def _ways_from(graph: Graph, sequence: Numbers, device: int) -> list[int | None]
     return [end if end >= 0 else None for end in ends]
 
 
-def greatest_mean(ways: _Ways) -> Value:
-    """The greatest mean way of a cycle of devices: no times have a lower span, and some have this one."""
-    n = len(ways)
-    # The longest walks of k ways that end on a device, wherever they begin.
+def greatest_mean(paths: _PathLengths) -> Value:
+    """The greatest mean path of a cycle of devices: no times have a lower span, and some have this one."""
+    n = len(paths)
+    # The longest walks of k paths that end on a device, wherever they begin.
     walks: list[list[int | None]] = [[0] * n]
     for _ in range(n):
-        walks.append([_longest(walks[-1], ways, e) for e in range(n)])
+        walks.append([_longest(walks[-1], paths, e) for e in range(n)])
     means: list[Fraction] = []
     for e, end in enumerate(walks[n]):
         if end is not None:
@@ -90,19 +90,19 @@ def greatest_mean(ways: _Ways) -> Value:
     return simplest(max(means, default=Fraction(0)))
 
 
-def _longest(walks: list[int | None], ways: _Ways, e: int) -> int | None:
-    steps = ((walk, ways[d][e]) for d, walk in enumerate(walks))
-    return max((walk + way for walk, way in steps if walk is not None and way is not None), default=None)
+def _longest(walks: list[int | None], paths: _PathLengths, e: int) -> int | None:
+    steps = ((walk, paths[d][e]) for d, walk in enumerate(walks))
+    return max((walk + path for walk, path in steps if walk is not None and path is not None), default=None)
 
 
-def _times(problem: Problem, schedule: Schedule, ways: _Ways, span: Value) -> Timeline:
+def _times(problem: Problem, schedule: Schedule, paths: _PathLengths, span: Value) -> Timeline:
     """Times of this span: every device begins as soon as that lets all end within the span of their begin."""
     parts, begins = span.denominator, [0] * problem.devices
     devices = range(problem.devices)
     for _ in devices:
         for d in devices:
             for e in devices:
-                way = ways[d][e]
-                if way is not None:
-                    begins[e] = max(begins[e], begins[d] + way * parts - span.numerator)
+                path = paths[d][e]
+                if path is not None:
+                    begins[e] = max(begins[e], begins[d] + path * parts - span.numerator)
     return simulate(finer(problem, parts), schedule, begins)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from fractions import Fraction
 
 from formulations.cyclic.block_graph import BlockGraph
@@ -34,20 +34,31 @@ def read_pattern(timeline: Timeline, graph: BlockGraph) -> Pattern | None:
 def _readings(timeline: Timeline, graph: BlockGraph) -> Iterator[Pattern]:
     shares = [held for held in timeline.problem.microbatches_of if held]
     fewest = min(map(len, shares))
+    partner = _partners(timeline)
     for copies in range(1, _MOST_COPIES + 1):
         middle = max(0, fewest // 2 - copies // 2)
         if middle + copies < fewest:
-            pattern = _reading(timeline, graph, middle, copies)
+            pattern = _reading(timeline, partner, graph, middle, copies)
             if pattern is not None:
                 yield pattern
 
 
-def _reading(timeline: Timeline, graph: BlockGraph, middle: int, copies: int) -> Pattern | None:
+def _partners(timeline: Timeline) -> dict[Pass, Pass]:
+    """The backward that each forward in an overlapped block runs with."""
+    slots = (slot for order in timeline.schedule.orders for slot in order)
+    return {slot[0]: slot[1] for slot in slots if len(slot) == 2 and timeline.in_block(slot[0])}
+
+
+def _reading(
+    timeline: Timeline, partner: Mapping[Pass, Pass], graph: BlockGraph, middle: int, copies: int
+) -> Pattern | None:
     """Micro-batches `middle` to `middle + copies` of every chain, repeated."""
+    overlaps = {(one.forward, one.backward) for one in graph.overlaps}
     fusible = {f.backward for f in graph.fusions}
     starts: dict[Copy, int] = {}
     fused: set[Copy] = set()
     gaps: set[int] = set()
+    overlapped: set[tuple[Copy, Copy]] = set()
     for (kind, stage), block in graph.of_pass.items():
         first = timeline.problem.microbatches_of[stage].start + middle
         for i in range(copies + 1):
@@ -65,15 +76,31 @@ def _reading(timeline: Timeline, graph: BlockGraph, middle: int, copies: int) ->
             starts[Copy(block, i)] = at
             if in_one and block in fusible:
                 fused.add(Copy(block, i))
+            other = partner.get(p)
+            if other is not None and (block, graph.of_pass[B, other.stage]) in overlaps:
+                later = other.microbatch - timeline.problem.microbatches_of[other.stage].start - middle
+                overlapped.add((Copy(block, i), Copy(graph.of_pass[B, other.stage], later % copies)))
     if len(gaps) != 1 or min(gaps) <= 0:
         return None
-    return pattern_of(graph, copies, {x: Fraction(at) for x, at in starts.items()}, Fraction(min(gaps)), fused)
+    return pattern_of(
+        graph, copies, {x: Fraction(at) for x, at in starts.items()}, Fraction(min(gaps)), fused, overlapped
+    )
 
 
 def pattern_of(
-    graph: BlockGraph, copies: int, starts: dict[Copy, Fraction], length: Fraction, fused: set[Copy] | frozenset[Copy]
+    graph: BlockGraph,
+    copies: int,
+    starts: Mapping[Copy, Fraction],
+    length: Fraction,
+    fused: Collection[Copy] = (),
+    overlapped: Collection[tuple[Copy, Copy]] = (),
 ) -> Pattern:
-    """The order on every ring that starts repeated every `length` ticks give."""
+    """The order on every device that starts repeated every `length` ticks give.
+
+    Two that overlap but are not started together in these periods run one after the other.
+    """
+    together = {(f, b) for f, b in overlapped if (starts[f] - starts[b]) % length == 0}
+    forward_of = {backward: forward for forward, backward in together}
     cyclic_orders: list[tuple[Copy, ...]] = []
     repetitions: dict[Copy, dict[int, int]] = {x: {} for x in starts}
     for device, blocks in enumerate(graph.on_device):
@@ -84,6 +111,11 @@ def pattern_of(
         anchor = starts[min(held, key=lambda x: starts[x])]
         for x in held:
             repetitions[x][device] = int((starts[x] - anchor) // length)
-        # Blocks of zero duration may start together: then in the order of the micro-batch's own path.
-        cyclic_orders.append(tuple(sorted(held, key=lambda x: ((starts[x] - anchor) % length, starts[x], x.block))))
-    return Pattern(graph, copies, tuple(cyclic_orders), repetitions, frozenset(fused))
+
+        def key(x: Copy, anchor: Fraction = anchor) -> tuple[Fraction, Fraction, int, int, bool]:
+            # Blocks of zero duration may start together: then in the order of the micro-batch's own path.
+            first = forward_of.get(x, x)
+            return (starts[x] - anchor) % length, starts[first], first.block, first.copy, x in forward_of
+
+        cyclic_orders.append(tuple(sorted(held, key=key)))
+    return Pattern(graph, copies, tuple(cyclic_orders), repetitions, frozenset(fused), frozenset(together))

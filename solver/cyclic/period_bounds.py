@@ -1,4 +1,4 @@
-"""Lower bounds on the period: load, in-flight limit and memory over time, per micro-batch in steady state.
+"""Lower bounds on the period: load, in-flight limit, memory over time, and these over all modes, per micro-batch.
 
 The period of a problem is what its makespan grows by for each micro-batch when there are ever more of them. Running one
 batch after another gives a schedule of both, so the period is at most the makespan of m micro-batches divided by m.
@@ -14,6 +14,7 @@ from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.in_flight import until_room
 from solver.bounds.analytic.memory_energy import area
+from solver.cyclic.mode_bound import mode_bound
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ def period_certificates(problem: Problem) -> list[PeriodCertificate]:
             found += _in_flight_limit(unit, paths, stage)
     for device in devices:
         found += _level(unit, paths, device)
+    found += _over_modes(unit)
     return sorted(found, key=lambda certificate: -certificate.value)
 
 
@@ -92,3 +94,19 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
         f"{memory_text(unit, capacity)} give that in no less than {amount(unit, value)} a micro-batch."
     )
     return [PeriodCertificate("memory over time", value, text, device)]
+
+
+def _over_modes(unit: Problem) -> list[PeriodCertificate]:
+    """Load and memory over time together, where a mode saves one at the cost of the other."""
+    bound = mode_bound(unit)
+    if bound is None or not bound.devices:
+        return []
+    value = bound.value / unit.microbatches
+    which = ", ".join(map(str, bound.devices))
+    text = (
+        "Overlapped blocks and full backwards change what a device computes and how long it holds activations. Over "
+        "all shares of micro-batches that run in each mode, the times and the memory times time of "
+        f"{'device' if len(bound.devices) == 1 else 'devices'} {which}, each times a multiplier, add up to at least "
+        f"{amount(unit, value)} a micro-batch."
+    )
+    return [PeriodCertificate("load and memory over modes", value, text, bound.devices[0])]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -11,18 +11,18 @@ from itertools import islice
 from threading import Event
 
 from formulations.cyclic.block_graph import BlockGraph, graph_of
-from formulations.cyclic.pattern import Pattern
+from formulations.cyclic.pattern import Copy, Pattern
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import BW, B, Pass
+from pipesched.problem.passes import BW, B, Pass, Slot
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
-from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
-from solver.construction.list_scheduling import list_schedules
+from solver.construction.list_scheduling import families, list_schedules
 from solver.construction.timing import best_times
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
@@ -33,7 +33,9 @@ from solver.limits import Limits
 _READING_SHARE = 0.3
 # Passes of a run long enough to be steady in its middle.
 _MOST_PASSES = 8_000
-_LIST_SCHEDULES = 4
+# Share of what is then left that goes into patterns without overlapped blocks where blocks gain.
+_PLAIN_SHARE = 0.7
+_LIST_SCHEDULES = 4  # of each family of policies
 
 
 @dataclass(frozen=True)
@@ -88,9 +90,34 @@ def best_period(
         late = limits.deterministic is None and time.monotonic() - started > _READING_SHARE * limits.seconds
         if late or stop.is_set() or (pattern is not None and pattern.period == bound):
             break
-    left = replace(limits, seconds=max(0.0, limits.seconds - (time.monotonic() - started)))
-    found = best_pattern(graph, bound, left, known, stop, on_progress)
+
+    def part(share: float) -> Limits:
+        left = max(0.0, limits.seconds - (time.monotonic() - started))
+        work = None if limits.deterministic is None else share * limits.deterministic
+        return replace(limits, seconds=share * left, deterministic=work)
+
+    defects, share = tuple[str, ...](), 1.0
+    if graph.overlaps and not stop.is_set():
+        plain = _without_blocks(problem, part(_PLAIN_SHARE), known, stop)
+        known += [replace(plain.pattern, graph=graph)] if plain.pattern is not None else []
+        defects, share = plain.defects, 1 - _PLAIN_SHARE if limits.deterministic is not None else 1.0
+    found = best_pattern(graph, bound, part(share), known, stop, on_progress)
+    found = replace(found, defects=(*defects, *found.defects))
     return ProblemPeriod(problem, replace(found, seconds=time.monotonic() - started), certificates)
+
+
+def _without_blocks(problem: Problem, limits: Limits, known: Sequence[Pattern], stop: Event) -> PeriodSolution:
+    """The best pattern that forms no overlapped block: found much sooner, and where the search for others sets out."""
+    plain = problem.with_stages(overlapped=[None] * len(problem.stages))
+    graph = graph_of(plain)
+    there = [replace(pattern, graph=graph) for pattern in known if not pattern.overlapped and _runs_in(graph, pattern)]
+    return best_pattern(graph, period_certificates(plain)[0].value, limits, there, stop)
+
+
+def _runs_in(graph: BlockGraph, pattern: Pattern) -> bool:
+    """Whether a pattern fuses only where the graph says that it may."""
+    fusible = {fusion.backward for fusion in graph.fusions}
+    return all(x.block in fusible for x in pattern.fused)
 
 
 def long_run(problem: Problem, graph: BlockGraph) -> Problem:
@@ -107,7 +134,7 @@ def _schedules(long: Problem) -> Iterator[Schedule]:
             yield heuristic.order(long)
         except DoesNotApply:
             continue
-    yield from islice(list_schedules(long), _LIST_SCHEDULES)
+    yield from islice(list_schedules(long), _LIST_SCHEDULES * len(families(long)))
 
 
 def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
@@ -122,22 +149,42 @@ def unroll(pattern: Pattern, problem: Problem, first: int = 0) -> Schedule:
     for stage, walked in enumerate(problem.microbatches_of):
         if walked and (B, stage) not in pattern.graph.of_pass:
             raise ValueError(f"the pattern has no pass of stage {stage}: it is of a problem with fewer micro-batches")
-    orders: list[list[Pass]] = []
+    return Schedule(
+        tuple(tuple(_slots(pattern, problem, first, device)) for device in range(problem.devices)), "pipesched"
+    )
+
+
+def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Iterator[Slot]:
+    """What a device runs of a pattern, in turn; of two that overlap, one alone where there is no other any more."""
     kind_of = {block: where for where, block in pattern.graph.of_pass.items()}
-    for device in range(problem.devices):
-        timed: list[tuple[int, int, Pass]] = []
-        for place, x in enumerate(pattern.cyclic_orders[device]):
-            if not pattern.runs(x):
+    partner = dict(pattern.overlapped)
+    timed: list[tuple[int, int, Copy, Pass]] = []
+    for place, x in enumerate(pattern.cyclic_orders[device]):
+        if not pattern.runs(x):
+            continue
+        kind, stage = kind_of[x.block]
+        if kind is B and (x in pattern.fused or not problem.splittable):
+            kind = BW
+        skipped = (x.copy - first) % pattern.copies
+        repetition = (skipped + first) // pattern.copies + pattern.repetitions[x][device]
+        for later, j in enumerate(problem.microbatches_of[stage][skipped :: pattern.copies]):
+            timed.append((repetition + later, place, x, Pass(kind, stage, j)))
+    timed.sort(key=lambda one: one[:2])
+    forward: tuple[int, Copy, Pass] | None = None
+    for repetition, _, x, p in timed:
+        if forward is not None:
+            if (forward[0], partner[forward[1]]) == (repetition, x):
+                yield forward[2], p
+                forward = None
                 continue
-            kind, stage = kind_of[x.block]
-            if kind is B and (x in pattern.fused or not problem.splittable):
-                kind = BW
-            skipped = (x.copy - first) % pattern.copies
-            repetition = (skipped + first) // pattern.copies + pattern.repetitions[x][device]
-            for later, j in enumerate(problem.microbatches_of[stage][skipped :: pattern.copies]):
-                timed.append((repetition + later, place, Pass(kind, stage, j)))
-        orders.append([p for _, _, p in sorted(timed, key=lambda one: one[:2])])
-    return schedule_of(orders, "pipesched")
+            yield (forward[2],)
+            forward = None
+        if x in partner:
+            forward = repetition, x, p
+        else:
+            yield (p,)
+    if forward is not None:
+        yield (forward[2],)
 
 
 def best_unrolled(pattern: Pattern, problem: Problem) -> Timeline:

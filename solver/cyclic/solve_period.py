@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor
+from functools import partial
+from math import ceil, floor, inf
 from threading import Event
 
 from formulations.cyclic.block_graph import graph_of
@@ -16,12 +17,14 @@ from pipesched.errors import DoesNotApply, defect_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
+from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
-from pipesched.results.solution import Candidate, Progress, Solution, Status
+from pipesched.results.solution import Progress, Solution, Status
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.backends.interruptible import run_within
 from solver.construction.published import candidate
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
@@ -29,6 +32,8 @@ from solver.cyclic.problem_period import best_period, best_unrolled, long_run
 from solver.limits import Limits
 
 Report = Callable[[Progress], None]
+# Of the time limit, for the published schedules where the search took all of it.
+_PUBLISHED_SHARE = 0.1
 
 
 def solve_period(
@@ -44,7 +49,7 @@ def solve_period(
     solution's problem is the same problem in finer ticks, and all its values are in those. Progress is reported in the
     problem's own ticks, the value rounded up and the bound down. ValueError for passes of several tasks.
     """
-    stop, started = stop or Event(), time.monotonic()
+    stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
     certificates = period_certificates(problem)
     certificate = certificates[0]
     reason = why_infeasible(problem)
@@ -75,6 +80,8 @@ def solve_period(
     if pattern is not None and timeline is not None:
         metrics = _with_period(measure(timeline), pattern, parts)
     bound, argument = _in_ticks(certificate, parts)
+    until = max(started + limits.seconds, time.monotonic() + _PUBLISHED_SHARE * limits.seconds)
+    until = inf if limits.deterministic is not None else until
     optimal = pattern is not None and pattern.period == certificate.value
     status = Status.UNKNOWN if timeline is None else Status.OPTIMAL if optimal else Status.FEASIBLE
     return Solution(
@@ -84,7 +91,7 @@ def solve_period(
         certificate=argument,
         timeline=timeline,
         metrics=metrics,
-        candidates=_published(problem, fine, parts),
+        candidates=_published(problem, fine, parts, until, stop),
         history=tuple(Progress(at, ceil(p * parts), bound, "periodic") for at, p in moments),
         wall_seconds=time.monotonic() - started,
         interrupted=stop.is_set(),
@@ -113,13 +120,13 @@ def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certific
     return value, Certificate(certificate.kind, value, certificate.text, certificate.device)
 
 
-def _published(problem: Problem, fine: Problem, parts: int) -> tuple[Candidate, ...]:
-    """Every published schedule with the period that a long run of it settles into."""
+def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:
+    """Every published schedule with the period that a long run of it comes to, as far as the time allows."""
     graph = graph_of(problem)
     unlimited = problem.with_room((None,) * problem.devices)
     long, free = long_run(problem, graph), graph_of(unlimited)
 
-    def settled(heuristic: Heuristic) -> Candidate:
+    def periodic(heuristic: Heuristic) -> Candidate:
         one = candidate(fine, heuristic)
         if one.metrics is None:
             return one
@@ -131,7 +138,11 @@ def _published(problem: Problem, fine: Problem, parts: int) -> tuple[Candidate, 
         fits = pattern is not None
         pattern = pattern or read_pattern(run, free)
         if pattern is None:
-            return Candidate(one.name, None, None, False, "a long run of it settles into no repetition")
+            return Candidate(one.name, None, None, False, "a long run of it comes to no repetition")
         return replace(one, metrics=_with_period(one.metrics, pattern, parts), fits=one.fits and fits)
 
-    return tuple(map(settled, HEURISTICS))
+    def in_time(heuristic: Heuristic) -> Candidate:
+        found = run_within(until - time.monotonic(), stop, partial(periodic, heuristic))
+        return found or Candidate(heuristic.name, None, None, False, "time limit reached", tried=False)
+
+    return tuple(map(in_time, HEURISTICS))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from math import inf
 
-from solver.engine.final_phase import finished
+from pipesched.problem.problem import Problem
+from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.linear_relaxation import LinearRelaxation
@@ -15,6 +16,9 @@ from solver.engine.phases.published import Published
 from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
+from solver.engine.phases.task_exact_model import TaskExactModel
+from solver.engine.phases.task_schedules import TaskSchedules
+from solver.engine.phases.task_windows import TaskWindows
 from solver.engine.search import Engine, Search
 
 ENGINE = Engine(
@@ -37,6 +41,21 @@ ENGINE = Engine(
     finish=finished,
 )
 
+# For passes of several tasks, which run beside and between each other.
+TASK_ENGINE = Engine(
+    bounds=AnalyticBounds(share=0.15),
+    opening=(Published(share=0.2, compare_up_to_passes=0), TaskSchedules(share=0.25)),
+    phases=(
+        TaskExactModel(share=0.1, most_literals=600),
+        TaskWindows(share=0.25, patience=12),
+        TaskExactModel(share=0.4),
+        TaskWindows(share=0.5),
+        TaskExactModel(),
+        TaskWindows(),
+    ),
+    finish=task_level,
+)
+
 # Bounds and published schedules alone.
 WITHOUT_SEARCH = Engine(
     bounds=AnalyticBounds(),
@@ -44,3 +63,8 @@ WITHOUT_SEARCH = Engine(
     phases=(),
     finish=Search.solution,
 )
+
+
+def engine_of(problem: Problem) -> Engine:
+    """The engine for a problem: that for tasks where a pass is several."""
+    return ENGINE if problem.network.one_task_each else TASK_ENGINE

@@ -54,6 +54,13 @@ def finished(search: Search) -> Solution:
     return replace(solution, wall_seconds=search.clock.seconds, interrupted=search.stop.is_set())
 
 
+def task_level(search: Search) -> Solution:
+    """As `finished` for passes of several tasks, whose value is not refined."""
+    if search.limits.target is None and not search.stop.is_set():
+        complete_table(search)
+    return replace(search.solution(), interrupted=search.stop.is_set())
+
+
 def complete_table(search: Search) -> None:
     """The published schedules that the search has not tried, quick ones first; a note names those left out."""
     tried = {one.name for one in search.candidates}

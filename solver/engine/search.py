@@ -8,7 +8,6 @@ from functools import partial
 from threading import Event
 from typing import Protocol
 
-from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -79,12 +78,6 @@ class Search:
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
-        if not problem.network.one_task_each:
-            # Bounds and the exact model take a pass for one task on `compute`; of others they would prove too much.
-            raise BadInput(
-                "found passes of several tasks, or transfers on a stream; allowed: passes that are single tasks on the "
-                "first stream, which this version solves"
-            )
         self.problem, self.limits, self.stop, self.engine = problem, limits, stop, engine
         self.clock = Clock(limits)
         certificates, late = engine.bounds.certificates(problem, self.clock, stop)
@@ -111,7 +104,7 @@ class Search:
 
     def run(self) -> None:
         """Every phase until done."""
-        if self.engine.phases and not self.clock.counts_work:
+        if self.engine.phases and self.problem.network.one_task_each and not self.clock.counts_work:
             KERNELS.begin()
         for phase in self.engine.opening:
             if not self._ended:
@@ -139,7 +132,7 @@ class Search:
         return KERNELS.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
 
     def done(self) -> bool:
-        """Whether nothing is left to search: proved within the gap asked for, the target settled, or told to stop."""
+        """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""
         state, target = self.incumbent.state, self.limits.target
         close = state.value is not None and gap(state.value, state.lower_bound) <= self.limits.gap
         met = target is not None and state.value is not None and state.value <= target

@@ -127,7 +127,8 @@ def test_a_pair_counts_where_cbc_proves() -> None:
     assert still_open.ratio is None
     assert geometric_mean([0.5, 8.0]) == pytest.approx(2)
     text = markdown([alone, still_open], "here")
-    assert "CBC proved 1 of 2, the engine 0 of those. The engine's proof is 0.5 times faster there" in text
+    assert "CBC proved 1 of 2, the engine 0" in text
+    assert "0.5 times faster" in text
 
 
 def test_the_cases_are_what_the_page_says() -> None:

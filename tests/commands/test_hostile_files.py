@@ -58,7 +58,7 @@ def schedule_document() -> dict[str, object]:
 def test_ticks_beyond_measure(tick: object, tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
     path.write_text(json.dumps(schedule_document() | {"tick": tick}))
-    with pytest.raises(BadInput, match=r"tick: found .*; allowed: a fraction above 0"):
+    with pytest.raises(BadInput, match=r"tick: found .*"):
         read_schedule(path)
 
 

@@ -86,16 +86,22 @@ def stated_peak(heuristic: Heuristic, problem: Problem) -> tuple[int, ...] | Non
 
 
 def settings(heuristic: Heuristic, p: int, random: Random) -> Iterator[tuple[Placement, int, bool]]:
-    """Every number of micro-batches up to 3p, on every placement it applies to, with a backward that splits or not.
+    """The micro-batches of `counts` on every placement it applies to, with a backward that splits and one that does not.
 
-    From 4 devices on the placements take turns, and chance decides whether the backward splits if it need not.
+    From 4 devices on the placements take turns, and so do the backwards at random where a schedule takes both.
     """
     fits = [where for where in placements(p, random) if applies(heuristic, where, 1)]
     fused = {where for where in fits if applies(heuristic, where, None)}
-    for m in range(1, 3 * p + 1):
-        for where in fits if p < 4 else fits[m % max(1, len(fits)) :][:1]:
+    for turn, m in enumerate(counts(p)):
+        for where in fits if p < 4 else fits[turn % max(1, len(fits)) :][:1]:
             for split in (True, False) if p < 4 else (where not in fused or random.random() < 0.5,):
                 yield where, m, split
+
+
+def counts(p: int) -> list[int]:
+    """Every number of micro-batches up to 3p; from 4 devices on those at and beside the multiples of p, and the least."""
+    every = range(1, 3 * p + 1)
+    return [m for m in every if p < 4 or m < 4 or m % p in (0, 1, p - 1)]
 
 
 def applies(heuristic: Heuristic, where: Placement, w: int | None) -> bool:
@@ -110,7 +116,7 @@ def applies(heuristic: Heuristic, where: Placement, w: int | None) -> bool:
 
 
 @every_heuristic
-@pytest.mark.parametrize("p", range(1, 10))
+@pytest.mark.parametrize("p", (1, 2, 3, 4, 5, 6, 8))
 def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
     heuristic: Heuristic, p: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,7 +151,7 @@ def test_valid_free_of_deadlock_and_within_its_peak_wherever_it_applies(
     defined = p % 2 == 0 or heuristic.name not in EVEN_DEVICES
     assert (simulated_and_validated > 0) == (defined and heuristic.name != "zb")
     if heuristic.name not in ("dualpipe", "dualpipe-v"):  # which need two micro-batches a device
-        assert {m for _, m in applied} == (set(range(1, 3 * p + 1)) if defined else set())
+        assert {m for _, m in applied} == (set(counts(p)) if defined else set())
 
 
 @every_heuristic
@@ -167,7 +173,7 @@ def test_closed_form_is_what_the_simulator_finds(heuristic: Heuristic, p: int) -
         for m, f, b, w in product(
             {1, 2, p, 2 * p, 3 * p, random.randint(1, 4 * p)}, (1, 3), (1, 2, 4), (None, 0, 1, 3)
         ):
-            if heuristic.name in NO_FORM or (random.random() < 0.8 and (f, b, w) != (1, 1, 1)):
+            if heuristic.name in NO_FORM or (random.random() < (0.8 if p < 6 else 0.95) and (f, b, w) != (1, 1, 1)):
                 continue
             fused = None if w is None or random.random() < 0.5 else max(b, b + w - 1)
             problem = alike(where, m, f, b, w, fused, freed=random.choice((-1, 0, 3, 4)))

@@ -106,7 +106,7 @@ def test_every_group_size_is_free_of_deadlock(p: int) -> None:
 
 def test_group_sizes_out_of_range_are_refused() -> None:
     for g in (0, 1, 2, 6):
-        with pytest.raises(DoesNotApply, match=f"needs groups of 3 to 5 micro-batches .* found {g}"):
+        with pytest.raises(DoesNotApply, match=f"found {g}"):
             generalised_interleaved(chunks(5, 2, 10), g)
 
 

@@ -27,6 +27,14 @@ MISTAKEN: Mapping[str, str] = {
     "objective": PLAIN + "objective: speed\n",
     "freed": PLAIN + "memory: {activation: 1, freed_by_backward: 2}\n",
     "static-above": PLAIN + "memory: {capacity: 4, static: 5}\n",
+    "sections": "devices: 2\nmicrobatches: 4\ntimes: 5\nmemory: [1, 2]\nname: 3\n",
+    "negative": PLAIN + "memory: {capacity: -1, static: [1, 2, 3, 4], activation: x, freed_by_backward: [1, x, 2]}\n",
+    "fused": PLAIN.replace("weight: 1", "fused: 3"),
+    "both-directions": PLAIN.replace("0.5", "[1, 2]") + "placement: bidirectional\n",
+    "chunks-of-a-list": PLAIN + "placement: [0, 1, 2]\nchunks: 1\n",
+    "syntax": "devices: 2\n\t- b\n",
+    "older-form": "num_stages: 2\nforward_time: 1\np2p_time: [1, 2]\n",
+    "older-lengths": "num_stages: 2\nnum_batches: 2\nforward_times: [1]\n",
     "too-little": PLAIN + "memory: {capacity: 0.5}\n",
 }
 
@@ -52,6 +60,12 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
         ("compare", "start.yaml", "--no-optimal", "-o", "picture.png"),
         ("solve", "start.yaml", "--objective", "period", "--explain"),
         ("new", "start.yaml"),
+        ("simulate",),
+        ("sovle", "start.yaml"),
+        ("solve", "start.yaml", "--time-limit", "-1"),
+        ("solve", "start.yaml", "--gap", "2"),
+        ("solve", "start.yaml", "--workers", "0"),
+        ("frontier", "start.yaml", "--memory", "8"),
     ],
     "solve": [
         ("solve", "start.yaml", *_SEARCH, "-o", "results"),
@@ -97,5 +111,7 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
         ("export", "line.json", "--format", "torch"),
         ("export", "line.json", "--format", "jaxpp", "--option", "colour=red"),
         ("export", "line.json", "--format", "torchtitan", "--option", "layers=two"),
+        ("export", "line.json", "--format", "torchtitan", "--option", "layer=2"),
+        ("export", "line.json", "--format", "torch-csv-comms", "--option", "fsdp"),
     ],
 }

@@ -36,7 +36,7 @@ def _said(command: Sequence[str]) -> Iterator[str]:
         return
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err):
-        code = main(list(command))
+        code = _code(command)
     yield f"$ pipesched {' '.join(command)}"
     for name, stream in (("", out), ("standard error:\n", err)):
         stream.seek(0)
@@ -44,6 +44,13 @@ def _said(command: Sequence[str]) -> Iterator[str]:
         if text:
             yield name + text.rstrip("\n")
     yield f"exit code {code}\n"
+
+
+def _code(command: Sequence[str]) -> object:
+    try:
+        return main(list(command))
+    except SystemExit as ended:  # by argparse, over an option
+        return ended.code
 
 
 # Progress and seconds depend on the clock; which of several best schedules a search returns is no message either.

@@ -39,8 +39,8 @@ def test_the_numbers_of_the_page_are_the_schedules(schedule: str, keys: dict[str
         flat = found["boxes"][device]
         starts = list(accumulate(flat[0::4]))
         drawn = {
-            (f"{found['sorts'][sort][0]}.{j}", start, start + long)
-            for start, long, j, sort in zip(starts, flat[1::4], flat[2::4], flat[3::4], strict=True)
+            (f"{found['styles'][style][0]}.{j}", start, start + long)
+            for start, long, j, style in zip(starts, flat[1::4], flat[2::4], flat[3::4], strict=True)
         }
         assert drawn == {(str(p), one.start(p), one.end(p)) for slot in order for p in slot}
         steps = found["memory"][device]

@@ -41,10 +41,12 @@ def _certificate(problem: Problem, device: int, way: Ways, busy: BusyInterval, b
         since, until = "", "back to the first stage and the backward there"
     else:
         since, until = f" after device {way.whose} began", f"back to device {way.whose} and the backward there"
-    text = (
-        f"Device {device} cannot begin before {amount(problem, way.there)}{since}. {busy.text} From there the way "
-        f"{until} take {amount(problem, back)}: {amount(problem, value)}."
-    )
+    if way.there:
+        begin = f"Device {device} cannot begin before {amount(problem, way.there)}{since}. {busy.text}"
+    else:
+        begin = f"Device {device}: {busy.text[0].lower()}{busy.text[1:]}"
+    rest = f"From there the way {until} take {amount(problem, back)}" if back else "Together"
+    text = f"{begin} {rest}: {amount(problem, value)}."
     return Certificate("head and tail", value, text, device)
 
 

@@ -22,7 +22,7 @@ Numbers = NDArray[Any]
 
 # Beyond so many counts together, of passes outside of blocks and of splits, any number of splits costs what the best
 # number of them does; beyond so many forwards on a device nothing is counted.
-_MOST_CELLS = 300_000
+_MOST_CELLS = 150_000
 _MOST_FORWARDS = 10_000
 _LONGEST = 2**58
 
@@ -106,11 +106,9 @@ class ModeCounts:
         """All forwards and full backwards in turn, less what blocks save, with what splitting costs instead."""
         ticks = self.ticks
         base = sum((ticks[s].forward + ticks[s].whole) * n for s, n in self.numbers.items())
-        work = np.full(self.alone.shape, base, dtype=object)
-        if len(self.alone) > 1:
-            paired = self.total - self.alone
-            work = work - self.largest({s: one.forward - (one.block or 0) for s, one in ticks.items()})[paired]
-            work = work - self.largest({s: one.whole for s, one in ticks.items()})[paired]
+        paired = self.total - self.alone
+        saved = self.largest({s: one.forward - (one.block or 0) for s, one in ticks.items()})[paired]
+        work = base - saved.astype(object) - self.largest({s: one.whole for s, one in ticks.items()})[paired]
         costs = {s: one.b + one.w - one.whole for s, one in ticks.items() if one.b is not None and one.w is not None}
         more = self.least(costs) if costs else np.zeros(1, dtype=object)
         more = more.min(keepdims=True) if self.too_many else more[self.split]

@@ -31,14 +31,10 @@ class Delays:
         base = sum(
             (w.forward * one.forward + w.gradient * one.whole) * counts.numbers[s] for s, (one, w) in stages.items()
         )
-        self._rows: Numbers = np.full(counts.alone.shape, base, dtype=object)
-        if len(counts.alone) > 1:
-            paired = counts.total - counts.alone
-            forwards = counts.least({s: w.forward * ((one.block or 0) - one.forward) for s, (one, w) in stages.items()})
-            backwards = counts.least(
-                {s: w.gradient * ((one.in_block or 0) - one.whole) for s, (one, w) in stages.items()}
-            )
-            self._rows = self._rows + forwards[paired] + backwards[paired]
+        paired = counts.total - counts.alone
+        forwards = counts.least({s: w.forward * ((one.block or 0) - one.forward) for s, (one, w) in stages.items()})
+        backwards = counts.least({s: w.gradient * ((one.in_block or 0) - one.whole) for s, (one, w) in stages.items()})
+        self._rows: Numbers = base + forwards[paired].astype(object) + backwards[paired]
         self._splits = counts.least({s: _less_if_split(one, w) for s, (one, w) in stages.items()})
 
     def by_row(self, most_split: Numbers) -> Numbers:

@@ -38,7 +38,8 @@ class Argument(NamedTuple):
 class ModeValues:
     """All arguments about one device, and `values`, the least that they allow, by counts.
 
-    Of the arguments of one group only one is sure to hold, and it is not known which.
+    Of the arguments of one group only one is sure to hold, and it is not known which. So it is with the two cases of
+    memory: that it is full at the first backward, or has room for one more forward.
     """
 
     def __init__(self, problem: Problem, paths: Paths, objective: Objective, device: int) -> None:
@@ -47,11 +48,12 @@ class ModeValues:
         self.counts = ModeCounts(problem, [stage for chain in self.chains for stage in chain])
         self.capacity = problem.room[device]
         self.apart = forced_apart(problem, device, self.chains)
-        self._forwards = self._most_before_first_backward()
+        # Where all forwards run before the first backward, what the device idles until then may be after all of them.
+        self.mixed: Numbers = (self.counts.alone < self.counts.total) | self.apart
         self._weights = self._most_after_last_gradient()
-        self._waiting = [self._most_after_last_forward(chain) for chain in self.chains]
         self._ways = list(ways(problem, paths, objective, [chain[0] for chain in self.chains]))
-        self.values = reduce(np.maximum, map(_weakest, self._groups()))
+        self._cases = (True, False) if self._backwards_alone_make_room() else (False,)
+        self.values = reduce(np.minimum, map(self._strongest, self._cases))
 
     def least(self) -> tuple[int, int, int]:
         """The least value over all possible counts, and its row and column."""
@@ -62,18 +64,29 @@ class ModeValues:
 
     def argument(self, row: int, column: int) -> Argument:
         """The one that gives the value of these counts."""
-        strongest: list[Argument] = []
-        for group in self._groups():
-            if not strongest or _value(group, row, column) > _value(strongest, row, column):
-                strongest = group
-        return min(strongest, key=lambda one: int(one.values[row, column]))
+        case = min(self._cases, key=lambda case: int(self._strongest(case)[row, column]))
+        group = max(self._groups(case), key=lambda group: int(_weakest(group)[row, column]))
+        return min(group, key=lambda one: int(one.values[row, column]))
 
-    def _groups(self) -> Iterator[list[Argument]]:
-        """One by one, since they take memory."""
+    def _strongest(self, full: bool) -> Numbers:
+        return reduce(np.maximum, map(_weakest, self._groups(full)))
+
+    def _backwards_alone_make_room(self) -> bool:
+        """Whether no forward fits into full memory before a backward outside of blocks has run, with its W if split."""
+        return self.capacity is not None and all(
+            self.problem.network.freed_by_backward[s] <= 0 for s in self.counts.stages
+        )
+
+    def _groups(self, full: bool) -> Iterator[list[Argument]]:
+        """One by one, since they take memory; `full` says of memory that it is at the first backward."""
+        smallest = min(self.problem.network.held_in_flight[s] for s in self.counts.stages)
+        least = 0 if full or len(self._cases) == 1 else smallest
+        forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
+        waiting = [self._most_after_last_forward(chain, full) for chain in self.chains]
         for way in self._ways:
-            yield from self._by_way(way)
+            yield from self._by_way(way, forwards, waiting)
 
-    def _by_way(self, way: Ways) -> Iterator[list[Argument]]:
+    def _by_way(self, way: Ways, forwards: Numbers, after_forward: list[Numbers]) -> Iterator[list[Argument]]:
         """By the device's own end, by that of its last gradient, and by that of its last forward."""
         paths, work = self.paths, self.counts.work
         leads = [
@@ -81,10 +94,8 @@ class ModeValues:
             for head, chain in zip(way.heads, self.chains, strict=True)
         ]
         backward = min(leads)
-        start = np.maximum(way.there, backward - self._forwards)[:, None]
-        # Where all forwards run before the first backward, what the device idles until then may be after all of them.
-        mixed = (self.counts.alone < self.counts.total)[:, None] | self.apart
-        before_last = np.where(mixed, start, way.there)
+        start = np.maximum(way.there, backward - forwards)[:, None]
+        before_last = np.where(self.mixed[:, None], start, way.there)
         own = way.whose in (None, self.device)
 
         def argument(since: Numbers, after: Numbers, rest: int, last: list[int] | None = None) -> Argument:
@@ -96,7 +107,7 @@ class ModeValues:
         # Any chain's forward may be the last.
         yield [
             argument(before_last, waiting, self._way_back(chain, back, own), chain)
-            for chain, back, waiting in zip(self.chains, way.back, self._waiting, strict=True)
+            for chain, back, waiting in zip(self.chains, way.back, after_forward, strict=True)
         ]
 
     def _way_back(self, chain: list[int], back: int, own: bool) -> int:
@@ -108,11 +119,11 @@ class ModeValues:
         here = paths.round_trip[last] + paths.gradient[last] + paths.back[last] - paths.back[first]
         return max(here + back, here - paths.gradient[first] + paths.rest[first] if own else 0)
 
-    def _most_before_first_backward(self) -> Numbers:
-        """The longest that forwards run before the first backward, by row: alone, and all held in memory."""
+    def _most_before_first_backward(self, room: int | None) -> Numbers:
+        """The longest that forwards run before the first backward, by row: alone, and all held in so much memory."""
         counts, network = self.counts, self.problem.network
         ticks = {s: one.forward for s, one in counts.ticks.items()}
-        most = most_value([(ticks[s], network.held_in_flight[s], n) for s, n in counts.numbers.items()], self.capacity)
+        most = most_value([(ticks[s], network.held_in_flight[s], n) for s, n in counts.numbers.items()], room)
         if self.apart:
             most = min(most, sum(ticks[s] * n for s, n in counts.numbers.items()) - min(ticks.values()))
         return np.minimum(counts.largest(ticks)[counts.alone], most)
@@ -126,15 +137,19 @@ class ModeValues:
         weight = {s: one.w or 0 for s, one in counts.ticks.items()}
         return np.minimum(counts.largest(weight)[counts.split], most_value(items, self.capacity))
 
-    def _most_after_last_forward(self, last: list[int]) -> Numbers:
-        """The longest that backwards and weight passes run after the device's last forward, one of chain `last`."""
+    def _most_after_last_forward(self, last: list[int], full: bool) -> Numbers:
+        """The longest that backwards and weight passes run after the device's last forward, one of chain `last`.
+
+        If memory is full at the first backward, one outside of blocks has run before, unless all forwards had.
+        """
         counts, network = self.counts, self.problem.network
         whole = {s: one.whole for s, one in counts.ticks.items()}
         own = sum(whole[s] for s in last)
         room = None if self.capacity is None else self.capacity - sum(network.held_in_flight[s] for s in last)
         others = [(whole[s], network.held_in_flight[s], n - (s in last)) for s, n in counts.numbers.items()]
-        weights = [(w, size, n - (s in last)) for (w, size, n), s in zip(self._weight_items(), whole, strict=False)]
-        by_row = counts.largest(whole)[counts.alone][:, None]
+        weights = self._weight_items()
+        outside = np.maximum(counts.alone - (self.mixed if full else 0), 0)
+        by_row = counts.largest(whole)[outside][:, None]
         if not weights:
             return np.minimum(by_row, own + most_value(others, room))
         weight = {s: one.w or 0 for s, one in counts.ticks.items()}

@@ -36,8 +36,8 @@ class Published:
             with incumbent.defects_noted():
                 run_within(seconds, search.stop, partial(_try, search, heuristic))
             late = clock.seconds > clock.share(self.share)
-            settled = search.done() and search.passes > self.compare_up_to_passes
-            if search.stop.is_set() or late or settled:
+            proved = search.done() and search.passes > self.compare_up_to_passes
+            if search.stop.is_set() or late or proved:
                 return
 
 

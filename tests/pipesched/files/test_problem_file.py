@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -23,20 +24,6 @@ from pipesched.problem.problem import Objective, Problem
 from tests.support.columns import costs_of
 from tests.support.makers import PLACEMENTS, problem
 
-FINITE = "(finite, 0 or 1e-30 to 1e+12, at most 100 digits)"
-NUMBERS = f"a number of at least 0, or a list of them, one per stage {FINITE}"
-ENTRY = f"a number of at least 0 {FINITE}"
-TRANSFERS = (
-    "a number of at least 0, a list of them, one per stage, a list of such lists, from each device to each other, or "
-    f"intra_node, inter_node and nodes; or time, one of these, and on, a stream {FINITE}"
-)
-PER_DEVICE = NUMBERS.replace("stage", "device")
-SIGNED = NUMBERS.replace(" of at least 0", "")
-KEYS = "name, devices, microbatches, placement, chunks, time_unit, streams, tasks, times, memory, objective"
-TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
-PLACES = "linear, interleaved, v-shape, wave, bidirectional, or a list with the device of each stage"
-UNKNOWN = f"unknown key; allowed: {KEYS}"
-MEMORY_KEYS = "unit, capacity, static, activation, freed_by_backward"
 GOOD = {"devices": 2, "microbatches": 3, "times": {"forward": 1, "backward": 1}}
 
 
@@ -65,210 +52,201 @@ def document(times: str = "", memory: str = "", **keys: str) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items() if value)
 
 
-def not_number(path: str, found: str, allowed: str = NUMBERS) -> str:
-    return f"{path}: found {found}; allowed: {allowed}"
-
-
+KEYS = "name, devices, microbatches, placement, chunks, time_unit, streams, tasks, times, memory, objective"
+TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
+# The entry and what was found there; how it is said is held in tests/messages.
 ONE_MISTAKE = {
-    "misspelt key": (document(microbatch="4"), f"microbatch: {UNKNOWN}; did you mean 'microbatches'?"),
-    "unknown key": (document(zzz="4"), f"zzz: unknown key; allowed: {KEYS}"),
+    "misspelt key": (document(microbatch="4"), "microbatch: unknown key"),
+    "unknown key": (document(zzz="4"), "zzz: unknown key"),
     "misspelt key in times": (
-        document("wieght: 1"), f"times.wieght: unknown key; allowed: {TIMES_KEYS}; did you mean 'weight'?"
+        document("wieght: 1"), "times.wieght: unknown key"
     ),
     "unknown key in memory": (
         document(memory="capacities: 4"),
-        f"memory.capacities: unknown key; allowed: {MEMORY_KEYS}; did you mean 'capacity'?",
+        "memory.capacities: unknown key",
     ),
-    "key that is a number": (document() + "3: 4\n", f"3: unknown key; allowed: {KEYS}"),
-    "key that YAML takes for true": (document() + "true: 4\n", f"true: unknown key; allowed: {KEYS}"),
-    "key that YAML takes for nothing": (document() + "~: 4\n", f"nothing: unknown key; allowed: {KEYS}"),
-    "no devices": (document(devices=""), "devices: missing; it is required"),
-    "empty devices": (document(devices="~"), "devices: missing; it is required"),
-    "no microbatches": (document(microbatches=""), "microbatches: missing; it is required"),
+    "key that is a number": (document() + "3: 4\n", "3: unknown key"),
+    "key that YAML takes for true": (document() + "true: 4\n", "true: unknown key"),
+    "key that YAML takes for nothing": (document() + "~: 4\n", "nothing: unknown key"),
+    "no devices": (document(devices=""), "devices: missing"),
+    "empty devices": (document(devices="~"), "devices: missing"),
+    "no microbatches": (document(microbatches=""), "microbatches: missing"),
     "no times": (document(times="") .replace("times: {forward: 1, backward: 1}\n", ""),
-                 "times: missing; it is required"),
-    "empty times": (document().replace("{forward: 1, backward: 1}", ""), "times: missing; it is required"),
-    "no forward": (document().replace("forward: 1, ", ""), "times.forward: missing; it is required"),
-    "empty forward": (document().replace("forward: 1", "forward: "), "times.forward: missing; it is required"),
-    "no backward": (document().replace(", backward: 1", ""), "times.backward: missing; it is required"),
-    "devices as text": (document(devices="two"), "devices: found 'two'; allowed: a whole number of at least 1"),
-    "no device": (document(devices="0"), "devices: found 0; allowed: a whole number of at least 1"),
-    "half a device": (document(devices="1.5"), "devices: found 1.5; allowed: a whole number of at least 1"),
-    "devices true": (document(devices="true"), "devices: found true; allowed: a whole number of at least 1"),
+                 "times: missing"),
+    "empty times": (document().replace("{forward: 1, backward: 1}", ""), "times: missing"),
+    "no forward": (document().replace("forward: 1, ", ""), "times.forward: missing"),
+    "empty forward": (document().replace("forward: 1", "forward: "), "times.forward: missing"),
+    "no backward": (document().replace(", backward: 1", ""), "times.backward: missing"),
+    "devices as text": (document(devices="two"), "devices: found 'two'"),
+    "no device": (document(devices="0"), "devices: found 0"),
+    "half a device": (document(devices="1.5"), "devices: found 1.5"),
+    "devices true": (document(devices="true"), "devices: found true"),
     "negative microbatches": (
-        document(microbatches="-1"), "microbatches: found -1; allowed: a whole number of at least 1"
+        document(microbatches="-1"), "microbatches: found -1"
     ),
     "huge microbatches": (
         document(microbatches="10000000000000"),
-        "microbatches: found 10000000000000; allowed: a whole number of at least 1",
+        "microbatches: found 10000000000000",
     ),
     "times as a number": (document().replace("{forward: 1, backward: 1}", "5"),
-                          f"times: found 5; allowed: the keys {TIMES_KEYS}"),
+                          "times: found 5"),
     "memory as a list": (
         document() + "memory: [1, 2]\n",
-        "memory: found [1, 2]; allowed: the keys unit, capacity, static, activation, freed_by_backward",
+        "memory: found [1, 2]",
     ),
-    "time as text": (document("weight: fast"), not_number("times.weight", "'fast'")),
-    "time true": (document("weight: true"), not_number("times.weight", "true")),
-    "time as keys": (document("weight: {a: 1, b: 2}"), not_number("times.weight", "keys a, b")),
-    "negative time": (document("weight: -0.5"), not_number("times.weight", "-0.5")),
-    "negative time in a list": (document("weight: [1, -1]"), not_number("times.weight[1]", "-1", ENTRY)),
-    "no time in a list": (document("weight: []"), not_number("times.weight", "[]")),
-    "list in a list": (document("weight: [[1], 1]"), not_number("times.weight[0]", "[1]", ENTRY)),
-    "infinite": (document("weight: .inf"), not_number("times.weight", "inf")),
-    "not a number": (document("weight: .nan"), not_number("times.weight", "nan")),
-    "huge": (document("weight: 1000000000001"), not_number("times.weight", "1000000000001")),
-    "huge power": (document("weight: 1e400"), not_number("times.weight", "1E+400")),
-    "power beyond all": (document("weight: 1e99999999999999999999"), not_number("times.weight", "inf")),
-    "tiny power": (document("weight: 1e-31"), not_number("times.weight", "1E-31")),
-    "too many digits": (document(f"weight: 1.{'0' * 100}1"), not_number("times.weight", f"1.{'0' * 55}...")),
+    "time as text": (document("weight: fast"), "times.weight: found 'fast'"),
+    "time true": (document("weight: true"), "times.weight: found true"),
+    "time as keys": (document("weight: {a: 1, b: 2}"), "times.weight: found keys a, b"),
+    "negative time": (document("weight: -0.5"), "times.weight: found -0.5"),
+    "negative time in a list": (document("weight: [1, -1]"), "times.weight[1]: found -1"),
+    "no time in a list": (document("weight: []"), "times.weight: found []"),
+    "list in a list": (document("weight: [[1], 1]"), "times.weight[0]: found [1]"),
+    "infinite": (document("weight: .inf"), "times.weight: found inf"),
+    "not a number": (document("weight: .nan"), "times.weight: found nan"),
+    "huge": (document("weight: 1000000000001"), "times.weight: found 1000000000001"),
+    "huge power": (document("weight: 1e400"), "times.weight: found 1E+400"),
+    "power beyond all": (document("weight: 1e99999999999999999999"), "times.weight: found inf"),
+    "tiny power": (document("weight: 1e-31"), "times.weight: found 1E-31"),
+    "too many digits": (document(f"weight: 1.{'0' * 100}1"), "times.weight: found 1.0000000000000000000000000000000000000000000000000000000..."),
     "long list is cut": (
         document(placement=f"[{', '.join(['a'] * 40)}]"),
-        f"placement: found {('[' + repr('a') + (', ' + repr('a')) * 40)[:57]}...; allowed: {PLACES}",
+        "placement: found ['a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', '...",
     ),
-    "transfer": (document("transfer: -1"), f"times.transfer: found -1; allowed: {TRANSFERS}"),
-    "links": (document("transfer: [[0, 1], [2, -1]]"), f"times.transfer[1]: found -1; allowed: {ENTRY}"),
-    "rows": (
-        document("transfer: [[0, 1]]"),
-        "times.transfer: found 1 rows of 2 values; allowed: 2 rows of 2, a row for each sending device",
-    ),
+    "transfer": (document("transfer: -1"), "times.transfer: found -1"),
+    "links": (document("transfer: [[0, 1], [2, -1]]"), "times.transfer[1]: found -1"),
+    "rows": (document("transfer: [[0, 1]]"), "times.transfer: found 1 rows of 2 values"),
     "nodes": (
         document("transfer: {intra_node: 1, inter_node: 2, nodes: [0]}"),
-        "times.transfer.nodes: found 1 nodes; allowed: a list of 2, one per device",
+        "times.transfer.nodes: found 1 nodes",
     ),
-    "node": (
-        document("transfer: {intra_node: 1, nodes: [0, 1]}"),
-        f"times.transfer: found keys intra_node, nodes; allowed: {TRANSFERS}",
-    ),
-    "overlapped": (document("overlapped: x"), not_number("times.overlapped", "'x'")),
-    "capacity": (document(memory="capacity: -1"), not_number("memory.capacity", "-1", PER_DEVICE)),
-    "freed": (document(memory="freed_by_backward: x"), not_number("memory.freed_by_backward", "'x'", SIGNED)),
-    "unit": (document(memory="unit: 3"), "memory.unit: found 3; allowed: text"),
-    "name": (document(name="3"), "name: found 3; allowed: text"),
-    "time unit": (document(time_unit="[a]"), "time_unit: found ['a']; allowed: text"),
+    "node": (document("transfer: {intra_node: 1, nodes: [0, 1]}"), "times.transfer: found keys intra_node, nodes"),
+    "overlapped": (document("overlapped: x"), "times.overlapped: found 'x'"),
+    "capacity": (document(memory="capacity: -1"), "memory.capacity: found -1"),
+    "freed": (document(memory="freed_by_backward: x"), "memory.freed_by_backward: found 'x'"),
+    "unit": (document(memory="unit: 3"), "memory.unit: found 3"),
+    "name": (document(name="3"), "name: found 3"),
+    "time unit": (document(time_unit="[a]"), "time_unit: found ['a']"),
     "objective": (
         document(objective="spam"),
-        "objective: found 'spam'; allowed: makespan, span, period; did you mean 'span'?",
+        "objective: found 'spam'",
     ),
     "placement": (document(placement="v-shap"),
-                  f"placement: found 'v-shap'; allowed: {PLACES}; did you mean 'v-shape'?"),
-    "placement of no stages": (document(placement="[]"), f"placement: found []; allowed: {PLACES}"),
-    "placement of text": (document(placement="[0, a]"), f"placement: found [0, 'a']; allowed: {PLACES}"),
-    "placement on a negative device": (document(placement="[0, -1]"), f"placement: found [0, -1]; allowed: {PLACES}"),
-    "placement out of range": (document(placement="[0, 1, 2]"), "placement[2]: found device 2; allowed: 0 to 1"),
+                  "placement: found 'v-shap'"),
+    "placement of no stages": (document(placement="[]"), "placement: found []"),
+    "placement of text": (document(placement="[0, a]"), "placement: found [0, 'a']"),
+    "placement on a negative device": (document(placement="[0, -1]"), "placement: found [0, -1]"),
+    "placement out of range": (document(placement="[0, 1, 2]"), "placement[2]: found device 2"),
     "placement without a device": (
         document(devices="4", placement="[0, 2]"),
-        "placement: found no stage on device 1, 3; allowed: at least one stage on each of the 4 devices",
+        "placement: found no stage on device 1, 3",
     ),
     "chunks of linear": (
         document(chunks="2"),
-        "chunks: found 2; allowed: 1 with placement linear (interleaved and wave take any number)",
+        "chunks: found 2",
     ),
     "chunks of v-shape": (
         document(chunks="1", placement="v-shape"),
-        "chunks: found 1; allowed: 2 with placement v-shape (interleaved and wave take any number)",
+        "chunks: found 1",
     ),
     "chunks of bidirectional": (
         document(chunks="3", placement="bidirectional"),
-        "chunks: found 3; allowed: 2 with placement bidirectional (interleaved and wave take any number)",
+        "chunks: found 3",
     ),
     "chunks of a list": (
         document(chunks="1", placement="[0, 1]"),
-        "chunks: found 1; allowed: nothing, since the placement lists every stage",
+        "chunks: found 1",
     ),
     "length": (
         document("weight: [1, 2, 3]"),
-        "times.weight: found 3 values; allowed: one number, or a list of 2, one per stage",
+        "times.weight: found 3 values",
     ),
     "length with chunks": (
         document("weight: [1, 2]", placement="interleaved", chunks="2"),
-        "times.weight: found 2 values; allowed: one number, or a list of 4, one per stage",
+        "times.weight: found 2 values",
     ),
     "length with a list": (
         document("weight: [1, 2]", placement="[0, 1, 0]"),
-        "times.weight: found 2 values; allowed: one number, or a list of 3, one per stage",
+        "times.weight: found 2 values",
     ),
     "length of both directions": (
         document("transfer: [1, 2, 3]", placement="bidirectional"),
-        "times.transfer: found 3 values; allowed: one number, or a list of 2 or 4, one per stage",
+        "times.transfer: found 3 values",
     ),
     "length of activation": (
         document(memory="activation: [1]"),
-        "memory.activation: found 1 values; allowed: one number, or a list of 2, one per stage",
+        "memory.activation: found 1 values",
     ),
     "length of freed": (
         document(memory="freed_by_backward: [0, 0, 0]"),
-        "memory.freed_by_backward: found 3 values; allowed: one number, or a list of 2, one per stage",
+        "memory.freed_by_backward: found 3 values",
     ),
     "length of capacity": (
         document(memory="capacity: [4]"),
-        "memory.capacity: found 1 values; allowed: one number, or a list of 2, one per device",
+        "memory.capacity: found 1 values",
     ),
     "fused without weight": (
         document("fused: 2"),
-        "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
-        "backward, or give times.weight",
+        "times.fused: found without times.weight",
     ),
     "fused with an empty weight": (
         document("fused: 2, weight: "),
-        "times.fused: found without times.weight; allowed: leave it out, since backward is then the full, fused "
-        "backward, or give times.weight",
+        "times.fused: found without times.weight",
     ),
     "freed above the activation": (
         document(memory="activation: 1.5, freed_by_backward: 1.6"),
-        "memory.freed_by_backward: found 1.6; allowed: at most the activation, 1.5",
+        "memory.freed_by_backward: found 1.6",
     ),
     "freed above the default activation": (
-        document(memory="freed_by_backward: 2"), "memory.freed_by_backward: found 2; allowed: at most the activation, 1"
+        document(memory="freed_by_backward: 2"), "memory.freed_by_backward: found 2"
     ),
     "freed above one activation": (
         document(memory="activation: [1, 2], freed_by_backward: [1, 3]"),
-        "memory.freed_by_backward[1]: found 3; allowed: at most the activation, 2",
+        "memory.freed_by_backward[1]: found 3",
     ),
     "freed above one of the activations": (
         document(memory="activation: [1, 2], freed_by_backward: 1.5"),
-        "memory.freed_by_backward[0]: found 1.5; allowed: at most the activation, 1",
+        "memory.freed_by_backward[0]: found 1.5",
     ),
-    "not a mapping": ("hello\n", "found 'hello'; allowed: keys and values, beginning with devices: ..."),
-    "a list": ("- 1\n- 2\n", "found [1, 2]; allowed: keys and values, beginning with devices: ..."),
+    "not a mapping": ("hello\n", "found 'hello'"),
+    "a list": ("- 1\n- 2\n", "found [1, 2]"),
     "an empty file": ("", "the file is empty"),
-    "YAML syntax": ("devices: 2\ntimes: {forward: 1\n", "line 3, column 1: not YAML: expected ',' or '}', but got "
-                    "'<stream end>'"),
-    "a tab": ("devices:\n\t- b\n", "line 2, column 1: not YAML: found character '\\t' that cannot start any token"),
-    "key twice": (document() + "devices: 3\n", "line 4, column 1: not YAML: the key 'devices' appears twice"),
+    "YAML syntax": ("devices: 2\ntimes: {forward: 1\n", "line 3, column 1: not YAML"),
+    "a tab": ("devices:\n\t- b\n", "line 2, column 1: not YAML"),
+    "key twice": (document() + "devices: 3\n", "line 4, column 1: not YAML"),
     "key twice in a section": (
-        document("forward: 3"), "line 3, column 34: not YAML: the key 'forward' appears twice"
+        document("forward: 3"), "line 3, column 34: not YAML"
     ),
-    "a list as a key": (document() + "? [a, b]\n: 3\n", "line 4, column 3: not YAML: a key must be a word"),
+    "a list as a key": (document() + "? [a, b]\n: 3\n", "line 4, column 3: not YAML"),
     "a Python object": (
         "a: !!python/object:os.system x\n",
-        "line 1, column 4: not YAML: could not determine a constructor for the tag "
-        "'tag:yaml.org,2002:python/object:os.system'",
+        "line 1, column 4: not YAML",
     ),
     "a control character": (
         "a: \x01\n",
-        'not YAML: unacceptable character #x0001: special characters are not allowed in "<unicode string>", position 3',
+        "not YAML",
     ),
-    "a day that is not": (document(name="2024-99-99"), "cannot be read: month must be in 1..12"),
+    "a day that is not": (document(name="2024-99-99"), "cannot be read"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "line"), ONE_MISTAKE.values(), ids=ONE_MISTAKE)
 def test_each_mistake_has_its_line(text: str, line: str, tmp_path: Path) -> None:
-    assert mistakes(text, tmp_path) == [line]
+    (said,) = mistakes(text, tmp_path)
+    assert re.match(rf"{re.escape(line)}([;:]|$)", said)
 
 
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("{\n\n,}", "line 3, column 1: not JSON: Expecting property name enclosed in double quotes or '}'"),
-        ('{"devices": NaN}', "line 1, column 13: not JSON: Expecting value"),
+        ("{\n\n,}", "line 3, column 1: not JSON"),
+        ('{"devices": NaN}', "line 1, column 13: not JSON"),
         ('{"devices": 2, "devices": 3}', "the key 'devices' appears twice"),
-        ("[]", "found []; allowed: keys and values, beginning with devices: ..."),
+        ("[]", "found []"),
     ],
 )
 def test_mistakes_of_json(text: str, line: str, tmp_path: Path) -> None:
-    assert mistakes(text, tmp_path, "small.json") == [line]
+    (said,) = mistakes(text, tmp_path, "small.json")
+    assert re.match(rf"{re.escape(line)}([;:]|$)", said)
 
 
 @pytest.mark.parametrize("name", ["small.yaml", "small.json"])
@@ -552,29 +530,24 @@ def test_defaults_of_the_older_form(more: str, tmp_path: Path) -> None:
     assert (costs_of(one).forward, costs_of(one).fused, costs_of(one).transfer) == ((1, 1), (2, 2), (0, 0))
 
 
-OLD_KEYS = "num_stages, num_batches, forward_times, backward_times, p2p_time, output_file"
 OLD_MISTAKES = {
-    "num_stages: 2": ["num_batches: missing; it is required"],
-    "num_batches: 2": ["num_stages: missing; it is required"],
-    "num_stages: 0\nnum_batches: 2": ["num_stages: found 0; allowed: a whole number of at least 1"],
-    "num_stages: 2\nnum_batches: 2\nforward_time: 1": [
-        f"forward_time: unknown key; allowed: {OLD_KEYS}; did you mean 'forward_times'?"
-    ],
-    "num_stages: 2\nnum_batches: 2\ndevices: 1": [f"devices: unknown key; allowed: {OLD_KEYS}"],
+    "num_stages: 2": ["num_batches: missing"],
+    "num_batches: 2": ["num_stages: missing"],
+    "num_stages: 0\nnum_batches: 2": ["num_stages: found 0"],
+    "num_stages: 2\nnum_batches: 2\nforward_time: 1": ["forward_time: unknown key"],
+    "num_stages: 2\nnum_batches: 2\ndevices: 1": ["devices: unknown key"],
     "num_stages: 2\nnum_batches: 2\nforward_times: [1]\nbackward_times: [1, 2, 3]": [
-        "forward_times: found 1 values; allowed: 2, one per stage",
-        "backward_times: found 3 values; allowed: 2, one per stage",
+        "forward_times: found 1 values",
+        "backward_times: found 3 values",
     ],
-    "num_stages: 2\nnum_batches: 2\np2p_time: [1, 2]": [
-        "p2p_time: found [1, 2]; allowed: a number of at least 0 (finite, 0 or 1e-30 to 1e+12, at most 100 digits)"
-    ],
-    "num_stages: 2\nnum_batches: 2\noutput_file: 3": ["output_file: found 3; allowed: text"],
+    "num_stages: 2\nnum_batches: 2\np2p_time: [1, 2]": ["p2p_time: found [1, 2]"],
+    "num_stages: 2\nnum_batches: 2\noutput_file: 3": ["output_file: found 3"],
 }
 
 
 @pytest.mark.parametrize("text", OLD_MISTAKES)
 def test_mistakes_of_the_older_form(text: str, tmp_path: Path) -> None:
-    assert mistakes(text, tmp_path) == OLD_MISTAKES[text]
+    assert [line.split(";")[0] for line in mistakes(text, tmp_path)] == OLD_MISTAKES[text]
 
 
 # The schema for editors.
@@ -635,7 +608,7 @@ def test_the_schema_tells_every_key_with_a_description() -> None:
 
 
 def test_problem_from_names_its_source() -> None:
-    with pytest.raises(BadInput, match=r"^here: devices: missing; it is required$"):
+    with pytest.raises(BadInput, match=r"^here: devices: missing"):
         problem_from({key: value for key, value in GOOD.items() if key != "devices"}, "here")
 
 
@@ -648,9 +621,7 @@ def test_a_document_is_not_changed_by_reading_it() -> None:
 
 
 def test_a_slip_of_the_keyboard_does_not_fill_the_memory() -> None:
-    with pytest.raises(
-        BadInput, match="found 999999999 on 2 stages; allowed: up to 500000 stages times micro-batches, so 250000"
-    ):
+    with pytest.raises(BadInput, match="found 999999999 on 2 stages"):
         problem_from({"devices": 2, "microbatches": 999999999, "times": {"forward": 1, "backward": 1}}, "x")
 
 
@@ -658,5 +629,5 @@ def test_a_slip_of_the_keyboard_does_not_fill_the_memory() -> None:
 def test_what_yaml_would_reinterpret_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "odd.yaml"
     path.write_text(f"devices: {text}\nmicrobatches: 2\ntimes: {{forward: 1, backward: 1}}\n")
-    with pytest.raises(BadInput, match=r"devices: found .*; allowed: a whole number of at least 1"):
+    with pytest.raises(BadInput, match=r"devices: found .*"):
         read_problem(path)

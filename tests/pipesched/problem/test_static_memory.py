@@ -39,9 +39,7 @@ def test_a_list_of_a_bidirectional_placement_is_one_per_device_or_per_stage() ->
 
 
 def test_another_length_is_a_mistake() -> None:
-    with pytest.raises(
-        BadInput, match=r"memory.static: found 3 values; allowed: .* a list of 2 or 4, one per device or"
-    ):
+    with pytest.raises(BadInput, match=r"memory.static: found 3 values"):
         held([1, 2, 3])
 
 

@@ -219,9 +219,10 @@ def test_a_circle_is_refused_and_named() -> None:
     crossed = exchanged(program, 0, "SEND F0.1->F1.1 to device 1", "RECV BW1.0->BW0.0 from device 1")
     with pytest.raises(Deadlock) as caught:
         prove(crossed, Semantics.RENDEZVOUS)
-    cycle = " waits for ".join(caught.value.cycle)
-    assert "SEND F0.1->F1.1 to device 1 (device 0) waits for transfer BW1.0->BW0.0 (device 1 to 0)" in cycle
-    assert "F1.0 (device 1) waits for transfer F0.1->F1.1 (device 0 to 1)" in f"{cycle} waits for {cycle}"
+    cycle = list(caught.value.cycle)
+    waits = set(zip(cycle, cycle[1:] + cycle[:1], strict=True))
+    assert ("SEND F0.1->F1.1 to device 1 (device 0)", "transfer BW1.0->BW0.0 (device 1 to 0)") in waits
+    assert ("F1.0 (device 1)", "transfer F0.1->F1.1 (device 0 to 1)") in waits
     with pytest.raises(
         BadInput, match=r"transfer 1 between devices 0 and 1 is BW1\.0->BW0\.0 on device 0 and F0\.1->F1"
     ):
@@ -233,18 +234,20 @@ def test_compute_before_its_tensor_is_a_circle_of_the_device_with_itself() -> No
     first = next(step for step in program.rows[1] if str(step) == "F1.0")
     others = (step for step in program.rows[1] if step is not first)
     program = replace(program, rows=(program.rows[0], (first, *others)))
-    with pytest.raises(BadInput, match=r"^mine: cannot be run to its end: deadlock: .*F1\.0 \(device 1\)"):
+    with pytest.raises(BadInput, match=r"^mine: .*deadlock.*F1\.0 \(device 1\)"):
         proved("mine", program)
 
 
 def test_what_is_wrong_with_the_ends_is_named() -> None:
     program = lower(two_devices())
     without = replace(program, rows=(program.rows[0], tuple(s for s in program.rows[1] if "RECV F0.1" not in str(s))))
-    assert pair_mistakes(without) == ["RECV F0.1->F1.1 is on no device; allowed: once on device 1"]
+    (mistake,) = pair_mistakes(without)
+    assert mistake.startswith("RECV F0.1->F1.1 ")
     with pytest.raises(BadInput, match="is on no device"):
         prove(without, Semantics.POSTED)
     neither = replace(program, rows=tuple(tuple(s for s in row if " F0.1->" not in str(s)) for row in program.rows))
-    assert pair_mistakes(neither) == ["F1.1 needs what F0.1 yields on another device, and no transfer brings it"]
+    (mistake,) = pair_mistakes(neither)
+    assert mistake.startswith("F1.1 needs what F0.1 yields")
     home = Transfer(Pass(F, 0, 0), Pass(BW, 0, 0), 0, 0)
     inside = replace(program, rows=((*program.rows[0], Send(home), Receive(home)), program.rows[1]))
     assert "from device 0 to itself" in pair_mistakes(inside)[0]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from itertools import permutations, product
-from math import ceil
+from math import ceil, inf
 from pathlib import Path
 from random import Random
 
@@ -70,12 +71,12 @@ def test_no_bound_is_above_what_brute_force_reaches(random: Random) -> None:
     period_below(tiny_problem(random))
 
 
-@pytest.mark.parametrize("seed", range(250))
+@pytest.mark.parametrize("seed", range(150))
 def test_no_bound_is_above_what_brute_force_reaches_on_these(seed: int) -> None:
     period_below(tiny_problem(Random(seed)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(30))
 def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) -> None:
     """Tiny problems of all placements, with zeros, transfers, negative `freed` and tight memory, for m from 1 up."""
     one = tiny_problem(Random(seed))
@@ -94,7 +95,7 @@ def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) 
             assert validate(simulate(longer, unroll(found.pattern, longer, first))) == []
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(20))
 def test_a_long_run_of_a_pattern_grows_by_its_period(seed: int) -> None:
     """The cycle ratio against the simulator, which knows nothing of patterns."""
     one = tiny_problem(Random(seed))
@@ -129,6 +130,108 @@ def every_pattern(graph: BlockGraph, most_turns: int) -> list[Pattern]:
     return found
 
 
+def in_every_mode(pattern: Pattern) -> Iterator[Pattern]:
+    """The pattern with every choice of fused backwards and overlapped blocks that its order and counts allow."""
+    graph, where = pattern.graph, {x: (d, n) for d, o in enumerate(pattern.cyclic_orders) for n, x in enumerate(o)}
+
+    def behind(x: Copy, y: Copy) -> bool:
+        return where[y] == (where[x][0], where[x][1] + 1)
+
+    fusible = [
+        (b, w)
+        for b, w in ((Copy(f.backward, 0), Copy(f.weight, 0)) for f in graph.fusions)
+        if behind(b, w) and pattern.repetitions[b] == pattern.repetitions[w]
+    ]
+    pairs = [
+        pair for pair in ((Copy(o.forward, 0), Copy(o.backward, 0)) for o in graph.overlaps) if behind(*pair)
+    ]  # each copy is in one of them at most, since it stands right before or behind one other
+    for chosen in product((False, True), repeat=len(fusible)):
+        fused = frozenset(b for (b, _), one in zip(fusible, chosen, strict=True) if one)
+        open_ = [pair for pair in pairs if not graph.fusions or pair[1] in fused]
+        for blocks in product((False, True), repeat=len(open_)):
+            yield replace(
+                pattern, fused=fused, overlapped=frozenset(pair for pair, one in zip(open_, blocks, strict=True) if one)
+            )
+
+
+def least_of(patterns: Iterable[Pattern]) -> Pattern | None:
+    """The pattern of least period that fits, of those that can run."""
+    best: Pattern | None = None
+    for pattern in filter(Pattern.fits, patterns):
+        try:
+            better = pattern.period < (best.period if best is not None else inf)
+        except ValueError:
+            continue
+        best = pattern if better else best
+    return best
+
+
+@pytest.mark.parametrize("seed", (*range(20), 36, 120, 132, 140))
+def test_the_model_finds_the_shortest_period_over_all_modes_and_no_shorter(seed: int) -> None:
+    """Cheaper fused backwards, and blocks of .6 to 1.1 of a forward and a full backward: two devices, or one of two."""
+    rng = Random(seed)
+
+    def some(low: int, high: int) -> list[int]:
+        return [rng.randint(low, high) for _ in range(2)]
+
+    times: dict[str, list[int]] = {"forward": some(1, 6), "backward": some(1, 6), "transfer": some(0, 2)}
+    split = seed % 2 == 0
+    if split:
+        times["weight"] = some(1, 5)
+        times["fused"] = [b + w - rng.randint(0, 2) for b, w in zip(times["backward"], times["weight"], strict=True)]
+    whole = times["fused" if split else "backward"]
+    times["overlapped"] = [
+        rng.randint(ceil(0.6 * (f + b)), (f + b) * 11 // 10) for f, b in zip(times["forward"], whole, strict=True)
+    ]
+    if split:
+        memory = {"capacity": some(2, 7), "activation": 2, "freed_by_backward": rng.choice((-1, 0, 1, 2))}
+        one = problem(2, 1, times=times, memory=memory)
+    else:
+        one = problem(1, 1, times=times, memory={"capacity": rng.randint(4, 8), "activation": 2}, placement=[0, 0])
+    graph = graph_of(one)
+    best = least_of(mode for pattern in every_pattern(graph, 2 if split else 3) for mode in in_every_mode(pattern))
+    assert best is not None
+    assert best.period >= period_certificates(one)[0].value
+    for length, status in ((ceil(best.period), cp_model.OPTIMAL), (ceil(best.period) - 1, cp_model.INFEASIBLE)):
+        model, solver = PeriodicModel(graph, 1, length), cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        solver.parameters.max_deterministic_time = 5
+        assert solver.solve(model.cp) == status
+        if status == cp_model.OPTIMAL:
+            found = model.decode(solver.value)
+            assert found.fits()
+            assert found.period <= length
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    (
+        ({}, {(0, 1, 12), (1, 1, 11)}),
+        ({"fused": [9, 9]}, {(0, 0, 12), (0, 1, 12), (1, 0, 11), (1, 1, 11)}),
+        ({"fused": [9, 7], "overlapped": 12}, set()),
+        ({"overlapped": [10, 12]}, {(0, 0, 10), (0, 1, 10), (1, 1, 12)}),
+        ({"backward": 9, "weight": 0, "fused": 9}, {(0, 0, 12), (0, 1, 12), (1, 0, 11), (1, 1, 11)}),
+    ),
+)
+def test_overlaps_are_those_that_gain(changes: dict[str, object], expected: set[tuple[int, int, int]]) -> None:
+    """Forwards of 4; a full backward no shorter than B and W in 8 joins blocks only if one of its device is below 12."""
+    times: dict[str, object] = {"forward": 4, "backward": 5, "weight": 3, "fused": [7, 9], "overlapped": [12, 11]}
+    one = problem(1, 1, placement=[0, 0], times=times | changes)
+    graph = graph_of(one)
+    stage = {block: s for (_, s), block in graph.of_pass.items()}
+    assert {(stage[o.forward], stage[o.backward], o.ticks * one.tick) for o in graph.overlaps} == expected
+
+
+def test_the_first_block_of_a_device_may_overlap_with_another_chain() -> None:
+    """Only forwards up the devices gain, with backwards of those down, and device 1 counts from the former: 10 + 21 + 2."""
+    times = {"forward": 10, "backward": [20, 20, 2, 2], "overlapped": [30, 30, 21, 21]}
+    graph = graph_of(problem(2, 2, placement="bidirectional", times=times))
+    for length, status in ((33, cp_model.OPTIMAL), (32, cp_model.INFEASIBLE)):
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = 1
+        assert solver.solve(PeriodicModel(graph, 1, length).cp) == status
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_the_model_finds_the_shortest_period_of_one_copy_and_no_shorter(seed: int) -> None:
     rng = Random(seed)
@@ -143,15 +246,9 @@ def test_the_model_finds_the_shortest_period_of_one_copy_and_no_shorter(seed: in
     if "weight" not in times:
         memory["freed_by_backward"] = 0
     graph = replace(graph_of(problem(2, 1, times=times, memory=memory)), fusions=())
-    best: Fraction | None = None
-    for pattern in every_pattern(graph, 3):
-        if pattern.fits():
-            try:
-                best = pattern.period if best is None else min(best, pattern.period)
-            except ValueError:
-                continue
+    best = least_of(every_pattern(graph, 3))
     statuses = {}
-    for length in [40] if best is None else [ceil(best), ceil(best) - 1]:
+    for length in [40] if best is None else [ceil(best.period), ceil(best.period) - 1]:
         solver = cp_model.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.max_deterministic_time = 5
@@ -159,7 +256,7 @@ def test_the_model_finds_the_shortest_period_of_one_copy_and_no_shorter(seed: in
     if best is None:
         assert statuses == {40: cp_model.INFEASIBLE}
     else:
-        assert statuses == {ceil(best): cp_model.OPTIMAL, ceil(best) - 1: cp_model.INFEASIBLE}
+        assert statuses == {ceil(best.period): cp_model.OPTIMAL, ceil(best.period) - 1: cp_model.INFEASIBLE}
 
 
 @pytest.mark.parametrize("keys", PLACEMENTS, ids=lambda keys: str(keys["placement"]))
@@ -275,7 +372,7 @@ def test_a_period_that_does_not_fit_is_told_apart_from_no_period() -> None:
     assert over.period == 5
     assert not found["zb-h2"].fits
     # All forwards, then all backwards: three micro-batches fit the memory, but nothing repeats.
-    assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it settles into no repetition")
+    assert (found["gpipe"].metrics, found["gpipe"].reason) == (None, "a long run of it comes to no repetition")
     assert found["1f1b"].fits
 
 

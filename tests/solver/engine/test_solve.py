@@ -56,7 +56,7 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(exact_model, "FullHorizon", limited)
     proved = 0
-    for seed in range(60):
+    for seed in range(40):
         one = tiny_problem(Random(seed))
         for objective in (Objective.MAKESPAN, Objective.SPAN):
             best = optimum(one, objective)
@@ -71,7 +71,7 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
             assert solution.timeline is not None
             assert not validate(solution.timeline), seed
             proved += solution.status is Status.OPTIMAL
-    assert proved > 80
+    assert proved > 53
 
 
 def test_an_infeasible_cap_names_device_and_rule() -> None:
@@ -80,10 +80,8 @@ def test_an_infeasible_cap_names_device_and_rule() -> None:
     solution = solve(one, SURE)
     assert solution.status is Status.INFEASIBLE
     assert solution.value_ticks is None
-    assert solution.reason == (
-        "memory: device 0 must hold the activations of stages 0, 3 of one micro-batch at once, 2 activations; "
-        "its capacity is 1"
-    )
+    for fact in ("memory: device 0", "stages 0, 3", "2 activations", "capacity is 1"):
+        assert fact in solution.reason
 
 
 def test_the_same_seed_and_one_worker_give_the_same_answer() -> None:

@@ -16,17 +16,20 @@ from typing import NoReturn
 import pytest
 
 from commands.shared import not_applicable
+from heuristics.catalogue import HEURISTICS
 from pipesched.results.solution import Status
 from solver.analysis import published_comparison, robustness
 from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
-from solver.construction import list_scheduling as list_schedule
+from solver.construction import list_run
 from solver.engine import kernels, search
+from solver.engine.engine import ENGINE
 from solver.engine.phases import published
+from solver.engine.phases.local_search import LocalSearch
 from solver.limits import Limits
 from solver.solve import solve, without_search
-from tests.support.makers import gpt_1_5b, problem
+from tests.support.makers import problem
 
 LIMITS = Limits(seconds=1.0, workers=1)
 
@@ -94,7 +97,7 @@ def test_a_published_schedule_that_takes_forever_is_passed_over(monkeypatch: pyt
 
 
 def test_list_schedules_that_take_forever_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_schedule._Run, "orders", forever)
+    monkeypatch.setattr(list_run.Run, "orders", forever)
     assert solve(problem(3, 5, memory={"capacity": 2}), LIMITS).timeline is not None
 
 
@@ -135,13 +138,15 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     assert compiler is not None
     # Local search is left out meanwhile, and it is said.
     monkeypatch.setattr(search, "KERNELS", slow)
-    found = solve(gpt_1_5b(8, 24, 10), LIMITS)
-    assert found.timeline is not None and found.wall_seconds < 2
-    assert any("local search" in note for note in found.notes)
-    assert not any(moment.phase == "local search" for moment in found.history)
+    one = problem(2, 3)
+    begun = search.Search(one, Limits(workers=1), lambda _: None, Event(), ENGINE)
+    begun.offer_order(HEURISTICS["1f1b"].order(one))
+    assert not LocalSearch(waiting_share=0.0).applies(begun)
+    assert any("local search" in note for note in begun.solution().notes)
     compiler.kill()
     compiler.wait()
     assert slow.wait(lambda: False)
+    assert LocalSearch(waiting_share=0.0).applies(begun)
 
 
 _COMPILED = """
@@ -149,7 +154,7 @@ from solver.engine.compile_kernels import compile_kernels
 from solver.engine.kernels import KERNELS, is_compiled
 from solver.limits import Limits
 from solver.solve import solve, without_search
-from tests.support.makers import gpt_1_5b, problem
+from tests.support.makers import problem
 
 compile_kernels()
 functions = KERNELS.functions

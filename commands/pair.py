@@ -1,0 +1,88 @@
+"""`pair`: the best interleaving of one forward with one backward and its weight tasks, on all streams, with proof."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from threading import Event
+
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json, draw, picture_kind, problem_of
+from commands.shared.option_values import whole
+from commands.shared.output import files_written, in_file_units, time, write_json
+from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted
+from commands.shared.tables import table
+from pipesched.problem.passes import BW, B, Task
+from pipesched.results.solution import Status
+from solver.tasks.pair import Pair, best_pair
+
+_MOST_STAGES = 10**6
+
+
+def configure(parser: ArgumentParser) -> None:
+    """Which two passes, and how long to search."""
+    parser.add_argument("problem", metavar="PROBLEM", help="problem file, YAML or JSON")
+    for side in ("forward", "backward"):
+        text = f"the stage whose {side} it is (default: 0)"
+        parser.add_argument(f"--{side}-stage", type=whole(0, _MOST_STAGES), default=0, metavar="S", help=text)
+    add_limits(parser)
+    parser.add_argument("-o", "--output", metavar="FILE", help="write a picture of it: .png or .svg")
+    add_json(parser)
+
+
+def run(args: Namespace) -> Exit:
+    """Search, print, draw."""
+    problem = problem_of(args.problem, None)
+    if args.output:
+        picture_kind(Path(args.output))  # before the search, since it may be refused
+    stop = Event()
+    with interrupt_sets(stop):
+        pair = best_pair(problem, args.forward_stage, args.backward_stage, limits_of(args), stop)
+    with not_interrupted():
+        files = [draw(pair.timeline, "gantt", Path(args.output))] if args.output else []
+    if args.json:
+        write_json(_document(pair) | {"files": [str(path) for path in files]})
+    else:
+        _print(pair)
+        files_written(files)
+    return Exit.INTERRUPTED if pair.interrupted else Exit.DONE
+
+
+def _document(pair: Pair) -> dict[str, object]:
+    problem = pair.problem
+    return {
+        "value": in_file_units(problem, pair.value),
+        "lower_bound": in_file_units(problem, pair.lower_bound),
+        "status": pair.status.value,
+        "in_turn": in_file_units(problem, pair.in_turn),
+        "orders": {where.stream: [_name(pair, task) for task in tasks] for where, tasks in pair.orders.items()},
+    }
+
+
+def _name(pair: Pair, task: Task) -> str:
+    """A task by its kind of pass and its name, or its number where it has none."""
+    kind = B if task.of.kind is BW else task.of.kind
+    name = pair.problem.network.tasks[task.of.kind, task.of.stage][task.part].name
+    return f"{kind.value}:{name or task.part}"
+
+
+def _print(pair: Pair) -> None:
+    problem = pair.problem
+    rows = [
+        (where.stream, time(problem, _busy(pair, tasks)), " ".join(_name(pair, task) for task in tasks))
+        for where, tasks in pair.orders.items()
+    ]
+    table(problem.name, [("stream", False), ("busy", True), ("order", False)], rows)
+    value, bound = time(problem, pair.value), time(problem, pair.lower_bound)
+    if pair.status is Status.OPTIMAL:
+        print(f"optimal: {value}; no order of the streams is shorter")
+    else:
+        print(f"best found: {value}; none is below {bound}")
+    print(f"one pass after the other: {time(problem, pair.in_turn)}")
+
+
+def _busy(pair: Pair, tasks: tuple[Task, ...]) -> int:
+    return sum(pair.problem.network.tasks[task.of.kind, task.of.stage][task.part].ticks for task in tasks)
+
+
+COMMANDS.register(Command("pair", "the best interleaving of a forward with a backward, with proof", configure, run))

@@ -1,0 +1,126 @@
+"""Order of one device's blocks within a period: one at a time, fused weight blocks, and forwards with a backward."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ortools.sat.python import cp_model
+
+from formulations.cyclic.block_graph import BlockGraph
+from formulations.cyclic.pattern import Copy
+from formulations.variables.order_literals import Truth, negation
+
+Linear = cp_model.LinearExpr | cp_model.IntVar | int
+
+
+class Period(Protocol):
+    """What a device's order speaks of; all times in steps, positions by block and device.
+
+    `together` has a literal for every forward and backward that may overlap, forward first.
+    """
+
+    graph: BlockGraph
+    copies: int
+    length: int
+    cp: cp_model.CpModel
+    anchor: list[Copy | None]
+    place: dict[tuple[Copy, int], Linear]
+    repetitions: dict[tuple[Copy, int], Linear]
+    before: dict[tuple[Copy, Copy, int], Truth]
+    fused: dict[Copy, Truth]
+    together: dict[tuple[Copy, Copy], cp_model.IntVar]
+
+    def duration(self, x: Copy) -> Linear:
+        """From a block's start to its end."""
+
+
+def post_order(model: Period, device: int) -> None:
+    """One block at a time, a literal for the order of every two, and one for every two that may overlap."""
+    held = [Copy(b, i) for b in model.graph.on_device[device] for i in range(model.copies)]
+    _no_overlap(model, device, held)
+    for at, x in enumerate(held):
+        for y in held[:at]:
+            _decide(model, device, x, y)
+            for one, other in ((x, y), (y, x)):
+                literal = model.before[one, other, device]
+                if literal is not False:
+                    row = model.cp.add(model.place[other, device] >= model.place[one, device] + model.duration(one))
+                    if literal is not True:
+                        row.only_enforce_if(literal)
+    _fuse(model, device, held)
+    _overlap(model, device, held)
+
+
+def _no_overlap(model: Period, device: int, held: list[Copy]) -> None:
+    """CP-SAT's own; of two blocks that overlap only the backward counts."""
+    intervals = []
+    for x in held:
+        place, ticks = model.place[x, device], model.duration(x)
+        model.cp.add(place + ticks <= model.length)
+        if isinstance(ticks, int):
+            intervals.append(model.cp.new_fixed_size_interval_var(place, ticks, ""))
+            continue
+        end = model.cp.new_int_var(0, model.length, f"E{x}@{device}")
+        if all(x not in pair for pair in model.together):
+            intervals.append(model.cp.new_interval_var(place, ticks, end, ""))
+            continue
+        # An interval's size may depend on one literal, not on several.
+        size = model.cp.new_int_var(0, model.length, "")
+        model.cp.add(size == ticks)
+        blocks = [literal for (forward, _), literal in model.together.items() if forward == x]
+        if blocks:
+            alone = model.cp.new_bool_var(f"{x} alone")
+            model.cp.add_exactly_one(alone, *blocks)
+            intervals.append(model.cp.new_optional_interval_var(place, size, end, alone, ""))
+        else:
+            intervals.append(model.cp.new_interval_var(place, size, end, ""))
+    model.cp.add_no_overlap(intervals)
+
+
+def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
+    """Whether x is before y, y before x, or, where they may overlap, neither; nothing is before the anchor."""
+    anchor = model.anchor[device]
+    together = next((model.together[pair] for pair in ((x, y), (y, x)) if pair in model.together), None)
+    ahead: Truth = x == anchor if anchor in (x, y) else model.cp.new_bool_var(f"{x}<{y}@{device}")
+    behind = negation(ahead)
+    if together is not None:
+        if anchor not in (x, y):
+            behind = model.cp.new_bool_var(f"{y}<{x}@{device}")
+            model.cp.add_exactly_one(ahead, behind, together)
+        elif ahead:
+            ahead = negation(together)
+        else:
+            behind = negation(together)
+    model.before[x, y, device], model.before[y, x, device] = ahead, behind
+
+
+def _fuse(model: Period, device: int, held: list[Copy]) -> None:
+    """A weight block inside its backward stands right behind it, on every device it runs on."""
+    for fusion in model.graph.fusions:
+        for i in range(model.copies):
+            backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)
+            if backward not in held:
+                continue
+            literal = model.fused[backward]
+            place = model.place[backward, device] + model.duration(backward)
+            model.cp.add(model.place[weight, device] == place).only_enforce_if(literal)
+            same = model.repetitions[weight, device] == model.repetitions[backward, device]
+            model.cp.add(same).only_enforce_if(literal)
+            for x in held:
+                if x not in (backward, weight):
+                    follows = model.before[weight, x, device] == model.before[backward, x, device]
+                    model.cp.add(follows).only_enforce_if(literal)
+            model.cp.add(model.before[backward, weight, device] == 1).only_enforce_if(literal)
+
+
+def _overlap(model: Period, device: int, held: list[Copy]) -> None:
+    """Two that overlap have one position, and stand the same way to all others; none overlaps with two."""
+    pairs = {pair: literal for pair, literal in model.together.items() if pair[0] in held}
+    for (forward, backward), literal in pairs.items():
+        model.cp.add(model.place[forward, device] == model.place[backward, device]).only_enforce_if(literal)
+        for x in held:
+            if x not in (forward, backward):
+                same = model.before[forward, x, device] == model.before[backward, x, device]
+                model.cp.add(same).only_enforce_if(literal)
+    for backward in {backward for _, backward in pairs}:
+        model.cp.add_at_most_one(literal for pair, literal in pairs.items() if pair[1] == backward)

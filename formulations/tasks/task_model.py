@@ -1,0 +1,112 @@
+"""The exact model of a problem at task level: every order of every stream, and every mode, in whole steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import ceil
+
+from ortools.sat.python import cp_model
+
+from formulations.tasks.jobs import Jobs
+from formulations.tasks.known_order import KnownOrder
+from formulations.tasks.memory_rows import post_memory
+from formulations.tasks.task_variables import TaskVariables
+from formulations.variables.order_literals import Literal
+from pipesched.problem.attainable_spans import Value, least_above
+from pipesched.problem.problem import Objective
+
+
+class TaskModel:
+    """The jobs between two values of the objective, in ticks; `starts` (steps) of a schedule known are a hint."""
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        at_most: Value,
+        at_least: Value = 0,
+        starts: Mapping[int, int] | None = None,
+    ) -> None:
+        self.jobs, self.known = jobs, KnownOrder(jobs)
+        highest = ceil(at_most) * jobs.scale + jobs.zeros
+        self.span = jobs.problem.objective is Objective.SPAN
+        # Under the span devices begin late: no start need be later than all jobs and lags one after another.
+        whole = sum(job.steps for job in jobs.jobs) + sum(tie.lag for tie in jobs.ties)
+        self.variables = TaskVariables(jobs, self.known, whole if self.span else min(whole, highest))
+        self._post_ties()
+        self._post_order()
+        post_memory(self.variables)
+        self.value = self._post_objective(ceil(at_least * jobs.scale), highest)
+        if starts is not None:
+            self._hint(starts)
+
+    @property
+    def cp(self) -> cp_model.CpModel:
+        return self.variables.cp
+
+    def _post_ties(self) -> None:
+        """Each job waits for that one of the alternatives that runs."""
+        model = self.variables
+        for after, alternatives, lag in self.jobs.ties:
+            for before in alternatives:
+                row = model.cp.add(model.start[after] >= model.end(before) + lag)
+                row.only_enforce_if(model.where(before, after))
+        for before, after in self.jobs.in_turn:
+            model.cp.add(model.start[after] >= model.end(before))
+
+    def _post_order(self) -> None:
+        """Of two jobs of a resource one ends before the other starts; no-overlap says it once more."""
+        model = self.variables
+        for (x, y), ahead in model.order.undecided.items():
+            where = model.where(x, y)
+            model.cp.add(model.start[y] >= model.end(x)).only_enforce_if([ahead, *where])
+            model.cp.add(model.start[x] >= model.end(y)).only_enforce_if([ahead.negated(), *where])
+        for one, then in model.order.consequences(self.jobs):
+            model.cp.add_implication(one, then)
+        for here in self.jobs.on.values():
+            intervals = [self._interval(n) for n in here]
+            model.cp.add_no_overlap(intervals)
+
+    def _interval(self, n: int) -> cp_model.IntervalVar:
+        model, steps = self.variables, self.jobs.jobs[n].steps
+        runs = model.runs(n)
+        if isinstance(runs, bool):
+            return model.cp.new_fixed_size_interval_var(model.start[n], steps, f"I{n}")
+        return model.cp.new_optional_fixed_size_interval_var(model.start[n], steps, runs, f"I{n}")
+
+    def _post_objective(self, lowest: int, highest: int) -> cp_model.IntVar:
+        """Makespan, or the longest time of a device from its first start to its last end."""
+        model = self.variables
+        value = model.cp.new_int_var(min(lowest, highest), highest, "value")
+        begin = {}
+        if self.span:
+            begin = {where.device: model.cp.new_int_var(0, model.horizon, "") for where in self.jobs.on}
+        for n, job in enumerate(self.jobs.jobs):
+            device = job.resource.device
+            model.cp.add(value >= model.end(n) - begin.get(device, 0)).only_enforce_if(model.where(n))
+            if self.span:
+                model.cp.add(begin[device] <= model.start[n]).only_enforce_if(model.where(n))
+        model.cp.minimize(value)
+        return value
+
+    def _hint(self, starts: Mapping[int, int]) -> None:
+        """The starts of a schedule that keeps jobs in turn; jobs without one do not run."""
+        model = self.variables
+        for n, start in starts.items():
+            model.cp.add_hint(model.start[n], start)
+            choice = self.jobs.jobs[n].choice
+            if choice is not None:
+                model.cp.add_hint(model.fused[choice], self.jobs.jobs[n].fused)
+        for (x, y), ahead in model.order.undecided.items():
+            if x in starts and y in starts:
+                model.cp.add_hint(ahead, starts[x] < starts[y])
+
+    def bound(self, steps: float) -> Value:
+        """The least value in ticks of an order that takes no fewer steps, given in whole ticks or not."""
+        return least_above(Fraction(round(steps) - 1 - self.jobs.zeros, self.jobs.scale), self.jobs.parts)
+
+    def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
+        """The start of every job that runs, in steps."""
+        model = self.variables
+        running = (n for n in range(len(self.jobs.jobs)) if all(value_of(literal) for literal in model.where(n)))
+        return {n: value_of(model.start[n]) for n in running}

@@ -1,0 +1,232 @@
+"""One run of the list scheduler under one policy: what each device runs next, until all has run."""
+
+from __future__ import annotations
+
+from collections import deque
+from fractions import Fraction
+from itertools import pairwise, product
+from typing import NamedTuple
+
+from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.problem import Problem
+from solver.construction.memory_room import Room
+
+
+class Policy(NamedTuple):
+    """What a variant of the scheduler prefers."""
+
+    split: bool  # run backwards as B and W
+    patience: int  # hundredths of a weight pass that it waits for a gradient or forward to become ready
+    later_devices_first: bool  # between devices that could start at the same time
+    deepest_first: bool  # between forwards: the stage furthest along, rather than the earliest micro-batch
+    fuse: bool = False  # run a backward in one go where that saves more than the gradient is waited for longer
+    blocks: int | None = None  # hundredths of what a block saves that a pass waits for its other pass; None for none
+    spare: bool = False  # forwards alone leave memory for one in a block
+    shares: bool = False  # the stages of a device share its memory by how long they hold an activation
+
+
+class ReadySlot(NamedTuple):
+    """What could run next; candidates compare by what should go first."""
+
+    start: int
+    rank: int
+    tie: int
+    of: Slot
+
+
+def saved_by_fusing(problem: Problem, stage: int) -> int:
+    """By how many ticks a full backward is shorter than B and W."""
+    return sum(problem.duration(Pass(kind, stage, 0)) for kind in (B, W)) - problem.duration(Pass(BW, stage, 0))
+
+
+def saved_by_block(problem: Problem, forward: Pass, backward: Pass) -> int:
+    """By how many ticks a block is shorter than a forward and a full backward in turn; 0 where there is none."""
+    ticks = problem.overlapped_ticks(forward, backward)
+    return 0 if ticks is None else max(0, problem.duration(forward) + problem.duration(backward) - ticks)
+
+
+def in_flight_shares(problem: Problem) -> dict[int, int]:
+    """How many micro-batches of each stage fit a device at once if all of its stages hold equally many in steady state.
+
+    Activations are held for a round trip, so that a stage gets memory in proportion to its own.
+    """
+    network, shares = problem.network, dict[int, int]()
+    for device, capacity in enumerate(problem.room):
+        held = problem.placement.stages_of[device]
+        if capacity is None:
+            continue
+        times = {s: _round_trip(problem, s) for s in held}
+        product_of_all = sum(times[s] * network.held_in_flight[s] for s in held)
+        if product_of_all:
+            shares |= {s: max(1, round(Fraction(capacity * times[s], product_of_all))) for s in held}
+    return shares
+
+
+def _round_trip(problem: Problem, stage: int) -> int:
+    """From the start of a forward of the stage to the end of its backward, if nothing waits."""
+    chain = problem.placement.chains[problem.placement.chain_index[stage]]
+    later = chain[chain.index(stage) :]
+    passes = sum(problem.duration(Pass(kind, s, 0)) for kind in (F, BW) for s in later)
+    return passes + sum(problem.lag(one, other) + problem.lag(other, one) for one, other in pairwise(later))
+
+
+class Run:
+    """One run under one policy."""
+
+    def __init__(self, problem: Problem, policy: Policy) -> None:
+        self.problem, self.policy, self.room = problem, policy, Room(problem)
+        self._splits = policy.split and problem.splittable
+        devices, stages = range(problem.devices), range(problem.placement.stages)
+        self.done: list[list[Slot]] = [[] for _ in devices]
+        self.free_at = [0] * problem.devices
+        self.ends: dict[Pass, int] = {}
+        activation = problem.network.held_in_flight
+        self._largest = [max((activation[s] for s in held), default=0) for held in problem.placement.stages_of]
+        self._most = in_flight_shares(problem) if policy.shares else {}
+        # Off for one step where nothing else could run.
+        self._restrained = policy.spare or policy.shares
+        # Passes of one role run in micro-batch order on each stage.
+        self.next = {(role, s): problem.microbatches_of[s].start for role in (F, B) for s in stages}
+        self.weights: list[deque[int]] = [deque() for _ in stages]
+        self.best: list[ReadySlot | None] = [self._best(d) for d in devices]
+
+    def orders(self) -> list[list[Slot]] | None:
+        """The order of every device; None if memory locks."""
+        left = sum(len(self.problem.microbatches_of[s]) for _, s in self.next)
+        sign = -1 if self.policy.later_devices_first else 1
+        where, devices = self.problem.placement, range(self.problem.devices)
+        while True:
+            choices = [(c.start, sign * d, c.of) for d, c in enumerate(self.best) if c is not None]
+            if not choices and self._restrained and left:
+                # It takes the memory that was kept to go on.
+                self._restrained = False
+                self.best = [self._best(d) for d in devices]
+                continue
+            if not choices:
+                return None if left else self.done
+            _, _, slot = min(choices)
+            self._put(slot)
+            left -= sum(p.kind is not W for p in slot)
+            near = {s for p in slot for s in (p.stage, where.previous[p.stage], where.next[p.stage])}
+            changed = {where.stage_device[s] for s in near if s is not None}
+            if self._restrained is not (self.policy.spare or self.policy.shares):
+                self._restrained, changed = True, set(devices)
+            for device in changed:
+                self.best[device] = self._best(device)
+
+    def _best(self, device: int) -> ReadySlot | None:
+        """What the device should run next; a weight pass yields to what can start soon after it could."""
+        stages = self.problem.placement.stages_of[device]
+        backwards = [c for c in map(self._backward, stages) if c is not None]
+        forwards = [c for c in map(self._forward, stages) if c is not None]
+        alone = forwards
+        if self.policy.spare and self._restrained:
+            alone = [c for c in forwards if self.room.fits(c.of[0], self._largest[device])]
+        urgent = min((*backwards, *alone), default=None)
+        if self.policy.blocks is not None and backwards and forwards:
+            urgent = self._with_blocks(backwards, forwards, urgent)
+        weight = min((c for c in map(self._weight, stages) if c is not None), default=None) if self._splits else None
+        if weight is None or urgent is None:
+            return urgent or weight
+        patience = self.problem.duration(weight.of[0]) * self.policy.patience // 100
+        return urgent if urgent.start <= weight.start + patience else weight
+
+    def _with_blocks(
+        self, backwards: list[ReadySlot], forwards: list[ReadySlot], alone: ReadySlot | None
+    ) -> ReadySlot | None:
+        """The first block, if it starts soon enough after what would run alone."""
+        assert self.policy.blocks is not None
+        found: list[tuple[ReadySlot, int]] = []
+        for f, b in product(forwards, backwards):
+            forward, whole = f.of[0], b.of[0]._replace(kind=BW)
+            saved = saved_by_block(self.problem, forward, whole)
+            if saved > 0:
+                tie = 0 if self.policy.deepest_first else f.tie
+                found.append((ReadySlot(max(f.start, b.start), b.tie, tie, (forward, whole)), saved))
+        if not found:
+            return alone
+        block, saved = min(found, key=lambda one: (one[0].start, -one[1], one[0]))
+        if alone is None:
+            return block
+        taken = {(p.stage, p.microbatch) for p in block.of}
+        fills_gap = (alone.of[0].stage, alone.of[0].microbatch) not in taken and self._end(alone) <= block.start
+        return block if not fills_gap and block.start <= alone.start + saved * self.policy.blocks // 100 else alone
+
+    def _end(self, slot: ReadySlot) -> int:
+        return slot.start + self.problem.duration(slot.of[0])
+
+    def _forward(self, stage: int) -> ReadySlot | None:
+        """The next forward of a stage, if what it needs has been put and memory has room for it."""
+        j = self.next[F, stage]
+        if j not in self.problem.microbatches_of[stage]:
+            return None
+        if self._restrained and j - self.next[B, stage] >= self._most.get(stage, j + 1):
+            return None
+        p = Pass(F, stage, j)
+        start = self._start(p)
+        if start is None or not self.room.fits(p):
+            return None
+        return ReadySlot(start, 1, -stage if self.policy.deepest_first else j, (p,))
+
+    def _backward(self, stage: int) -> ReadySlot | None:
+        """The next backward of a stage, in the mode it would run in alone."""
+        j = self.next[B, stage]
+        if j >= self.next[F, stage]:
+            return None
+        p = Pass(B if self._splits else BW, stage, j)
+        start = self._start(p)
+        if start is None:
+            return None
+        if self.policy.fuse and self._fuses(p, start):
+            p = Pass(BW, stage, j)
+        return ReadySlot(start, 0, j, (p,)) if self.room.fits(p) else None
+
+    def _weight(self, stage: int) -> ReadySlot | None:
+        """The next weight pass of a stage that runs one."""
+        if not self.weights[stage]:
+            return None
+        p = Pass(W, stage, self.weights[stage][0])
+        start = self._start(p)
+        return None if start is None or not self.room.fits(p) else ReadySlot(start, 2, p.microbatch, (p,))
+
+    def _fuses(self, p: Pass, start: int) -> bool:
+        """Whether a full backward that starts then saves more time than the gradient's device waits for it longer."""
+        saved = saved_by_fusing(self.problem, p.stage)
+        if saved <= 0:
+            return False
+        before = self.problem.placement.previous[p.stage]
+        if before is None:
+            return True
+        arrives = start + self.problem.lag(p.stage, before)
+        whole, split = (arrives + self.problem.duration(p._replace(kind=kind)) for kind in (BW, B))
+        free = self.free_at[self.problem.placement.stage_device[before]]
+        return max(0, whole - max(free, split)) < saved
+
+    def _start(self, p: Pass) -> int | None:
+        """When p could start; None while something it needs has not been put."""
+        start = self.free_at[self.problem.device(p)]
+        if p.kind is B and not self.problem.splittable:
+            p = p._replace(kind=BW)
+        for before, lag in self.problem.network.predecessors(p, self.ends):
+            if before not in self.ends:
+                return None
+            start = max(start, self.ends[before] + lag)
+        return start
+
+    def _put(self, slot: Slot) -> None:
+        starts = [self._start(p) for p in slot]
+        start = max(start for start in starts if start is not None)
+        device = self.problem.device(slot[0])
+        block = self.problem.overlapped_ticks(slot[0], slot[1]) if len(slot) == 2 else None
+        end = start + (self.problem.duration(slot[0]) if block is None else block)
+        self.free_at[device] = end
+        for p in slot:
+            self.ends[p] = end
+            self.room.put(p)
+            if p.kind is W:
+                self.weights[p.stage].popleft()
+                continue
+            self.next[F if p.kind is F else B, p.stage] += 1
+            if p.kind is B:
+                self.weights[p.stage].append(p.microbatch)
+        self.done[device].append(slot)

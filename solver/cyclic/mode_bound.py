@@ -1,0 +1,200 @@
+"""Lower bound on the period over all modes: the time that a mode saves against the memory it holds for longer.
+
+A linear program over how often each backward runs split, fused, or in a block with each forward of its device. A block
+saves load, and both of its passes last as long as it, so that activations are held for longer; a fused backward holds
+all of its activation until it ends. While N micro-batches of each chain take time M, a device works at most M, and the
+memory times time that it grants is at most its capacity times M. Both are sums over micro-batches, so M / N is at least
+the program's value, whatever repeats. GLOP finds multipliers of the rows; what they prove is computed exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from math import gcd, inf
+from typing import NamedTuple
+
+from ortools.linear_solver.python import model_builder
+
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.problem import Problem
+
+# Coefficients of the program, beyond which it takes seconds.
+_MOST_TERMS = 200_000
+_SECONDS = 10.0
+# Multipliers are taken as fractions with small denominators, which those of a vertex are, or else as multiples of this.
+_DENOMINATOR, _SMALLEST = 10_000, Fraction(1, 2**40)
+
+
+class _Mode(NamedTuple):
+    """How the backward of a stage runs: split, fused, or in a block with the forward of stage `forward`."""
+
+    stage: int
+    split: bool
+    forward: int | None = None
+
+
+@dataclass
+class _Row:
+    """period + sum of coefficient x share of a mode >= least, or without the period; `device` whose time or memory."""
+
+    least: Fraction
+    terms: dict[_Mode, Fraction] = field(default_factory=dict)
+    period: int = 0
+    exact: bool = False
+    device: int = -1
+
+    def add(self, mode: _Mode, coefficient: Fraction | int) -> None:
+        self.terms[mode] = self.terms.get(mode, Fraction(0)) + coefficient
+
+
+class ModeBound(NamedTuple):
+    """No schedule takes less than `value` ticks for one micro-batch of each chain; `devices` are those it rests on."""
+
+    value: Fraction
+    devices: list[int]
+
+
+def mode_bound(unit: Problem) -> ModeBound | None:
+    """The bound of a problem with one micro-batch on each chain; None where no mode is open, or none was found."""
+    stages = [s for s, held in enumerate(unit.microbatches_of) if held]
+    modes = [mode for stage in stages for mode in _modes(unit, stage)]
+    if len(modes) == len(stages):
+        return None
+    rows = [*_loads(unit, modes), *_memory(unit, modes), *_shares(stages, modes)]
+    if sum(len(row.terms) for row in rows) > _MOST_TERMS:
+        return None
+    multipliers = _multipliers(rows, modes)
+    if multipliers is None:
+        return None
+    near = [Fraction(y).limit_denominator(_DENOMINATOR) for y in multipliers]
+    close = [round(y / _SMALLEST) * _SMALLEST for y in multipliers]
+    return max((_proved(rows, each) for each in (near, close)), key=lambda bound: bound.value)
+
+
+def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
+    """The ways a stage's backward may run, without those that another is never worse than."""
+    if unit.splittable:
+        yield _Mode(stage, split=True)
+        if unit.fused_is_dominated(stage):
+            return
+    yield _Mode(stage, split=False)
+    whole = Pass(BW, stage, 0)
+    for mate in unit.placement.stages_of[unit.device(whole)]:
+        forward = Pass(F, mate, 0)
+        ticks = unit.overlapped_ticks(forward, whole)
+        if unit.microbatches_of[mate] and ticks is not None and ticks < unit.duration(forward) + unit.duration(whole):
+            yield _Mode(stage, split=False, forward=mate)
+
+
+def _gradient(unit: Problem, mode: _Mode) -> int:
+    """From the start of a backward to the gradient."""
+    if mode.forward is not None:
+        ticks = unit.overlapped_ticks(Pass(F, mode.forward, 0), Pass(BW, mode.stage, 0))
+        assert ticks is not None
+        return ticks
+    return unit.duration(Pass(B if mode.split else BW, mode.stage, 0))
+
+
+def _longer(unit: Problem, mode: _Mode) -> int:
+    """By how much the forward in a block lasts longer than alone; negative where less."""
+    assert mode.forward is not None
+    return _gradient(unit, mode) - unit.duration(Pass(F, mode.forward, 0))
+
+
+def _loads(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
+    """A device runs one pass or block at a time."""
+    for device in range(unit.devices):
+        held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
+        forwards = sum(unit.duration(Pass(F, s, 0)) for s in held)
+        row = _Row(Fraction(forwards), period=1, device=device)
+        for mode in modes:
+            if mode.stage in held:
+                ticks = _gradient(unit, mode)
+                ticks += unit.duration(Pass(W, mode.stage, 0)) if mode.split else 0
+                ticks -= unit.duration(Pass(F, mode.forward, 0)) if mode.forward is not None else 0
+                row.add(mode, -ticks)
+        yield row
+
+
+def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
+    """Memory times time: each activation is held from the start of its forward to the end of its backward."""
+    for device, capacity in enumerate(unit.room):
+        held = [s for s in unit.placement.stages_of[device] if unit.microbatches_of[s]]
+        sizes = [size for s in held for size in (unit.network.held_in_flight[s], unit.network.freed_by_backward[s])]
+        # Levels are multiples of what all changes are multiples of.
+        room = 0 if capacity is None or not any(sizes) else capacity - capacity % gcd(*sizes)
+        if room <= 0:
+            continue
+        row = _Row(Fraction(0), period=1, device=device)
+        for stage in held:
+            _add_area(unit, modes, stage, room, row)
+        yield row
+
+
+def _add_area(unit: Problem, modes: list[_Mode], stage: int, room: int, row: _Row) -> None:
+    """What one micro-batch takes of a device's memory for a stage, as a share of its room."""
+    activation, freed = unit.network.held_in_flight[stage], unit.network.freed_by_backward[stage]
+    chain = unit.placement.chains[unit.placement.chain_index[stage]]
+    later = chain[chain.index(stage) :]
+    lags = sum(unit.lag(one, other) + unit.lag(other, one) for one, other in pairwise(later))
+    forwards = sum(unit.duration(Pass(F, s, 0)) for s in later)
+    row.least += Fraction(activation * (lags + forwards), room)
+    for mode in modes:
+        if mode.stage in later:
+            row.add(mode, -Fraction(activation * _gradient(unit, mode), room))
+        if mode.forward in later:
+            row.add(mode, -Fraction(activation * _longer(unit, mode), room))
+        if mode.stage == stage and mode.split:
+            b, w = (unit.duration(Pass(kind, stage, 0)) for kind in (B, W))
+            row.add(mode, -Fraction(max(0, -freed) * b + (activation - freed) * w, room))
+
+
+def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
+    """Each backward runs in one way, and each forward in one block at most."""
+    for stage in stages:
+        yield _Row(Fraction(1), {mode: Fraction(1) for mode in modes if mode.stage == stage}, exact=True)
+        blocks = {mode: Fraction(-1) for mode in modes if mode.forward == stage}
+        if blocks:
+            yield _Row(Fraction(-1), blocks)
+
+
+def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
+    """The dual values of the program that minimises the period; None if GLOP does not solve it."""
+    model = model_builder.Model()  # type: ignore[no-untyped-call]
+    period = model.new_num_var(0, inf, "period")
+    number = {mode: model.new_num_var(0, 1, "").index for mode in modes}
+    for at, row in enumerate(rows):
+        model.helper.add_linear_constraint()
+        model.helper.set_constraint_lower_bound(at, float(row.least))
+        model.helper.set_constraint_upper_bound(at, float(row.least) if row.exact else inf)
+        model.helper.safe_add_term_to_constraint(at, period.index, row.period)
+        for mode, coefficient in row.terms.items():
+            model.helper.safe_add_term_to_constraint(at, number[mode], float(coefficient))
+    model.helper.set_var_objective_coefficient(period.index, 1)
+    solver = model_builder.Solver("glop")
+    solver.set_time_limit_in_seconds(_SECONDS)
+    if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
+        return None
+    return [float(y) for y in solver.dual_values(model.get_linear_constraints())]
+
+
+def _proved(rows: list[_Row], multipliers: Iterable[Fraction]) -> ModeBound:
+    """What these multipliers prove, whatever they are.
+
+    Each row times its multiplier, added up: multiple x period >= least - sum of coefficient x share, and a share is at
+    least 0 and at most 1.
+    """
+    least, multiple, devices = Fraction(0), Fraction(0), set[int]()
+    terms: dict[_Mode, Fraction] = {}
+    for row, y in zip(rows, multipliers, strict=True):
+        if y == 0 or (y < 0 and not row.exact):
+            continue
+        least, multiple = least + y * row.least, multiple + y * row.period
+        devices |= {row.device} if row.period else set()
+        for mode, coefficient in row.terms.items():
+            terms[mode] = terms.get(mode, Fraction(0)) + y * coefficient
+    value = least - sum(max(Fraction(0), coefficient) for coefficient in terms.values())
+    return ModeBound(value / multiple if multiple else Fraction(0), sorted(devices))

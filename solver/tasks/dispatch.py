@@ -1,0 +1,120 @@
+"""List scheduling at task level: whenever a resource is free, it begins what ranks first of all that is ready.
+
+Where memory is limited, the order of passes that was given says behind what each pass that takes memory comes, so that
+the schedule never runs into a state that it cannot leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from heapq import heappop, heappush
+
+from formulations.tasks.jobs import Holding, Jobs
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from pipesched.errors import Deadlock
+from pipesched.problem.passes import B, Pass, W
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule, schedule_of
+from solver.tasks.job_graph import JobGraph, Wait, graph_of, in_turn, orders_of, running_of
+
+
+def dispatched(graph: JobGraph, rank: Mapping[int, int]) -> dict[int, int]:
+    """The starts, in steps, of jobs that begin as soon as they can; of those ready at once the lowest rank first."""
+    jobs = graph.jobs.jobs
+    missing = {n: len(graph.before[n]) for n in graph.running}
+    begin = dict.fromkeys(graph.running, 0)
+    ready: dict[Resource, list[tuple[int, int]]] = {where: [] for where in graph.jobs.on}
+    free = dict.fromkeys(graph.jobs.on, 0)
+    # When a job becomes ready, or a resource free.
+    events: list[tuple[int, int, int | Resource]] = [(0, 0, n) for n in graph.running if missing[n] == 0]
+    starts: dict[int, int] = {}
+    while events:
+        now = events[0][0]
+        touched: set[Resource] = set()
+        while events and events[0][0] == now:
+            _, _, what = heappop(events)
+            if isinstance(what, int):
+                where = jobs[what].resource
+                heappush(ready[where], (rank[what], what))
+                touched.add(where)
+            else:
+                touched.add(what)
+        for where in sorted(touched):
+            if not ready[where] or free[where] > now:
+                continue
+            n = heappop(ready[where])[1]
+            starts[n], free[where] = now, now + jobs[n].steps
+            heappush(events, (free[where], 1, where))
+            for later, lag in graph.after[n]:
+                begin[later] = max(begin[later], free[where] + lag)
+                missing[later] -= 1
+                if missing[later] == 0:
+                    heappush(events, (begin[later], 0, later))
+    return starts
+
+
+def memory_waits(jobs: Jobs, schedule: Schedule) -> list[Wait]:
+    """What each pass that takes memory must wait for, under an order of passes that fits: enough that gives back.
+
+    Passes that take memory of a device come in the order's turn, so what one waits for holds for those behind too.
+    """
+    of_pass: dict[Pass, Holding] = {jobs.jobs[one.first[0]].task.of: one for one in jobs.holdings}
+    found: list[Wait] = []
+    for device, room in enumerate(jobs.room):
+        if room is None:
+            continue
+        level, last = 0, None
+        given: list[Holding] = []
+        for p in schedule.passes_on(device):
+            own = of_pass.get(p)
+            if own is None:
+                continue
+            if own.takes:
+                level += own.takes
+                while level > room and given:
+                    giver = given.pop(0)
+                    level -= giver.gives
+                    found += [(one, other, 0) for one in giver.last for other in own.first]
+                if last is not None:
+                    found += [(last.first[0], other, 0) for other in own.first]
+                last = own
+            if own.gives:
+                given.append(own)
+    return found
+
+
+def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
+    """The order pass by pass; a fused backward that is not among the jobs becomes B and W right behind it."""
+    held = {job.task.of for job in jobs.jobs}
+    orders = []
+    for device in range(jobs.problem.devices):
+        order: list[Pass] = []
+        for p in schedule.passes_on(device):
+            order += [p] if p in held else [p._replace(kind=B), p._replace(kind=W)]
+        orders.append(order)
+    return schedule_of(orders, schedule.name)
+
+
+def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
+    """Orders of tasks from an order of passes: as it stands, and with tasks of several passes interleaved."""
+    schedule = in_passes_of(jobs, schedule)
+    running = running_of(jobs, schedule)
+    waits = memory_waits(jobs, schedule)
+    try:
+        graph = graph_of(jobs, running, waits)
+    except Deadlock:
+        return
+    place = {p: n for device in range(jobs.problem.devices) for n, p in enumerate(schedule.passes_on(device))}
+    tails = graph.tails()
+    ranks = (
+        {n: -tail for n, tail in tails.items()},
+        {n: place[jobs.jobs[n].task.of] for n in running},
+    )
+    found = [dispatched(graph, rank) for rank in ranks]
+    with suppress(Deadlock):
+        found.append(graph_of(jobs, running, [*waits, *in_turn(orders_of(jobs, schedule).values())]).heads())
+    for starts in found:
+        whole = schedule_of_starts(jobs, starts, schedule.name)
+        if whole is not None:
+            yield whole

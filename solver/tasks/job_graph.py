@@ -1,0 +1,111 @@
+"""The jobs that run, what each waits for, and longest paths among them: heads, tails, and the times of given orders."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from formulations.tasks.jobs import Jobs
+from pipesched.errors import Deadlock
+from pipesched.problem.passes import Pass
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule
+
+# A job that waits for the end of another, so many steps past it.
+Wait = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class JobGraph:
+    """`running` are the jobs of the modes chosen; `before[n]` and `after[n]` are the (job, lag) next to job n."""
+
+    jobs: Jobs
+    running: Sequence[int]
+    before: Mapping[int, Sequence[tuple[int, int]]]
+    after: Mapping[int, Sequence[tuple[int, int]]]
+    sequence: Sequence[int] = field(repr=False)
+
+    def heads(self, release: Callable[[int], int] = lambda _: 0) -> dict[int, int]:
+        """The earliest start of each job, in steps, not before its release."""
+        found: dict[int, int] = {}
+        for n in self.sequence:
+            ends = (found[b] + self.jobs.jobs[b].steps + lag for b, lag in self.before[n])
+            found[n] = max([release(n), *ends])
+        return found
+
+    def tails(self) -> dict[int, int]:
+        """The least time from each job's end to the last end, in steps."""
+        found: dict[int, int] = {}
+        for n in reversed(self.sequence):
+            ways = (lag + self.jobs.jobs[a].steps + found[a] for a, lag in self.after[n])
+            found[n] = max(ways, default=0)
+        return found
+
+
+def graph_of(jobs: Jobs, running: Collection[int], waits: Iterable[Wait] = ()) -> JobGraph:
+    """The ties among the jobs that run, and these waits. `Deadlock` where jobs wait for each other in a cycle."""
+    before: dict[int, list[tuple[int, int]]] = {n: [] for n in sorted(running)}
+    after: dict[int, list[tuple[int, int]]] = {n: [] for n in before}
+    ties = (
+        (alternative, tie.after, tie.lag)
+        for tie in jobs.ties
+        if tie.after in before
+        for alternative in tie.alternatives
+        if alternative in before
+    )
+    for ties_or_waits in (ties, waits):
+        for one, other, lag in ties_or_waits:
+            before[other].append((one, lag))
+            after[one].append((other, lag))
+    missing = {n: len(needs) for n, needs in before.items()}
+    sequence = [n for n, count in missing.items() if count == 0]
+    for n in sequence:
+        for later, _ in after[n]:
+            missing[later] -= 1
+            if missing[later] == 0:
+                sequence.append(later)
+    if len(sequence) < len(before):
+        raise Deadlock([str(jobs.jobs[n].task) for n, count in missing.items() if count])
+    return JobGraph(jobs, list(before), before, after, sequence)
+
+
+def in_turn(orders: Iterable[Sequence[int]]) -> list[Wait]:
+    """Each job of an order waits for the one before."""
+    return [(one, other, 0) for order in orders for one, other in pairwise(order)]
+
+
+def running_of(jobs: Jobs, schedule: Schedule) -> list[int]:
+    """The jobs of the passes that a schedule holds."""
+    held = schedule.held
+    return [n for n, job in enumerate(jobs.jobs) if job.task.of in held]
+
+
+def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:
+    """The order of jobs on every resource: as the schedule gives it, or pass by pass."""
+    if schedule.task_orders:
+        return {where: [jobs.number[task] for task in tasks] for where, tasks in schedule.task_orders.items()}
+    of_pass: dict[Pass, list[int]] = {}
+    for n, job in enumerate(jobs.jobs):
+        of_pass.setdefault(job.task.of, []).append(n)
+    found: dict[Resource, list[int]] = {}
+    for p in schedule.passes():
+        for n in of_pass[p]:
+            found.setdefault(jobs.jobs[n].resource, []).append(n)
+    return found
+
+
+def with_modes(jobs: Jobs, fused: bool) -> list[int]:
+    """The jobs that run if every backward that may run in either mode runs in this one."""
+    return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.fused is fused]
+
+
+def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:
+    """The same starts, given to the jobs of each type by micro-batch; as they are where that could break a rule."""
+    following, found = dict(jobs.in_turn), dict(starts)
+    for first in starts.keys() - following.values():
+        line = [first]
+        while line[-1] in following:
+            line.append(following[line[-1]])
+        found.update(zip(line, sorted(starts[n] for n in line), strict=True))
+    return found

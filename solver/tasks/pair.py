@@ -1,0 +1,171 @@
+"""The best interleaving of one forward with one backward and its weight tasks, of two micro-batches, with proof."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from threading import Event
+
+from formulations.tasks.jobs import Jobs, jobs_of
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.tasks.task_model import TaskModel
+from pipesched.errors import BadInput, Disagreement
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.task_network import Resource
+from pipesched.results.solution import Status
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.backends.cp_sat import EXHAUSTIVE, Parameters, solve_model
+from solver.limits import Limits
+from solver.tasks.dispatch import dispatched
+from solver.tasks.job_graph import graph_of, in_turn, orders_of, with_modes
+
+# The pair as a problem of its own: the forward is of stage 0 and micro-batch 0, the backward of stage 1 and
+# micro-batch 1, and each stage is a chain of its own.
+_PLACEMENT = Placement("pair", 1, (0, 0), ((0,), (1,)))
+_FORWARD, _BACKWARDS = Pass(F, 0, 0), tuple(Pass(kind, 1, 1) for kind in (B, W, BW))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What was found, in ticks; `timeline` holds the pair alone, from time 0 on.
+
+    `in_turn` is the time of the passes one after the other.
+    """
+
+    value: int
+    lower_bound: Value
+    in_turn: int
+    timeline: Timeline
+    interrupted: bool = False
+
+    @property
+    def problem(self) -> Problem:
+        return self.timeline.problem
+
+    @property
+    def status(self) -> Status:
+        return Status.OPTIMAL if self.value == self.lower_bound else Status.FEASIBLE
+
+    @property
+    def orders(self) -> Mapping[Resource, tuple[Task, ...]]:
+        """The order of tasks on every stream."""
+        return self.timeline.schedule.task_orders
+
+
+def best_pair(
+    problem: Problem, forward: int, backward: int, limits: Limits | None = None, stop: Event | None = None
+) -> Pair:
+    """The best order of every stream for a forward of one stage and a backward of another (or the same) stage.
+
+    Nothing else runs, and memory is not limited. `BadInput` where no device runs both stages.
+    """
+    limits, stop = limits or Limits(), stop or Event()
+    own = pair_problem(problem, forward, backward)
+    types = own.network.tasks
+    jobs = jobs_of(own, [p for p in (_FORWARD, *_BACKWARDS) if (p.kind, p.stage) in types])
+    starts = min((_dispatched(jobs, fused) for fused in (False, True)), key=lambda found: _steps(jobs, found))
+    least = min(_least(jobs, fused) for fused in (False, True))
+    model = TaskModel(jobs, Fraction(_steps(jobs, starts), jobs.scale), least, starts)
+    parameters = Parameters(limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap)
+    answer = solve_model(model.cp, parameters, stop)
+    if answer.infeasible:
+        raise Disagreement("CP-SAT finds no order of a pair although one is known", EXHAUSTIVE)
+    timeline = _judged(jobs, model.starts(answer.value_of) if answer.has_solution else starts)
+    value = max(map(timeline.end, timeline.schedule.passes()))
+    bound = max(least, model.bound(answer.bound))
+    if bound > value:
+        raise Disagreement(f"CP-SAT proves {bound} ticks of a pair that takes {value}", EXHAUSTIVE)
+    return Pair(value, bound, _in_turn(own), timeline, stop.is_set())
+
+
+def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
+    """Two stages alone on a device of their own. `BadInput` where they are on two, or there are no such stages."""
+    where = problem.placement.stage_device
+    for option, stage in (("--forward-stage", forward), ("--backward-stage", backward)):
+        if not 0 <= stage < len(where):
+            raise BadInput(f"{option}: found {stage}; allowed: a stage from 0 to {len(where) - 1}")
+    if where[forward] != where[backward]:
+        raise BadInput(
+            f"--backward-stage: found {backward}, on device {where[backward]}, with --forward-stage {forward}, on "
+            f"device {where[forward]}; allowed: two stages of one device, or one stage twice"
+        )
+    both = problem.stages[forward], problem.stages[backward]
+    return replace(
+        problem,
+        placement=_PLACEMENT,
+        microbatches=2,
+        stages=tuple(replace(stage, overlapped=None) for stage in both),
+        pools=(Pool(),),
+        objective=Objective.MAKESPAN,
+        name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",
+        links=(),
+        microbatch_scale=(),
+    )
+
+
+def _dispatched(jobs: Jobs, fused: bool) -> dict[int, int]:
+    """A first order: of what is ready the task with most to follow."""
+    graph = graph_of(jobs, with_modes(jobs, fused))
+    return dispatched(graph, {n: -tail for n, tail in graph.tails().items()})
+
+
+def _steps(jobs: Jobs, starts: Mapping[int, int]) -> int:
+    return max((start + jobs.jobs[n].steps for n, start in starts.items()), default=0)
+
+
+def _least(jobs: Jobs, fused: bool) -> int:
+    """The most that a stream has to do between the least head and the least tail of its tasks, in ticks."""
+    graph = graph_of(jobs, with_modes(jobs, fused))
+    heads, tails, ticks = graph.heads(), graph.tails(), 0
+    for here in jobs.on.values():
+        on = [n for n in here if n in heads]
+        if on:
+            work = sum(jobs.jobs[n].steps for n in on)
+            steps = min(heads[n] for n in on) + work + min(tails[n] for n in on)
+            ticks = max(ticks, ceil(Fraction(steps - jobs.zeros, jobs.scale)))
+    return ticks
+
+
+def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
+    """The pair with its times, judged in an iteration: one's forward before, the other's backward after.
+
+    `Disagreement` where the validator finds it wrong.
+    """
+    problem = jobs.problem
+    pair = schedule_of_starts(jobs, starts, "pair")
+    assert pair is not None, "memory is not limited"
+    split = (B, 0) in problem.network.tasks
+    first, last = [Pass(F, 1, 1)], [Pass(kind, 0, 0) for kind in ((B, W) if split else (BW,))]
+    orders: dict[Resource, list[Task]] = {where: [] for where in problem.network.resources}
+    for where, order in orders.items():
+        order += [*_tasks_on(problem, where, first), *pair.task_orders.get(where, ()), *_tasks_on(problem, where, last)]
+    passes = (*first, *pair.passes_on(0), *last)
+    whole = Schedule((tuple((p,) for p in passes),), "pair", {where: tuple(order) for where, order in orders.items()})
+    violations = validate(simulate(problem, whole))
+    if violations:
+        raise Disagreement(f"an order of a pair is not valid: {violations[0].text}")
+    heads = graph_of(jobs, starts, in_turn(orders_of(jobs, pair).values())).heads()
+    return Timeline(problem, pair, {jobs.jobs[n].task: start // jobs.scale for n, start in heads.items()})
+
+
+def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iterator[Task]:
+    """The tasks of these passes on a stream, pass by pass."""
+    for p in passes:
+        for part, task in enumerate(problem.network.tasks[p.kind, p.stage]):
+            if task.resource == where:
+                yield Task(p, part)
+
+
+def _in_turn(problem: Problem) -> int:
+    """The forward, then the backward, then its weight tasks."""
+    backwards = [problem.duration(p) for p in _BACKWARDS if (p.kind, p.stage) in problem.network.tasks]
+    split, fused = sum(backwards[:2]), sum(backwards[-1:])
+    return problem.duration(_FORWARD) + (min(split, fused) if len(backwards) == 3 else sum(backwards))

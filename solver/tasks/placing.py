@@ -1,0 +1,104 @@
+"""A schedule at task level with times in steps: what windows are cut from, and put back into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+
+from formulations.tasks.jobs import Jobs
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.tasks.task_window import Placed, TaskWindow
+from pipesched.problem.problem import Objective
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from solver.tasks.job_graph import graph_of, in_microbatch_order, in_turn, orders_of, running_of
+
+
+def placed_in(jobs: Jobs, timeline: Timeline) -> Placed | None:
+    """The jobs of a timeline; None where memory is not safe under its order on other timings."""
+    schedule = timeline.schedule
+    opening = _openings(jobs, timeline)
+    waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]
+    turns = in_turn(orders_of(jobs, schedule).values())
+    graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *turns])
+    return placed_at(jobs, graph.heads(lambda n: opening[jobs.jobs[n].resource.device]), opening)
+
+
+def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> Placed | None:
+    """Jobs that start so, in micro-batch order; None where their memory is not safe on other timings."""
+    schedule = schedule_of_starts(jobs, in_microbatch_order(jobs, starts))
+    if schedule is None:
+        return None
+    orders = orders_of(jobs, schedule)
+    waits = _waits(jobs, schedule, orders)
+    bare = graph_of(jobs, starts)
+    whole = graph_of(jobs, starts, [*((one, other, 0) for one, other in waits), *in_turn(orders.values())])
+    start = whole.heads(lambda n: opening[jobs.jobs[n].resource.device])
+    return Placed(jobs, orders, start, opening, bare.before, bare.after, waits)
+
+
+def schedule_of(placed: Placed, name: str) -> Schedule | None:
+    """The orders of placed jobs, with the waits that memory needs."""
+    return schedule_of_starts(placed.jobs, placed.start, name)
+
+
+def put_back(window: TaskWindow, inside: Mapping[int, int]) -> Placed | None:
+    """The schedule with the jobs of a window at new starts, and what follows as soon as it can."""
+    placed = window.placed
+    jobs, opening = placed.jobs, placed.opening
+
+    def start(n: int) -> int:
+        return inside.get(n, placed.start[n])
+
+    orders = {
+        where: sorted(order, key=lambda n: (_part(window, n), start(n))) for where, order in placed.orders.items()
+    }
+    waits = [(one, other, 0) for one, other in window.kept_waits]
+    graph = graph_of(jobs, placed.start, [*waits, *in_turn(orders.values())])
+
+    def release(n: int) -> int:
+        if n in inside or placed.start[n] < window.since:
+            return start(n)
+        return opening[jobs.jobs[n].resource.device]
+
+    return placed_at(jobs, graph.heads(release), opening)
+
+
+def _part(window: TaskWindow, n: int) -> int:
+    """Before, in or behind a window."""
+    begun = window.placed.start[n]
+    return 0 if begun < window.since else 1 if begun < window.until else 2
+
+
+def _openings(jobs: Jobs, timeline: Timeline) -> list[int]:
+    """When each device begins, in steps: 0 for the makespan."""
+    devices = range(jobs.problem.devices)
+    if jobs.problem.objective is not Objective.SPAN:
+        return [0 for _ in devices]
+    finer = jobs.problem.tick / timeline.problem.tick
+    begin, _ = timeline.times
+    rows = map(timeline.schedule.columns.on, devices)
+    return [int(min(begin[on].tolist(), default=0) * jobs.scale / finer) for on in rows]
+
+
+def _waits(jobs: Jobs, schedule: Schedule, orders: Mapping[Resource, Sequence[int]]) -> list[tuple[int, int]]:
+    """The schedule's waits, each for all on the stream up to its task by which a pass ends that gives memory back.
+
+    So each of them holds also when the order of that stream changes.
+    """
+    place = {n: at for order in orders.values() for at, n in enumerate(order)}
+    gives = {n for one in jobs.holdings if one.gives for n in one.last}
+    pairs = [(jobs.number[wait.before], jobs.number[wait.after]) for wait in schedule.waits]
+
+    def streams(pair: tuple[int, int]) -> tuple[Resource, Resource]:
+        return jobs.jobs[pair[0]].resource, jobs.jobs[pair[1]].resource
+
+    found = list[tuple[int, int]]()
+    for (here, _), group in groupby(sorted(pairs, key=lambda pair: (streams(pair), place[pair[1]])), key=streams):
+        seen = 0
+        for one, other in group:
+            upto = place[one] + 1
+            found += [(n, other) for n in orders[here][seen:upto] if n in gives or n == one]
+            seen = max(seen, upto)
+    return found

@@ -1,0 +1,69 @@
+"""Large-neighbourhood search at task level: CP-SAT orders the jobs of windows anew, on all devices or on a few."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from itertools import pairwise
+from random import Random
+from threading import Event
+
+from formulations.tasks.task_window import Placed, TaskWindow
+from solver.backends.cp_sat import Parameters, solve_model
+from solver.limits import Limits
+from solver.tasks.placing import put_back
+
+# The size of a window in jobs, at first and at least; it grows while windows are solved to their end.
+_SIZE, _SMALLEST = 60.0, 12.0
+# Seconds CP-SAT gets for a window, and its own measure of work where time is counted so.
+_SECONDS, _DETERMINISTIC = 1.5, 0.3
+
+
+class WindowSearch:
+    """Windows chosen at random, their size suited to what CP-SAT can solve in a second or two."""
+
+    def __init__(self, placed: Placed, limits: Limits) -> None:
+        self.placed = placed
+        self._limits, self._random, self._size = limits, Random(limits.seed), _SIZE
+
+    def step(self, left: float, stop: Event) -> bool:
+        """Solve one window within so many seconds; whether the value is better now."""
+        window = self._choose()
+        deterministic = None if self._limits.deterministic is None else _DETERMINISTIC
+        parameters = Parameters(
+            min(_SECONDS, left), deterministic, self._random.randrange(2**31), self._limits.workers, symmetry=False
+        )
+        answer = solve_model(window.cp, parameters, stop)
+        self._size = max(_SMALLEST, self._size * (1.05 if answer.complete else 0.93))
+        if not answer.has_solution:
+            return False
+        placed = put_back(window, window.starts(answer.value_of))
+        if placed is None or placed.value > self.placed.value:
+            return False
+        better, self.placed = placed.value < self.placed.value, placed
+        return better
+
+    def _choose(self) -> TaskWindow:
+        """Some neighbouring devices for a while; half the time around where one of the longest devices idles."""
+        placed, random = self.placed, self._random
+        devices = placed.jobs.problem.devices
+        wide = devices if random.random() < 0.4 else random.randint(1, devices)
+        lowest = random.randint(0, devices - wide)
+        middle = random.choice(list(placed.start))
+        if random.random() < 0.5:
+            middle = _waiting(placed, random)
+            near = placed.jobs.jobs[middle].resource.device
+            lowest = min(max(0, near - random.randrange(wide)), devices - wide)
+        free = range(lowest, lowest + wide)
+        starts = sorted(start for n, start in placed.start.items() if placed.jobs.jobs[n].resource.device in free)
+        count = min(len(starts), max(2, round(self._size * random.uniform(0.7, 1.4))))
+        first = min(max(0, bisect_left(starts, placed.start[middle]) - random.randint(0, count)), len(starts) - count)
+        return TaskWindow(placed, starts[first], starts[first + count - 1] + 1, free)
+
+
+def _waiting(placed: Placed, random: Random) -> int:
+    """A job that its resource waits for, on one of the devices that take longest; any job there if none waits."""
+    took = {where: placed.end(order[-1]) - placed.opening[where.device] for where, order in placed.orders.items()}
+    longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // 3)]
+    order = placed.orders[random.choice(longest)]
+    waiting = [n for b, n in pairwise(order) if placed.start[n] > placed.end(b)]
+    return random.choice(waiting or list(order))

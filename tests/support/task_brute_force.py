@@ -1,0 +1,293 @@
+"""Exact optima at task level by trying every order of every stream, every mode and every wait that memory may need.
+
+Written from the definitions: knows neither task network nor simulator nor solver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import chain, combinations, pairwise, permutations, product
+from random import Random
+from typing import NamedTuple
+
+from pipesched.problem import placement
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.schedule.schedule import Schedule
+from tests.support.columns import Costs, Memory, build, with_tasks
+
+Stream = tuple[int, str]
+Arcs = frozenset[tuple[Task, Task]]
+
+
+class _Pass(NamedTuple):
+    """The tasks of a pass, and what it takes when its first starts and gives back when its last has ended."""
+
+    device: int
+    tasks: tuple[Task, ...]
+    takes: int
+    gives: int
+
+
+class Game:
+    """One choice of which backwards are fused: durations, what each task waits for, what each pass holds."""
+
+    def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]]) -> None:
+        self.problem = problem
+        self.ticks: dict[Task, int] = {}
+        self.stream: dict[Task, Stream] = {}
+        self.lags: dict[tuple[Task, Task], int] = {}
+        self.passes: dict[Pass, _Pass] = {}
+        for walked in problem.placement.chains:
+            for j in problem.microbatches_of[walked[0]]:
+                for stage in walked:
+                    for kind in (F, BW) if (stage, j) in fused else (F, B, W):
+                        self._add(Pass(kind, stage, j))
+                self._tie(walked, j, fused)
+
+    def _add(self, p: Pass) -> None:
+        stage, device = self.problem.stages[p.stage], self.problem.placement.stage_device[p.stage]
+        whole = {F: stage.forward, B: stage.backward, W: stage.weight, BW: stage.fused}[p.kind]
+        specs = dict(stage.tasks).get(p.kind) or (TaskSpec(COMPUTE, whole or 0),)
+        tasks = tuple(Task(p, part) for part in range(len(specs)))
+        for task, spec in zip(tasks, specs, strict=True):
+            self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
+        for one, other in pairwise(tasks):
+            self.lags[one, other] = 0
+        takes = {F: stage.activation, B: max(0, -stage.freed)}.get(p.kind, 0)
+        gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
+        self.passes[p] = _Pass(device, tasks, takes, gives)
+
+    def _tie(self, walked: Sequence[int], j: int, fused: frozenset[tuple[int, int]]) -> None:
+        where = self.problem.placement.stage_device
+
+        def back(stage: int) -> Pass:
+            return Pass(BW if (stage, j) in fused else B, stage, j)
+
+        def tie(one: Pass, other: Pass, lag: int) -> None:
+            self.lags[self.passes[one].tasks[-1], self.passes[other].tasks[0]] = lag
+
+        for place, stage in enumerate(walked):
+            tie(Pass(F, stage, j), back(stage), 0)
+            if (stage, j) not in fused:
+                tie(Pass(B, stage, j), Pass(W, stage, j), 0)
+            if place:
+                before = walked[place - 1]
+                lag = self.problem.stages[before].transfer if where[before] != where[stage] else 0
+                tie(Pass(F, before, j), Pass(F, stage, j), lag)
+                tie(back(stage), back(before), lag)
+
+    def orders(self) -> Iterator[dict[Stream, tuple[Task, ...]]]:
+        """Every order of every stream that what tasks wait for does not forbid."""
+        known = paths(self.ticks, frozenset(self.lags))
+        held: dict[Stream, list[Task]] = {}
+        for task, stream in self.stream.items():
+            held.setdefault(stream, []).append(task)
+
+        def of(stream: Stream) -> list[tuple[Task, ...]]:
+            return [
+                order
+                for order in permutations(held[stream])
+                if not any((later, task) in known for task, later in combinations(order, 2))
+            ]
+
+        for chosen in product(*map(of, held)):
+            yield dict(zip(held, chosen, strict=True))
+
+    def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
+        """The least value if also these tasks wait for each other; None where they do so in a cycle."""
+        lags = dict.fromkeys(arcs, 0) | self.lags
+        before: dict[Task, list[tuple[Task, int]]] = {task: [] for task in self.ticks}
+        for (one, other), lag in lags.items():
+            before[other].append((one, lag))
+        sequence = _sorted(before)
+        if sequence is None:
+            return None
+        ends = dict.fromkeys(self.ticks, 0)
+        for task in sequence:
+            ends[task] = self.ticks[task] + max((ends[one] + lag for one, lag in before[task]), default=0)
+        if objective is Objective.MAKESPAN:
+            return Fraction(max(ends.values(), default=0))
+        return self._span(before, sequence)
+
+    def _span(self, before: Mapping[Task, Sequence[tuple[Task, int]]], sequence: Sequence[Task]) -> Fraction:
+        """The greatest mean of ways round a cycle of devices, each from one's first start to the next one's last end."""
+        devices = sorted({device for device, _ in self.stream.values()})
+        far: dict[tuple[int, int], int] = {}
+        for begin in devices:
+            ends: dict[Task, int] = {}
+            for task in sequence:
+                ways = [ends[one] + lag for one, lag in before[task] if one in ends]
+                if self.stream[task][0] == begin:
+                    ways.append(0)
+                if ways:
+                    ends[task] = max(ways) + self.ticks[task]
+            for task, end in ends.items():
+                key = begin, self.stream[task][0]
+                far[key] = max(far.get(key, -(10**9)), end)
+        cycles = chain.from_iterable(permutations(devices, n) for n in range(1, len(devices) + 1))
+        means = (
+            Fraction(sum(far.get(pair, -(10**9)) for pair in zip(c, (*c[1:], c[0]), strict=True)), len(c))
+            for c in cycles
+        )
+        return max(means, default=Fraction(0))
+
+    def fits(self, arcs: Arcs) -> bool:
+        """Whether memory holds on any timing, counting as held all that is not known to be given back."""
+        known = paths(self.ticks, frozenset(self.lags) | arcs)
+        for p, own in self.passes.items():
+            room = self.problem.room[own.device]
+            if room is None or not own.takes:
+                continue
+            level = own.takes
+            for q, other in self.passes.items():
+                if other.device == own.device and q != p:
+                    if (own.tasks[0], other.tasks[0]) not in known:
+                        level += other.takes
+                    if (other.tasks[-1], own.tasks[0]) in known:
+                        level -= other.gives
+            if level > room:
+                return False
+        return True
+
+    def waits(self) -> list[tuple[Task, Task]]:
+        """What a pass that takes memory may wait for: ends of passes that give some back, begins of those that take."""
+        found = []
+        for own in self.passes.values():
+            if own.takes and self.problem.room[own.device] is not None:
+                for other in self.passes.values():
+                    if other is not own and other.device == own.device:
+                        found += [(other.tasks[-1], own.tasks[0])] if other.gives else []
+                        found += [(other.tasks[0], own.tasks[0])] if other.takes else []
+        known = paths(self.ticks, frozenset(self.lags))
+        return [
+            (one, other)
+            for one, other in dict.fromkeys(found)
+            if self.stream[one] != self.stream[other] and not {(one, other), (other, one)} & known
+        ]
+
+
+def paths(tasks: Mapping[Task, object], arcs: Arcs) -> frozenset[tuple[Task, Task]]:
+    """The pairs of tasks with a way from one to the other."""
+    after: dict[Task, set[Task]] = {task: set() for task in tasks}
+    for one, other in arcs:
+        after[one].add(other)
+    found = set()
+    for task in tasks:
+        stack = [*after[task]]
+        while stack:
+            other = stack.pop()
+            if (task, other) not in found:
+                found.add((task, other))
+                stack += after[other]
+    return frozenset(found)
+
+
+def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | None:
+    left, sequence = dict(before), list[Task]()
+    while left:
+        free = [task for task, needs in left.items() if not any(one in left for one, _ in needs)]
+        if not free:
+            return None
+        sequence += free
+        for task in free:
+            del left[task]
+    return sequence
+
+
+MOST_WAITS = 6
+
+
+def optimum(problem: Problem, objective: Objective) -> Fraction | None:
+    """The least value over modes, orders and waits; None if nothing fits. ValueError where the waits are too many."""
+    best: Fraction | None = None
+    pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
+    ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
+    for fused in ways:
+        game = Game(problem, frozenset(fused))
+        events = game.waits()
+        if len(events) > MOST_WAITS:
+            raise ValueError("too many waits to try")
+        for orders in game.orders():
+            turns = frozenset(pair for order in orders.values() for pair in pairwise(order))
+            alone = game.value(turns, objective)
+            if alone is None or (best is not None and alone >= best):
+                continue
+            for n in range(len(events) + 1):
+                for chosen in combinations(events, n):
+                    value = game.value(turns | frozenset(chosen), objective)
+                    if value is not None and (best is None or value < best) and game.fits(turns | frozenset(chosen)):
+                        best = value
+    return best
+
+
+def always_fits(problem: Problem, schedule: Schedule) -> bool:
+    """Whether no order of events that the schedule allows takes more memory than there is: every state is visited."""
+    fused = frozenset((p.stage, p.microbatch) for p in schedule.passes() if p.kind is BW)
+    game = Game(problem, fused)
+    arcs = set(game.lags) | {(wait.before, wait.after) for wait in schedule.waits}
+    for order in schedule.task_orders.values():
+        arcs |= set(pairwise(order))
+    needs: dict[Task, set[Task]] = {task: set() for task in game.ticks}
+    for one, other in arcs:
+        needs[other].add(one)
+    seen: set[tuple[frozenset[Task], frozenset[Task]]] = set()
+    stack = [(frozenset[Task](), frozenset[Task]())]
+    while stack:
+        begun, ended = state = stack.pop()
+        if state in seen:
+            continue
+        seen.add(state)
+        for device, room in enumerate(problem.room):
+            here = [own for own in game.passes.values() if own.device == device]
+            taken = sum(own.takes for own in here if begun.intersection(own.tasks))
+            if room is not None and taken - sum(own.gives for own in here if ended.issuperset(own.tasks)) > room:
+                return False
+        stack += [(begun | {task}, ended) for task in game.ticks if task not in begun and needs[task] <= ended]
+        stack += [(begun, ended | {task}) for task in begun - ended]
+    return True
+
+
+# Placements, micro-batches, and how many tasks some passes are made of at most.
+SHAPES: tuple[tuple[Placement, int, int], ...] = (
+    (placement.linear(1), 2, 2),
+    (placement.linear(1), 1, 3),
+    (placement.linear(2), 1, 3),
+    (placement.bidirectional(2), 2, 2),
+    (placement.explicit(1, [0, 0]), 1, 2),
+)
+
+
+def tiny_tasks(rng: Random) -> Problem:
+    """Few tasks on one to three streams, zero durations, transfers, caps that bind, backwards that take memory."""
+    where, microbatches, parts = rng.choice(SHAPES)
+    stages, longest = where.stages, rng.choice((2, 6))
+
+    def some(low: int = 0, high: int = longest) -> tuple[int, ...]:
+        return tuple(rng.randint(low, high) for _ in range(stages))
+
+    kinds: tuple[PassKind, ...] = (F, B, W, BW)
+    costs = Costs(some(), some(), some(), some(), some() if rng.random() < 0.6 else (0,) * stages)
+    if rng.random() < 0.5 or stages > 2:
+        costs, kinds = Costs(costs.forward, costs.fused, None, costs.fused, costs.transfer), (F, BW)
+    activation = some(1, 3)
+    freed = tuple(rng.choice((0, rng.randint(-2, a), a)) for a in activation)
+    capacity: list[int | None] = []
+    for held in where.stages_of:
+        own = sum(activation[s] for s in held)
+        capacity.append(None if rng.random() < 0.25 else rng.randint(own, microbatches * own + 2))
+    one = build(where, microbatches, costs, Memory(activation, freed, tuple(capacity)))
+    streams = (COMPUTE, "ep", "copy")[: rng.randint(2, 3)]
+    tasks = {
+        (kind, stage): tuple(
+            TaskSpec(rng.choice(streams), rng.randint(0, longest)) for _ in range(rng.randint(1, parts))
+        )
+        for kind in kinds
+        for stage in range(stages)
+        if rng.random() < 0.7
+    }
+    return replace(with_tasks(one, tasks), objective=rng.choice((Objective.MAKESPAN, Objective.SPAN)))
