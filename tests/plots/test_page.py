@@ -66,11 +66,11 @@ def test_boxes_of_tasks_have_their_names_and_streams_their_lanes() -> None:
     }
     one = problem(1, 1, streams=["compute", "comm"], tasks=tasks, times={})
     data = document(simulate(one, HEURISTICS["1f1b"].order(one)))
-    assert [sort[5] for sort in data["sorts"]] == ["attn", "dispatch", "attn"]
-    (name, middle), (_, _, _, top, bottom, _) = data["lanes"][0], data["sorts"][1]
+    assert [style[5] for style in data["styles"]] == ["attn", "dispatch", "attn"]
+    (name, middle), (_, _, _, top, bottom, _) = data["lanes"][0], data["styles"][1]
     assert (name, len(data["lanes"])) == ("comm", 1) and top < middle < bottom
     plain = document(timeline("1f1b"))
-    assert plain["lanes"] == [] and plain["rowShare"] == 1 and all(len(sort) == 5 for sort in plain["sorts"])
+    assert plain["lanes"] == [] and plain["rowShare"] == 1 and all(len(style) == 5 for style in plain["styles"])
 
 
 def test_a_large_schedule_makes_a_small_page() -> None:
