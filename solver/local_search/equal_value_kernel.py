@@ -139,7 +139,7 @@ def settle(  # type: ignore[no-untyped-def]
                 first = min(first, rank[order[d, k]])
         room = shop.capacity[d] < 0 or held_on(shop, order, count, d)[0] <= shop.capacity[d]
         accepted = room and simulate_from(
-            shop, order, count, place, opening, start, sequence, rank, first, new_start, new_sequence, missing
+            shop, order, count, place, opening, start, sequence, rank, first, n, new_start, new_sequence, missing
         )
         longest = 0
         if accepted:

@@ -10,8 +10,9 @@ from itertools import count
 
 import numpy as np
 
+from formulations.window.operation_units import Operations, dominated_split, modes_matter
 from formulations.window.order_units import Units
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits
@@ -53,6 +54,7 @@ class OrderSearch:
         self._windows = Windows(limits.deterministic is not None)
         few = sum(map(len, best.schedule.orders)) < _MANY_UNITS
         self._heats = (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
+        self._open_modes = modes_matter(best.problem)
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
         self._halt = np.zeros(1, np.int64)
@@ -123,6 +125,12 @@ class OrderSearch:
             held = map(start.schedule.passes_on, range(problem.devices))
             openings = [min(map(start.start, passes), default=0) for passes in held]
         if id(start) not in self._annealers:
-            self._annealers[id(start)] = start, Annealer(Units(problem, start.schedule))
+            self._annealers[id(start)] = start, Annealer(self._units(problem, start.schedule))
         annealer = self._annealers[id(start)][1]
         return annealer.run(annealer.units.orders, openings, heat, moves, seed, self._halt)
+
+    def _units(self, problem: Problem, schedule: Schedule) -> Units | Operations:
+        """What annealing moves: operations, where their modes can gain."""
+        if self._open_modes:
+            return Operations(problem, schedule)
+        return Units(problem, dominated_split(problem, schedule))
