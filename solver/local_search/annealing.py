@@ -15,7 +15,6 @@ from solver.local_search.annealing_kernel import Best, anneal
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, MOST_EDITS, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
 
-
 _NO_MODES = np.zeros(0, np.int64)
 
 
@@ -32,7 +31,14 @@ class AnnealingParameters(NamedTuple):
     evenness: float
     filling: float
     reach: int = 8
-    changing: float = 0.2
+    changing: float = 0.0
+
+
+class Found(NamedTuple):
+    """The best schedule that an annealing run met, and the longest any of its devices takes from its opening."""
+
+    value: int
+    schedule: Schedule
 
 
 class Annealer:
@@ -61,26 +67,28 @@ class Annealer:
         seed: int,
         halt: Array | None = None,
     ) -> Schedule | None:
-        """The best order met in so many moves from the given one; None if it cannot be run.
+        """The best schedule met in so many moves from the given orders; None if they cannot be run."""
+        found = self.search(orders, openings, heat, moves, seed, halt)
+        return None if found is None else found.schedule
+
+    def search(
+        self,
+        orders: Orders,
+        openings: Sequence[int],
+        heat: AnnealingParameters,
+        moves: int,
+        seed: int,
+        halt: Array | None = None,
+    ) -> Found | None:
+        """As `run`, with the value.
 
         Setting `halt[0]` from another thread ends the run at once.
 
         `openings[d]` is the tick at which device d may start; times count from it. The same arguments give the same
         result.
         """
-        rows = Rows(*self.packed(orders), np.zeros(len(self.units.needs), np.int64))
-        shop, modes = self.shop, self.modes
-        fused = _NO_MODES
-        if isinstance(self.units, Operations) and modes is not None:
-            # Costs and arcs follow what is joined; several threads anneal at once.
-            shop = shop._make(column.copy() for column in shop)
-            modes = modes._make(column.copy() for column in modes)
-            fused = modes.of[:, FUSED].copy()
-            for b in np.flatnonzero(modes.of[:, ROLE] == BACKWARD):
-                renew(shop, modes, b)
-            for b, f in enumerate(self.units.mate):
-                if f != NONE:
-                    attach(shop, modes, rows, f, b)
+        shop, modes, rows = self.arrays(orders)
+        fused = _NO_MODES if modes is None else modes.of[:, FUSED].copy()
         best = Best(rows.order.copy(), rows.count.copy(), shop.mate.copy(), fused)
         hot, cold = max(1e-6, heat.hot * self.mean), max(1e-9, heat.cold * self.mean)
         opening = np.array(openings, np.int64)
@@ -101,7 +109,20 @@ class Annealer:
             best,
             halt,
         )
-        return None if found < 0 else self._schedule(best)
+        return None if found < 0 else Found(int(found), self._schedule(best))
+
+    def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
+        """What a search works on. With open modes costs and arcs follow what is joined, so each search has its own."""
+        rows = Rows(*self.packed(orders), np.zeros(len(self.units.needs), np.int64))
+        if self.modes is None or not isinstance(self.units, Operations):
+            return self.shop, None, rows
+        shop, modes = Shop(*(column.copy() for column in self.shop)), Modes(*(one.copy() for one in self.modes))
+        for b in np.flatnonzero(modes.of[:, ROLE] == BACKWARD).tolist():
+            renew(shop, modes, b)
+        for b, f in enumerate(self.units.mate):
+            if f != NONE:
+                attach(shop, modes, rows, f, b)
+        return shop, modes, rows
 
     def _schedule(self, best: Best) -> Schedule:
         orders = [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]

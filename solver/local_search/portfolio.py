@@ -31,6 +31,16 @@ _GENTLE = (
     AnnealingParameters(hot=0.03, cold=0.005, evenness=1.0, filling=0.3),
     AnnealingParameters(hot=0.01, cold=0.002, evenness=1.0, filling=0.3),
 )
+# Where modes are open, high temperatures keep them: changed at random they would all be lost.
+_OPEN_MODES = (
+    _STRONG[0],
+    AnnealingParameters(hot=0.1, cold=0.01, evenness=0.1, filling=0, changing=0.05),
+    AnnealingParameters(hot=0.3, cold=0.03, evenness=0.1, filling=0, changing=0.3),
+    AnnealingParameters(hot=0.06, cold=0.01, evenness=1.0, filling=0, changing=0.2),
+    _STRONG[1],
+    AnnealingParameters(hot=0.03, cold=0.005, evenness=0.3, filling=0.3, changing=0.2),
+    AnnealingParameters(hot=0.1, cold=0.02, evenness=0.03, filling=0, changing=0.2),
+)
 # From so many units on a round is too short for high temperatures.
 _MANY_UNITS = 1500
 # Every so many jobs one solves windows instead of annealing.
@@ -53,8 +63,8 @@ class OrderSearch:
         self._annealers: dict[int, tuple[Timeline, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
         few = sum(map(len, best.schedule.orders)) < _MANY_UNITS
-        self._heats = (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
         self._open_modes = modes_matter(best.problem)
+        self._heats = _OPEN_MODES if self._open_modes else (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
         self._halt = np.zeros(1, np.int64)
