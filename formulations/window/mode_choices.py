@@ -70,16 +70,15 @@ class ModeChoices:
 
     def _pairs(self) -> Iterator[tuple[Operation, Operation]]:
         """What may form a block: what does so now, and what is near and gains by it."""
-        place = {x: at for at, x in enumerate(self.passes)}
-        chain = self.problem.placement.chain_index
-        for f in place:
-            for b in place:
+        chain, places = self.problem.placement.chain_index, list(enumerate(self.passes))
+        for at, f in places:
+            for there, b in places:
                 if (f.role, b.role) != (F, B) or not self._joinable(b):
                     continue
                 # On a chain a forward precedes the backwards of its own micro-batch and of later ones.
                 if chain[f.stage] == chain[b.stage] and f.microbatch <= b.microbatch:
                     continue
-                near = abs(place[f] - place[b]) <= _NEAR and pair_gains(self.problem, f.stage, b.stage)
+                near = abs(at - there) <= _NEAR and pair_gains(self.problem, f.stage, b.stage)
                 if near or (f, b) in self._blocks:
                     yield f, b
 
@@ -134,7 +133,7 @@ class ModeChoices:
         return (pair for line in lines.values() for pair in pairwise(line))
 
     def memory_changes(self) -> list[MemoryChange]:
-        """A W gives back what B did not. Where it is joined to a B that would have taken more, that counts at the end."""
+        """A W gives back what B did not. Joined to a B that would have taken more, it takes that at the end."""
         changes = []
         for x, choice in self.of.items():
             kind = BW if x.role is B and not self.problem.splittable else x.role

@@ -1,7 +1,7 @@
 """Operations of a schedule whose modes are open: local search decides what is fused and what forms a block.
 
-An operation is F, B or W of a micro-batch on a stage. B and W joined are a fused backward, F and a fused backward joined
-an overlapped block. The state of a search is an order of what is not joined to another operation, and what is joined.
+An operation is F, B or W of a micro-batch on a stage. B and W joined are a fused backward, F and a fused backward
+joined an overlapped block. The state of a search is what is joined, and an order of what is not joined to another.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Operations:
     """The operations of a schedule, by number, and how the schedule joins them.
 
     `device`, `line` and `needs` are as those of `Units`; a line is a role on a stage. `ticks`, `takes` and `gives` are
-    those of an operation by itself; `whole_ticks`, `whole_takes` and `whole_gives` those of a B whose W is joined to it.
+    those of an operation by itself; `whole_ticks`, `whole_takes` and `whole_gives` those of a B joined to its W.
     `weight[n]` is the W of a B. `orders` are of operations that are not joined to a B, `fused[n]` says of a B whether
     its W is joined to it, or whether it has none, and `mate[n]` is the F joined to a B.
     """

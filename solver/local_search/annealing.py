@@ -53,8 +53,7 @@ class Annealer:
         capacity = [-1 if c is None else c for c in units.problem.memory.capacity]
         plain = (units.ticks, units.device, units.line, units.takes, units.gives, capacity)
         arrays = [np.array(values, np.int64) for values in plain]
-        alone = np.full(len(units.needs), NONE, np.int64)
-        self.shop = Shop._make([*arrays, *_rows(units.needs), *_rows(feeds), alone])
+        self.shop = Shop._make([*arrays, *_rows(units.needs), *_rows(feeds)])
         self.modes = _modes(units, self.shop) if isinstance(units, Operations) else None
         self.mean = sum(units.ticks) / max(1, len(units.ticks))
 
@@ -88,8 +87,8 @@ class Annealer:
         result.
         """
         shop, modes, rows = self.arrays(orders)
-        fused = _NO_MODES if modes is None else modes.of[:, FUSED].copy()
-        best = Best(rows.order.copy(), rows.count.copy(), shop.mate.copy(), fused)
+        joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
+        best = Best(rows.order.copy(), rows.count.copy(), *joined)
         hot, cold = max(1e-6, heat.hot * self.mean), max(1e-9, heat.cold * self.mean)
         opening = np.array(openings, np.int64)
         halt = np.zeros(1, np.int64) if halt is None else halt
@@ -168,7 +167,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
     whole = (units.whole_ticks, units.whole_takes, units.whole_gives)
     of = np.ascontiguousarray(np.array((*numbers, *whole), np.int64).T)
     log, touched = np.zeros((MOST_EDITS + 2, 4), np.int64), np.zeros(3, np.int64)
-    return Modes(of, block, gains, _twins(shop), log, touched)
+    return Modes(of, np.full(len(of), NONE, np.int64), block, gains, _twins(shop), log, touched)
 
 
 def _twins(shop: Shop) -> Array:

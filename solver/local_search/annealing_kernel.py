@@ -14,27 +14,26 @@ from solver.local_search.moves import Array, critical_path, fill, fits, pick, sh
 
 
 @njit(cache=True, nogil=True)
-def simulate_from(  # type: ignore[no-untyped-def]
-    shop, order, count, place, opening, start, sequence, rank, first, length, new_start, new_sequence, missing
+def reopen(  # type: ignore[no-untyped-def]
+    shop, modes, order, place, opening, start, sequence, rank, first, length, new_start, new_sequence, missing
 ):
-    """Starts as soon as possible of the units from `first` on in the old sequence; whether the order has no cycle.
+    """Begin to simulate from `first` on: what each unit waits for, and a start after what came before.
 
-    What came before `first` in the old topological `sequence` cannot depend on what moved, and keeps its `start`. The
-    sequence has this `length`; what has no place is left out.
+    Returns the length of the new sequence, and what it is with the units that have to wait.
     """
-    head = tail = last = first
+    ready = last = first
     for k in range(first, length):
         i = sequence[k]
         if place[i] < 0:
             continue
         last += 1
         d = shop.device[i]
-        begin = opening[d]
+        begun = opening[d]
         open_needs = 0
         if place[i] > 0:
             before = order[d, place[i] - 1]
             if rank[before] < first:
-                begin = max(begin, start[before] + shop.ticks[before])
+                begun = max(begun, start[before] + shop.ticks[before])
             else:
                 open_needs += 1
         unit = i
@@ -42,15 +41,33 @@ def simulate_from(  # type: ignore[no-untyped-def]
             for a in range(shop.waits_at[unit], shop.waits_at[unit + 1]):
                 before = shop.waits_for[a]
                 if rank[before] < first:
-                    begin = max(begin, start[before] + shop.ticks[before] + shop.waits_lag[a])
+                    begun = max(begun, start[before] + shop.ticks[before] + shop.waits_lag[a])
                 else:
                     open_needs += 1
-            unit = shop.mate[unit]
-        new_start[i] = begin
+            if modes is None:
+                break
+            unit = modes.mate[unit]
+        new_start[i] = begun
         missing[i] = open_needs
         if open_needs == 0:
-            new_sequence[tail] = i
-            tail += 1
+            new_sequence[ready] = i
+            ready += 1
+    return ready, last
+
+
+@njit(cache=True, nogil=True)
+def simulate_from(  # type: ignore[no-untyped-def]
+    shop, modes, order, count, place, opening, start, sequence, rank, first, length, new_start, new_sequence, missing
+):
+    """Starts as soon as possible of the units from `first` on in the old sequence; whether the order has no cycle.
+
+    What came before `first` in the old topological `sequence` cannot depend on what moved, and keeps its `start`. The
+    sequence has this `length`; what has no place is left out.
+    """
+    tail, last = reopen(
+        shop, modes, order, place, opening, start, sequence, rank, first, length, new_start, new_sequence, missing
+    )
+    head = first
     while head < tail:
         i = new_sequence[head]
         head += 1
@@ -73,7 +90,9 @@ def simulate_from(  # type: ignore[no-untyped-def]
                 if missing[j] == 0 and place[j] >= 0:
                     new_sequence[tail] = j
                     tail += 1
-            unit = shop.mate[unit]
+            if modes is None:
+                break
+            unit = modes.mate[unit]
     return tail == last
 
 
@@ -103,19 +122,52 @@ class Best(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def keep(best, shop, modes, rows):  # type: ignore[no-untyped-def]
+def keep(best, modes, rows):  # type: ignore[no-untyped-def]
     """Let these orders be the best."""
     best.order[:, :] = rows.order
     if modes is not None:
-        best.count[:], best.mate[:], best.fused[:] = rows.count, shop.mate, modes.of[:, FUSED]
+        best.count[:], best.mate[:], best.fused[:] = rows.count, modes.mate, modes.of[:, FUSED]
 
 
 @njit(cache=True, nogil=True)
-def reached(modes, rows, d, sequence, length):  # type: ignore[no-untyped-def]
-    """What the edits of a move reach on a device: lowest and highest place, and the least rank in the sequence.
+def propose(shop, modes, rows, start, path, critical, gaps, waiting, reach, filling, changing):  # type: ignore[no-untyped-def]
+    """Make a move: its device, and the places that something left and went to; no device if nothing was done."""
+    if modes is not None and np.random.random() < changing:
+        d = change_mode(shop, modes, rows, path, critical, reach)
+        return (d if modes.log[0, 0] else -1), 0, 0
+    if np.random.random() < filling:
+        d, source, target = fill(shop, rows.order, rows.count, start)
+    else:
+        d, source, target = pick(shop, rows.count, rows.place, path, critical, gaps, waiting, reach, filling)
+    if source == target:
+        return -1, 0, 0
+    if modes is None:
+        shift(shop, rows.order, rows.place, d, source, target)
+    else:
+        carry(shop, modes, rows, d, source, target)
+    return d, source, target
+
+
+@njit(cache=True, nogil=True)
+def withdraw(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
+    """Take a move back."""
+    if modes is None:
+        shift(shop, rows.order, rows.place, d, target, source)
+    else:
+        undo(shop, modes, rows)
+
+
+@njit(cache=True, nogil=True)
+def touched(modes, rows, d, source, target, sequence, length):  # type: ignore[no-untyped-def]
+    """What a move touched on its device: lowest and highest place, and the least rank in the sequence.
 
     What has come to have a place is put behind the sequence, whose length is returned too.
     """
+    if modes is None:
+        low, high, first = min(source, target), max(source, target), length
+        for k in range(low, high + 1):
+            first = min(first, rows.rank[rows.order[d, k]])
+        return low, high, first, length
     low, high, first = modes.touched[0], min(modes.touched[1], rows.count[d] - 1), modes.touched[2]
     for k in range(low, high + 1):
         i = rows.order[d, k]
@@ -127,90 +179,82 @@ def reached(modes, rows, d, sequence, length):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def accept(modes, rows, first, length, start, sequence, new_start, new_sequence):  # type: ignore[no-untyped-def]
+    """Let what was simulated anew from `first` on be so; the length of the sequence from now on."""
+    if modes is not None:
+        for k in range(first, length):
+            rows.rank[sequence[k]] = ABSENT
+        begin(modes)
+        length = rows.count.sum()
+    for k in range(first, length):
+        i = new_sequence[k]
+        sequence[k] = i
+        rows.rank[i] = k
+        start[i] = new_start[i]
+    return length
+
+
+@njit(cache=True, nogil=True)
 def anneal(shop, modes, rows, opening, hot, cold, moves, evenness, reach, filling, changing, seed, best, halt):  # type: ignore[no-untyped-def]
     """Anneal the orders in place from temperature `hot` to `cold` (ticks); `best` ends as the best met.
     Another thread ends the run early by setting `halt[0]`.
 
     The energy is the longest device's time plus `evenness` of the mean, which leads across plateaus. The share
-    `changing` of moves changes modes. Returns the best longest time, or -1 if the order given runs in a cycle.
+    `changing` of moves changes modes; they are fixed if `modes` is None. Returns the best longest time, or -1 if the
+    order given runs in a cycle.
     """
     np.random.seed(seed)
     order, count, place, rank = rows
     n = shop.ticks.shape[0]
     start, new_start = np.zeros(n, np.int64), np.zeros(n, np.int64)
     sequence, new_sequence = np.arange(n), np.arange(n)
-    missing = np.zeros(n, np.int64)
-    path, gaps = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    length = count.sum()
-    rank[:] = 0
+    missing, path, gaps = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     if not simulate_from(
-        shop, order, count, place, opening, start, sequence, rank, 0, n, new_start, new_sequence, missing
+        shop, modes, order, count, place, opening, start, sequence, rank, 0, n, new_start, new_sequence, missing
     ):
         return -1
     rank[:] = ABSENT
-    for k in range(length):
-        sequence[k] = new_sequence[k]
-        rank[sequence[k]] = k
-        start[sequence[k]] = new_start[sequence[k]]
-    value, mean, longest = evaluate(shop, order, count, opening, rank, 0, start, new_start)
-    least = value
-    energy = least_energy = value + evenness * mean
-    keep(best, shop, modes, rows)
-    if modes is not None:
-        begin(modes)
-    critical, waiting = critical_path(shop, order, count, place, start, longest, path, gaps)
+    length = accept(modes, rows, 0, count.sum(), start, sequence, new_start, new_sequence)
+    least, mean, longest = evaluate(shop, order, count, opening, rank, 0, start, new_start)
+    energy = least_energy = least + evenness * mean
+    keep(best, modes, rows)
+    critical, waiting = critical_path(shop, modes, order, count, place, start, longest, path, gaps)
     for move in range(moves):
         if halt[0]:
             break
-        if modes is not None and np.random.random() < changing:
-            d = change_mode(shop, modes, rows, path, critical, reach)
-            if modes.log[0, 0] == 0:
-                continue
-        else:
-            if np.random.random() < filling:
-                d, source, target = fill(shop, order, count, start)
-            else:
-                d, source, target = pick(shop, count, place, path, critical, gaps, waiting, reach, filling)
-            if source == target:
-                continue
-            if modes is None:
-                shift(shop, order, place, d, source, target)
-                low, high, first, now = min(source, target), max(source, target), n, n
-            else:
-                carry(shop, modes, rows, d, source, target)
-        if modes is not None:
-            low, high, first, now = reached(modes, rows, d, sequence, length)
-        accepted = fits(shop, order, d, low, high)
-        if accepted:
-            for k in range(low, high + 1):
-                first = min(first, rank[order[d, k]])
-            accepted = simulate_from(
-                shop, order, count, place, opening, start, sequence, rank, first, now, new_start, new_sequence, missing
-            )
+        d, source, target = propose(shop, modes, rows, start, path, critical, gaps, waiting, reach, filling, changing)
+        if d < 0:
+            continue
+        low, high, first, now = touched(modes, rows, d, source, target, sequence, length)
+        value, worse, device = 0, 0.0, 0
+        accepted = fits(shop, order, d, low, high) and simulate_from(
+            shop,
+            modes,
+            order,
+            count,
+            place,
+            opening,
+            start,
+            sequence,
+            rank,
+            first,
+            now,
+            new_start,
+            new_sequence,
+            missing,
+        )
         if accepted:
             value, mean, device = evaluate(shop, order, count, opening, rank, first, start, new_start)
             worse = value + evenness * mean - energy
             temperature = hot * (cold / hot) ** (move / moves)
             accepted = worse <= 0 or np.random.random() < math.exp(-worse / temperature)
         if not accepted:
-            if modes is None:
-                shift(shop, order, place, d, target, source)
-            else:
-                undo(shop, modes, rows)
+            withdraw(shop, modes, rows, d, source, target)
             continue
-        if modes is not None:
-            for k in range(first, now):
-                rank[sequence[k]] = ABSENT
-            begin(modes)
-            length = count.sum()
-        for k in range(first, length):
-            i = new_sequence[k]
-            sequence[k] = i
-            rank[i] = k
-            start[i] = new_start[i]
+        length = accept(modes, rows, first, now, start, sequence, new_start, new_sequence)
         energy += worse
-        critical, waiting = critical_path(shop, order, count, place, start, device, path, gaps)
+        critical, waiting = critical_path(shop, modes, order, count, place, start, device, path, gaps)
         if value < least or (value == least and energy < least_energy):
             least, least_energy = value, energy
-            keep(best, shop, modes, rows)
+            keep(best, modes, rows)
     return least

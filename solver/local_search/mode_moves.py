@@ -21,7 +21,7 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
     if modes.of[node, ROLE] == WEIGHT:
         if modes.of[modes.of[node, OTHER], FREE]:
             fuse(shop, modes, rows, modes.of[node, OTHER])
-    elif shop.mate[node] >= 0:
+    elif modes.mate[node] >= 0:
         _dissolve(shop, modes, rows, d, node, reach)
     elif modes.of[node, ROLE] == FORWARD or not modes.of[node, FREE] or np.random.random() < 0.5:
         _pair(shop, modes, rows, d, node, -1, reach)
@@ -38,7 +38,7 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
 def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
     """Separate a block; then mostly join one of its passes to another one, or carry it away."""
     forward_first = np.random.randint(2)
-    f = shop.mate[b]
+    f = modes.mate[b]
     cut(shop, modes, rows, d, rows.place[b], forward_first)
     draw = np.random.random()
     if draw < 0.35:
@@ -67,7 +67,7 @@ def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-de
             return
         mate = rows.order[d, at]
         f, b = (node, mate) if modes.of[node, ROLE] == FORWARD else (mate, node)
-        if mate == but or modes.of[f, ROLE] != FORWARD or modes.of[b, ROLE] != BACKWARD or shop.mate[b] >= 0:
+        if mate == but or modes.of[f, ROLE] != FORWARD or modes.of[b, ROLE] != BACKWARD or modes.mate[b] >= 0:
             continue
         if modes.gains[shop.line[f], shop.line[b]]:
             _bring_together(shop, modes, rows, d, f, b)

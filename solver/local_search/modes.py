@@ -1,7 +1,7 @@
 """How operations are joined, compiled: fused backwards and overlapped blocks, and the edits that change them.
 
-A B joined to its W is a fused backward; the W then has no place. An F joined to a fused backward is an overlapped block,
-which stands in the order as the B; the arcs of the F then lead to the B. `place` is -1 for what has no place.
+A B joined to its W is a fused backward; the W then has no place. An F joined to a fused backward is an overlapped
+block, which stands in the order as the B; the arcs of the F then lead to the B. `place` is -1 for what has no place.
 
 The edits of a move are noted in `log`, by which `undo` takes them back. `touched` is what they reach: the lowest and
 the highest place on the device, and the least rank of what they met.
@@ -26,12 +26,13 @@ _CARRY, _JOIN, _CUT, _FUSE, _SPLIT = range(5)
 class Modes(NamedTuple):
     """What operations cost and hold by mode, and the edits of the move under way.
 
-    `of[n]` is what the columns below say of operation n. `block[l, m]` is the duration of a block of a forward of line l
-    and a backward of line m, -1 where there is none, and `gains[l, m]` whether that is shorter than the two. `twin[0, a]`
-    and `twin[1, a]` are where an arc of `waits` stands in `feeds`, and one of `feeds` in `waits`.
+    `of[n]` is what the columns below say of operation n, `mate[n]` the F joined to it (-1: none). `block[l, m]` is the
+    duration of a block of a forward of line l and a backward of line m, -1 where there is none, and `gains[l, m]`
+    whether that is shorter than the two. `twin[0, a]` is where an arc of `waits` stands in `feeds`, `twin[1, a]` where one of `feeds` stands in `waits`.
     """
 
     of: Array
+    mate: Array
     block: Array
     gains: Array
     twin: Array
@@ -59,7 +60,7 @@ def renew(shop, modes, b):  # type: ignore[no-untyped-def]
     """Duration and memory of a backward as it is joined now."""
     at = WHOLE_TICKS if modes.of[b, FUSED] else TICKS
     shop.ticks[b], shop.takes[b], shop.gives[b] = modes.of[b, at], modes.of[b, at + 1], modes.of[b, at + 2]
-    f = shop.mate[b]
+    f = modes.mate[b]
     if f >= 0:
         shop.ticks[b] = modes.block[shop.line[f], shop.line[b]]
         shop.takes[b] += modes.of[f, TAKES]
@@ -78,7 +79,7 @@ def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
     """Join a forward to a backward; the forward loses its place."""
-    shop.mate[b] = f
+    modes.mate[b] = f
     rows.place[f] = -1
     lead(shop, modes, f, b)
     renew(shop, modes, b)
@@ -87,8 +88,8 @@ def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def detach(shop, modes, b):  # type: ignore[no-untyped-def]
     """The forward that was joined to a backward and has yet to get a place."""
-    f = shop.mate[b]
-    shop.mate[b] = -1
+    f = modes.mate[b]
+    modes.mate[b] = -1
     lead(shop, modes, f, f)
     renew(shop, modes, b)
     return f
@@ -201,10 +202,10 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
     touch(modes, rows, d, min(source, target), max(source, target))
     while k != target:
         left = order[d, k + step]
-        if shop.line[left] == shop.line[moved] and _joined_line(shop, left) == _joined_line(shop, moved):
+        if shop.line[left] == shop.line[moved] and _joined_line(shop, modes, left) == _joined_line(shop, modes, moved):
             # Of the same kind: the one that is met goes on instead.
             left, moved = moved, left
-        elif shop.mate[left] >= 0 or shop.mate[moved] >= 0:
+        elif modes.mate[left] >= 0 or modes.mate[moved] >= 0:
             if not _may_pass(shop, modes, left, moved):
                 break
             left, moved = _pass(shop, modes, rows, left, moved)
@@ -216,9 +217,9 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _joined_line(shop, node):  # type: ignore[no-untyped-def]
+def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
     """The line of the forward joined to a backward; -1 if there is none."""
-    return shop.line[shop.mate[node]] if shop.mate[node] >= 0 else -1
+    return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
 
 
 @njit(cache=True, nogil=True)
@@ -232,18 +233,18 @@ def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
     """What two become, at least one of them a block, when they pass: what they have of one line changes sides."""
     if shop.line[left] == shop.line[moved]:
         # Their backwards change sides, which is the same as that their forwards do and they themselves do not pass.
-        f = detach(shop, modes, left) if shop.mate[left] >= 0 else -1
-        g = detach(shop, modes, moved) if shop.mate[moved] >= 0 else -1
+        f = detach(shop, modes, left) if modes.mate[left] >= 0 else -1
+        g = detach(shop, modes, moved) if modes.mate[moved] >= 0 else -1
         if f >= 0:
             attach(shop, modes, rows, f, moved)
         if g >= 0:
             attach(shop, modes, rows, g, left)
         return moved, left
-    f = left if modes.of[left, ROLE] == FORWARD else shop.mate[left]
-    g = moved if modes.of[moved, ROLE] == FORWARD else shop.mate[moved]
+    f = left if modes.of[left, ROLE] == FORWARD else modes.mate[left]
+    g = moved if modes.of[moved, ROLE] == FORWARD else modes.mate[moved]
     if f < 0 or g < 0 or shop.line[f] != shop.line[g]:
         return left, moved
-    left_block, moved_block = shop.mate[left] >= 0, shop.mate[moved] >= 0
+    left_block, moved_block = modes.mate[left] >= 0, modes.mate[moved] >= 0
     if left_block:
         detach(shop, modes, left)
     if moved_block:

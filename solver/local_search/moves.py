@@ -5,8 +5,8 @@ Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for 
 
 All arrays are by unit unless said: `order[d, k]` is the k-th unit of device d, of which there are `count[d]`, and
 `place` its inverse; `waits` and `feeds` are the needs in compressed rows (unit n's are `at[n]:at[n + 1]`, each a unit
-and a lag); `mate[n]` is a unit without a place of its own that runs together with unit n, so that its needs are also n's
-(-1: none); `opening[d]` is the tick before which device d does not start; capacity -1 is none.
+and a lag); `opening[d]` is the tick before which device d does not start; capacity -1 is none. `modes` is None where
+they are fixed; else the needs of what is joined to a unit are that unit's too.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ class Shop(NamedTuple):
     feeds_at: Array
     feeds_to: Array
     feeds_lag: Array
-    mate: Array
 
 
 @njit(cache=True, nogil=True)
-def critical_path(shop, order, count, place, start, device, path, gaps):  # type: ignore[no-untyped-def]
+def critical_path(shop, modes, order, count, place, start, device, path, gaps):  # type: ignore[no-untyped-def]
     """A path that decides when the device ends: units that wait for the one before them on their device, in `path`.
 
     Units that wait for another device, with their own idle until then, go into `gaps`. Returns how many of each.
@@ -60,7 +59,9 @@ def critical_path(shop, order, count, place, start, device, path, gaps):  # type
                     ties += 1
                     if np.random.random() * ties < 1.0:
                         chosen, on_device = before, False
-            unit = shop.mate[unit]
+            if modes is None:
+                break
+            unit = modes.mate[unit]
         if on_device:
             path[found] = i
             found += 1

@@ -8,6 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from numba import njit
 from ortools.sat.python import cp_model
 
 from formulations.window.operation_units import Operations, dominated_split, modes_matter
@@ -54,6 +55,12 @@ def middle(seed: int) -> Problem:
     return makers.problem(4, 8, placement=where, times=times, memory=memory, objective=objective)
 
 
+@njit(cache=True)
+def seeded(number):  # type: ignore[no-untyped-def]
+    """Begin the random numbers of compiled moves."""
+    np.random.seed(number)
+
+
 def starts(problem: Problem) -> list[Schedule]:
     return [*list(list_schedules(problem))[:2], sequential(problem)]
 
@@ -63,13 +70,15 @@ class Edited:
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.units = Operations(problem, schedule)
-        self.shop, self.modes, self.rows = Annealer(self.units).arrays(self.units.orders)
+        self.shop, modes, self.rows = Annealer(self.units).arrays(self.units.orders)
+        assert modes is not None
+        self.modes = modes
         self.rows.rank[self.rows.place < 0] = ABSENT
         begin(self.modes)
 
     def schedule(self) -> Schedule:
         orders = [row[:n].tolist() for row, n in zip(self.rows.order, self.rows.count, strict=True)]
-        return self.units.schedule(orders, self.modes.of[:, FUSED].tolist(), self.shop.mate.tolist())
+        return self.units.schedule(orders, self.modes.of[:, FUSED].tolist(), self.modes.mate.tolist())
 
     def state(self) -> list[list[int]]:
         """Everything that an edit may change; of the orders what is in use, of absent costs nothing."""
@@ -77,7 +86,15 @@ class Edited:
         used = [row[:n] for row, n in zip(self.rows.order, self.rows.count, strict=True)]
         shop = self.shop
         costs = [np.where(present, column, 0) for column in (shop.ticks, shop.takes, shop.gives)]
-        columns = (*used, self.rows.place, shop.mate, self.modes.of[:, FUSED], shop.waits_for, shop.feeds_to, *costs)
+        columns = (
+            *used,
+            self.rows.place,
+            self.modes.mate,
+            self.modes.of[:, FUSED],
+            shop.waits_for,
+            shop.feeds_to,
+            *costs,
+        )
         return [column.tolist() for column in columns]
 
 
@@ -88,7 +105,8 @@ def test_edits_are_those_of_the_schedule_they_lead_to_and_can_be_taken_back() ->
         problem, random = middle(seed), Random(seed)
         one = Edited(problem, starts(problem)[seed % 2])
         path = np.arange(len(one.units.needs))
-        for _ in range(150):
+        seeded(seed)
+        for _ in range(60):
             before = one.state()
             if random.random() < 0.6:
                 change_mode(one.shop, one.modes, one.rows, path, random.choice((0, len(path))), 5)
@@ -98,16 +116,12 @@ def test_edits_are_those_of_the_schedule_they_lead_to_and_can_be_taken_back() ->
                 carry(one.shop, one.modes, one.rows, d, source, target)
             fresh = Edited(problem, one.schedule())
             assert one.state() == fresh.state()
-            if random.random() < 0.5 or simulated(problem, one.schedule()) is None:
+            if random.random() < 0.5 or makers.times_by_hand(problem, one.schedule()) is None:
                 undo(one.shop, one.modes, one.rows)
                 assert one.state() == before
                 undone += 1
             begin(one.modes)
-    assert undone > 500
-
-
-def simulated(problem: Problem, schedule: Schedule) -> object:
-    return makers.times_by_hand(problem, schedule)
+    assert undone > 300
 
 
 def test_operations_of_a_line_keep_their_order_in_blocks_too() -> None:
@@ -115,7 +129,8 @@ def test_operations_of_a_line_keep_their_order_in_blocks_too() -> None:
         problem, random = middle(seed), Random(seed)
         one = Edited(problem, starts(problem)[0])
         path = np.arange(len(one.units.needs))
-        for _ in range(100):
+        seeded(seed)
+        for _ in range(60):
             change_mode(one.shop, one.modes, one.rows, path, len(path), 5)
             begin(one.modes)
             d = random.randrange(problem.devices)
@@ -148,7 +163,7 @@ def test_schedules_found_are_valid_and_take_what_the_search_says(seed: int) -> N
 
 def test_from_one_micro_batch_after_the_other_all_fused_annealing_finds_the_best_modes_of_tiny_problems() -> None:
     found, tried = 0, 0
-    for _, problem in tiny(range(400)):
+    for _, problem in tiny(range(300)):
         best = optimum(problem, Objective.MAKESPAN)
         assert best is not None
         units = Operations(problem, sequential(problem))
@@ -157,13 +172,13 @@ def test_from_one_micro_batch_after_the_other_all_fused_annealing_finds_the_best
         assert not validate(best_times(problem, run.schedule))
         assert run.value >= best.value
         found, tried = found + (run.value == best.value), tried + 1
-    assert tried > 150
+    assert tried > 120
     assert found >= 0.97 * tried
 
 
 def test_a_window_over_everything_finds_the_best_modes_of_tiny_problems() -> None:
     found, tried = 0, 0
-    for _, problem in tiny(range(130)):
+    for _, problem in tiny(range(100)):
         best = optimum(problem, Objective.MAKESPAN)
         window = Window(placed_in(best_times(problem, sequential(problem))), 0, 10**9, range(problem.devices))
         solver = cp_model.CpSolver()
@@ -176,7 +191,7 @@ def test_a_window_over_everything_finds_the_best_modes_of_tiny_problems() -> Non
         assert not validate(after)
         assert measure(after).makespan >= best.value
         found, tried = found + (measure(after).makespan == best.value), tried + 1
-    assert tried > 60
+    assert tried > 40
     # The sum of all devices' times counts a little too.
     assert found >= 0.97 * tried
 
