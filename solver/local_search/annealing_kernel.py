@@ -124,9 +124,13 @@ class Best(NamedTuple):
 @njit(cache=True, nogil=True)
 def keep(best, modes, rows):  # type: ignore[no-untyped-def]
     """Let these orders be the best."""
-    best.order[:, :] = rows.order
+    for d in range(rows.count.shape[0]):
+        best.count[d] = rows.count[d]
+        for k in range(rows.count[d]):
+            best.order[d, k] = rows.order[d, k]
     if modes is not None:
-        best.count[:], best.mate[:], best.fused[:] = rows.count, modes.mate, modes.of[:, FUSED]
+        for n in range(modes.mate.shape[0]):
+            best.mate[n], best.fused[n] = modes.mate[n], modes.of[n, FUSED]
 
 
 @njit(cache=True, nogil=True)

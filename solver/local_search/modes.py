@@ -28,7 +28,8 @@ class Modes(NamedTuple):
 
     `of[n]` is what the columns below say of operation n, `mate[n]` the F joined to it (-1: none). `block[l, m]` is the
     duration of a block of a forward of line l and a backward of line m, -1 where there is none, and `gains[l, m]`
-    whether that is shorter than the two. `twin[0, a]` is where an arc of `waits` stands in `feeds`, `twin[1, a]` where one of `feeds` stands in `waits`.
+    whether that is shorter than the two. `twin[0, a]` is where an arc of `waits` stands in `feeds`, `twin[1, a]` where
+    one of `feeds` stands in `waits`.
     """
 
     of: Array
