@@ -94,9 +94,10 @@ class TaskModel:
         model = self.variables
         for n, start in starts.items():
             model.cp.add_hint(model.start[n], start)
-            choice = self.jobs.jobs[n].choice
+        # Several jobs share a choice, and CP-SAT takes no literal twice.
+        for choice, fused in {(job.choice, job.fused) for job in (self.jobs.jobs[n] for n in starts)}:
             if choice is not None:
-                model.cp.add_hint(model.fused[choice], self.jobs.jobs[n].fused)
+                model.cp.add_hint(model.fused[choice], fused)
         for (x, y), ahead in model.order.undecided.items():
             if x in starts and y in starts:
                 model.cp.add_hint(ahead, starts[x] < starts[y])
