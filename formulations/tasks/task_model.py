@@ -92,11 +92,13 @@ class TaskModel:
     def _hint(self, starts: Mapping[int, int]) -> None:
         """The starts of a schedule that keeps jobs in turn; jobs without one do not run."""
         model = self.variables
+        modes = {}
         for n, start in starts.items():
             model.cp.add_hint(model.start[n], start)
-            choice = self.jobs.jobs[n].choice
+            modes[self.jobs.jobs[n].choice] = self.jobs.jobs[n].fused
+        for choice, fused in modes.items():
             if choice is not None:
-                model.cp.add_hint(model.fused[choice], self.jobs.jobs[n].fused)
+                model.cp.add_hint(model.fused[choice], fused)
         for (x, y), ahead in model.order.undecided.items():
             if x in starts and y in starts:
                 model.cp.add_hint(ahead, starts[x] < starts[y])
