@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.stage import TaskSpec
 from pipesched.problem.task_network import Mode, PassType, Resource, TaskNetwork, TaskType
 
 
@@ -140,19 +140,31 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
 
 
 def never_better(problem: Problem, stage: int) -> bool:
-    """Whether a fused backward of a stage is B and then W, or longer: what it can do, those two can."""
+    """Whether a fused backward of a stage is no more than the tasks of B and W in turn, or takes longer than both."""
     own = problem.stages[stage]
     takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None
     if own.weight is None or takes_more or problem.overlaps:
         return False
-    fused, split = ([(task.stream, task.ticks) for task in tasks] for tasks in _both(own))
-    alone = len(fused) == 1 and len(split) == 2 and {stream for stream, _ in (*fused, *split)} == {fused[0][0]}
-    return fused == split or (alone and fused[0][1] >= sum(ticks for _, ticks in split))
+    fused, backward, weight = (own.tasks_of(kind) for kind in (BW, B, W))
+    if len(fused) == len(backward) == len(weight) == 1:
+        streams = {task.stream for task in (*fused, *backward, *weight)}
+        return len(streams) == 1 and fused[0].ticks >= backward[0].ticks + weight[0].ticks
+    return _is_woven(fused, backward, weight)
 
 
-def _both(own: Stage) -> tuple[Sequence[TaskSpec], Sequence[TaskSpec]]:
-    """The tasks of a fused backward, and those of a split one."""
-    return own.tasks_of(BW), (*own.tasks_of(B), *own.tasks_of(W))
+def _is_woven(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
+    """Whether a fused backward runs the tasks of B in their order, each of W behind the one that it waits for."""
+    done, left = 0, list(weight)
+    for task in fused:
+        if done < len(backward) and task[:3] == backward[done][:3]:
+            done += 1
+            continue
+        ready = (w for w in left if task[:3] == w[:3] and (len(backward) if w.after is None else w.after + 1) <= done)
+        found = next(ready, None)
+        if found is None:
+            return False
+        left.remove(found)
+    return done == len(backward) and not left
 
 
 def _ties(problem: Problem, held: list[Pass], number: dict[Task, int], scale: int) -> list[Tie]:

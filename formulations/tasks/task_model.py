@@ -92,10 +92,11 @@ class TaskModel:
     def _hint(self, starts: Mapping[int, int]) -> None:
         """The starts of a schedule that keeps jobs in turn; jobs without one do not run."""
         model = self.variables
+        modes = {}
         for n, start in starts.items():
             model.cp.add_hint(model.start[n], start)
-        # Several jobs share a choice, and CP-SAT takes no literal twice.
-        for choice, fused in {(job.choice, job.fused) for job in (self.jobs.jobs[n] for n in starts)}:
+            modes[self.jobs.jobs[n].choice] = self.jobs.jobs[n].fused
+        for choice, fused in modes.items():
             if choice is not None:
                 model.cp.add_hint(model.fused[choice], fused)
         for (x, y), ahead in model.order.undecided.items():

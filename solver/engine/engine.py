@@ -17,6 +17,7 @@ from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.task_exact_model import TaskExactModel
+from solver.engine.phases.task_ranks import TaskRanks
 from solver.engine.phases.task_schedules import TaskSchedules
 from solver.engine.phases.task_windows import TaskWindows
 from solver.engine.search import Engine, Search
@@ -47,7 +48,8 @@ TASK_ENGINE = Engine(
     opening=(Published(share=0.2, compare_up_to_passes=0), TaskSchedules(share=0.25)),
     phases=(
         TaskExactModel(share=0.1, most_literals=600),
-        TaskWindows(share=0.25, patience=12),
+        TaskRanks(share=0.2),
+        TaskWindows(share=0.2, patience=12),
         TaskExactModel(share=0.4),
         TaskWindows(share=0.5),
         TaskExactModel(),

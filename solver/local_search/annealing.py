@@ -11,7 +11,7 @@ from formulations.window.operation_units import NONE, Operations, pair_gains, pa
 from formulations.window.order_units import Orders, Units
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
-from solver.local_search.annealing_kernel import Best, anneal
+from solver.local_search.annealing_kernel import Best, anneal, anneal_with_modes
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, MOST_EDITS, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
 
@@ -92,7 +92,8 @@ class Annealer:
         hot, cold = max(1e-6, heat.hot * self.mean), max(1e-9, heat.cold * self.mean)
         opening = np.array(openings, np.int64)
         halt = np.zeros(1, np.int64) if halt is None else halt
-        found = anneal(
+        kernel = anneal if modes is None else anneal_with_modes
+        found = kernel(
             shop,
             modes,
             rows,

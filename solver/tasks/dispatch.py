@@ -19,12 +19,12 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.tasks.job_graph import JobGraph, Wait, graph_of, in_turn, orders_of, running_of
 
 
-def dispatched(graph: JobGraph, rank: Mapping[int, int]) -> dict[int, int]:
+def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
     """The starts, in steps, of jobs that begin as soon as they can; of those ready at once the lowest rank first."""
     jobs = graph.jobs.jobs
     missing = {n: len(graph.before[n]) for n in graph.running}
     begin = dict.fromkeys(graph.running, 0)
-    ready: dict[Resource, list[tuple[int, int]]] = {where: [] for where in graph.jobs.on}
+    ready: dict[Resource, list[tuple[float, int]]] = {where: [] for where in graph.jobs.on}
     free = dict.fromkeys(graph.jobs.on, 0)
     # When a job becomes ready, or a resource free.
     events: list[tuple[int, int, int | Resource]] = [(0, 0, n) for n in graph.running if missing[n] == 0]

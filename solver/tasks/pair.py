@@ -14,7 +14,7 @@ from formulations.tasks.task_model import TaskModel
 from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
-from pipesched.problem.placement import Placement
+from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Objective, Pool, Problem
 from pipesched.problem.task_network import Resource
 from pipesched.results.solution import Status
@@ -27,10 +27,9 @@ from solver.limits import Limits
 from solver.tasks.dispatch import dispatched
 from solver.tasks.job_graph import graph_of, in_turn, orders_of, with_modes
 
-# The pair as a problem of its own: the forward is of stage 0 and micro-batch 0, the backward of stage 1 and
-# micro-batch 1, and each stage is a chain of its own.
-_PLACEMENT = Placement("pair", 1, (0, 0), ((0,), (1,)))
-_FORWARD, _BACKWARDS = Pass(F, 0, 0), tuple(Pass(kind, 1, 1) for kind in (B, W, BW))
+# In the problem of the pair alone, the forward is of its first stage and micro-batch 0, the backward of its last stage
+# and micro-batch 1. One stage is both where a stage is paired with itself.
+_FORWARD = Pass(F, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,7 @@ def best_pair(
     """
     limits, stop = limits or Limits(), stop or Event()
     own = pair_problem(problem, forward, backward)
-    types = own.network.tasks
-    jobs = jobs_of(own, [p for p in (_FORWARD, *_BACKWARDS) if (p.kind, p.stage) in types])
+    jobs = jobs_of(own, [_FORWARD, *_backwards(own)])
     starts = min((_dispatched(jobs, fused) for fused in (False, True)), key=lambda found: _steps(jobs, found))
     least = min(_least(jobs, fused) for fused in (False, True))
     model = TaskModel(jobs, Fraction(_steps(jobs, starts), jobs.scale), least, starts)
@@ -97,10 +95,10 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
             f"--backward-stage: found {backward}, on device {where[backward]}, with --forward-stage {forward}, on "
             f"device {where[forward]}; allowed: two stages of one device, or one stage twice"
         )
-    both = problem.stages[forward], problem.stages[backward]
+    both = [problem.stages[stage] for stage in dict.fromkeys((forward, backward))]
     return replace(
         problem,
-        placement=_PLACEMENT,
+        placement=explicit(1, [0] * len(both)),
         microbatches=2,
         stages=tuple(replace(stage, overlapped=None) for stage in both),
         pools=(Pool(),),
@@ -109,6 +107,12 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         links=(),
         microbatch_scale=(),
     )
+
+
+def _backwards(problem: Problem) -> list[Pass]:
+    """The passes of the pair's backward, in all its modes."""
+    last = len(problem.stages) - 1
+    return [Pass(kind, last, 1) for kind in (B, W, BW) if (kind, last) in problem.network.tasks]
 
 
 def _dispatched(jobs: Jobs, fused: bool) -> dict[int, int]:
@@ -142,8 +146,11 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
     problem = jobs.problem
     pair = schedule_of_starts(jobs, starts, "pair")
     assert pair is not None, "memory is not limited"
-    split = (B, 0) in problem.network.tasks
-    first, last = [Pass(F, 1, 1)], [Pass(kind, 0, 0) for kind in ((B, W) if split else (BW,))]
+    stages = range(len(problem.stages))
+    first = [Pass(F, s, 1) for s in stages]
+    last = [Pass(F, s, 0) for s in stages[1:]]
+    for s, j in ((s, j) for j in range(2) for s in reversed(stages) if (s, j) != (stages[-1], 1)):
+        last += [Pass(kind, s, j) for kind in ((B, W) if problem.splittable else (BW,))]
     orders: dict[Resource, list[Task]] = {where: [] for where in problem.network.resources}
     for where, order in orders.items():
         order += [*_tasks_on(problem, where, first), *pair.task_orders.get(where, ()), *_tasks_on(problem, where, last)]
@@ -165,7 +172,7 @@ def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iter
 
 
 def _in_turn(problem: Problem) -> int:
-    """The forward, then the backward, then its weight tasks."""
-    backwards = [problem.duration(p) for p in _BACKWARDS if (p.kind, p.stage) in problem.network.tasks]
+    """The forward, then the backward, then its weight tasks, or the fused backward if that is shorter."""
+    backwards = [problem.duration(p) for p in _backwards(problem)]
     split, fused = sum(backwards[:2]), sum(backwards[-1:])
     return problem.duration(_FORWARD) + (min(split, fused) if len(backwards) == 3 else sum(backwards))

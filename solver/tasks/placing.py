@@ -8,17 +8,22 @@ from itertools import groupby
 from formulations.tasks.jobs import Jobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_window import Placed, TaskWindow
+from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective
 from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from solver.tasks.dispatch import expanded
 from solver.tasks.job_graph import graph_of, in_microbatch_order, in_turn, orders_of, running_of
 
 
 def placed_in(jobs: Jobs, timeline: Timeline) -> Placed | None:
-    """The jobs of a timeline; None where memory is not safe under its order on other timings."""
-    schedule = timeline.schedule
-    opening = _openings(jobs, timeline)
+    """The jobs of a timeline, backwards split that gain nothing fused; None where memory is not safe on any timing."""
+    schedule, opening = timeline.schedule, _openings(jobs, timeline)
+    if not all(Task(p) in jobs.number for p in schedule.held):
+        found = (placed_in(jobs, simulate(jobs.problem, one)) for one in expanded(jobs, schedule))
+        return min((one for one in found if one is not None), key=lambda one: one.value, default=None)
     waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]
     turns = in_turn(orders_of(jobs, schedule).values())
     graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *turns])

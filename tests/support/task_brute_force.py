@@ -25,10 +25,12 @@ Arcs = frozenset[tuple[Task, Task]]
 
 
 class _Pass(NamedTuple):
-    """The tasks of a pass, and what it takes when its first starts and gives back when its last has ended."""
+    """The tasks of a pass; what it takes when one of `begins` starts, and gives back when all of `ends` have ended."""
 
     device: int
-    tasks: tuple[Task, ...]
+    begins: tuple[Task, ...]
+    ends: tuple[Task, ...]
+    sends: Task | None
     takes: int
     gives: int
 
@@ -56,11 +58,33 @@ class Game:
         tasks = tuple(Task(p, part) for part in range(len(specs)))
         for task, spec in zip(tasks, specs, strict=True):
             self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
-        for one, other in pairwise(tasks):
-            self.lags[one, other] = 0
         takes = {F: stage.activation, B: max(0, -stage.freed)}.get(p.kind, 0)
         gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
-        self.passes[p] = _Pass(device, tasks, takes, gives)
+        if p.kind is W:
+            self.passes[p] = _Pass(device, tasks, tasks, None, takes, gives)
+            backward = self.passes[Pass(B, *p[1:])]
+            for task, spec in zip(tasks, specs, strict=True):
+                before = backward.ends[0] if spec.after is None else Task(backward.ends[0].of, spec.after)
+                self.lags[before, task] = 0
+            return
+        for one, other in pairwise(tasks):
+            self.lags[one, other] = 0
+        self.passes[p] = _Pass(device, tasks[:1], tasks[-1:], self._sending(p, len(tasks)), takes, gives)
+
+    def _sending(self, p: Pass, part: int) -> Task | None:
+        """The task that sends the tensor of a pass on, where that occupies a stream."""
+        problem, walked = self.problem, next(c for c in self.problem.placement.chains if p.stage in c)
+        place = walked.index(p.stage) + (1 if p.kind is F else -1)
+        if problem.transfer_stream is None or not 0 <= place < len(walked):
+            return None
+        here, there = (problem.placement.stage_device[s] for s in (p.stage, walked[place]))
+        ticks = problem.stages[p.stage if p.kind is F else walked[place]].transfer
+        if here == there or ticks == 0:
+            return None
+        task = Task(p, part)
+        self.ticks[task], self.stream[task] = ticks, (here, problem.transfer_stream)
+        self.lags[Task(p, part - 1), task] = 0
+        return task
 
     def _tie(self, walked: Sequence[int], j: int, fused: frozenset[tuple[int, int]]) -> None:
         where = self.problem.placement.stage_device
@@ -69,12 +93,11 @@ class Game:
             return Pass(BW if (stage, j) in fused else B, stage, j)
 
         def tie(one: Pass, other: Pass, lag: int) -> None:
-            self.lags[self.passes[one].tasks[-1], self.passes[other].tasks[0]] = lag
+            sends = None if one.stage == other.stage else self.passes[one].sends
+            self.lags[sends or self.passes[one].ends[-1], self.passes[other].begins[0]] = 0 if sends else lag
 
         for place, stage in enumerate(walked):
             tie(Pass(F, stage, j), back(stage), 0)
-            if (stage, j) not in fused:
-                tie(Pass(B, stage, j), Pass(W, stage, j), 0)
             if place:
                 before = walked[place - 1]
                 lag = self.problem.stages[before].transfer if where[before] != where[stage] else 0
@@ -146,9 +169,9 @@ class Game:
             level = own.takes
             for q, other in self.passes.items():
                 if other.device == own.device and q != p:
-                    if (own.tasks[0], other.tasks[0]) not in known:
+                    if (own.begins[0], other.begins[0]) not in known:
                         level += other.takes
-                    if (other.tasks[-1], own.tasks[0]) in known:
+                    if all((task, own.begins[0]) in known for task in other.ends):
                         level -= other.gives
             if level > room:
                 return False
@@ -161,8 +184,8 @@ class Game:
             if own.takes and self.problem.room[own.device] is not None:
                 for other in self.passes.values():
                     if other is not own and other.device == own.device:
-                        found += [(other.tasks[-1], own.tasks[0])] if other.gives else []
-                        found += [(other.tasks[0], own.tasks[0])] if other.takes else []
+                        found += [(task, own.begins[0]) for task in other.ends] if other.gives else []
+                        found += [(other.begins[0], own.begins[0])] if other.takes else []
         known = paths(self.ticks, frozenset(self.lags))
         return [
             (one, other)
@@ -244,8 +267,8 @@ def always_fits(problem: Problem, schedule: Schedule) -> bool:
         seen.add(state)
         for device, room in enumerate(problem.room):
             here = [own for own in game.passes.values() if own.device == device]
-            taken = sum(own.takes for own in here if begun.intersection(own.tasks))
-            if room is not None and taken - sum(own.gives for own in here if ended.issuperset(own.tasks)) > room:
+            taken = sum(own.takes for own in here if begun.intersection(own.begins))
+            if room is not None and taken - sum(own.gives for own in here if ended.issuperset(own.ends)) > room:
                 return False
         stack += [(begun | {task}, ended) for task in game.ticks if task not in begun and needs[task] <= ended]
         stack += [(begun, ended | {task}) for task in begun - ended]
@@ -290,4 +313,10 @@ def tiny_tasks(rng: Random) -> Problem:
         for stage in range(stages)
         if rng.random() < 0.7
     }
-    return replace(with_tasks(one, tasks), objective=rng.choice((Objective.MAKESPAN, Objective.SPAN)))
+    for (kind, stage), specs in tasks.items():
+        if kind is W:
+            parts_of_b = len(tasks.get((B, stage), (None,)))
+            after = (rng.choice((None, rng.randrange(parts_of_b))) for _ in specs)
+            tasks[kind, stage] = tuple(spec._replace(after=a) for spec, a in zip(specs, after, strict=True))
+    one = replace(with_tasks(one, tasks), objective=rng.choice((Objective.MAKESPAN, Objective.SPAN)))
+    return replace(one, transfer_stream=streams[-1]) if rng.random() < 0.4 else one

@@ -20,8 +20,11 @@ Ways = Mapping[TaskType, int | None]
 
 
 def stream_head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
-    """For each stream the strongest of all devices' spans; nothing where two passes may run as one, shorter block."""
-    if problem.overlaps or problem.microbatch_scale:
+    """For each stream the strongest of all devices' spans; nothing where two passes may run as one, shorter block.
+
+    Where a pass is one task, `head and tail` says more.
+    """
+    if problem.network.one_task_each or problem.overlaps or problem.microbatch_scale:
         return []
     network, found = _Network(problem), []
     for where, tasks in network.on.items():

@@ -27,7 +27,7 @@ class TaskExactModel:
 
     share: float = 1.0
     most_jobs: int = 2_500
-    most_literals: int = 6_000
+    most_literals: int = 20_000
     name: str = "CP-SAT"
 
     def applies(self, search: Search) -> bool:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.passes import F
+from pipesched.problem.passes import B, F
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
@@ -28,10 +28,25 @@ def copies(ticks: int, microbatches: int = 4) -> Problem:
 
 @pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
 def test_the_stream_with_most_work_bounds(objective: Objective) -> None:
-    values = [one.value for one in certificates(copies(3), objective)]
-    assert values == [12, 8]
-    assert [one.value for one in certificates(copies(1), objective)] == [8, 4]
-    assert "Stream d2h of device 0" in certificates(copies(3), objective)[0].text
+    loads = [[one for one in certificates(copies(ticks), objective) if one.kind == "load"] for ticks in (3, 1)]
+    assert [[one.value for one in found] for found in loads] == [[12, 8], [8, 4]]
+    assert "Stream d2h of device 0" in loads[0][0].text
+
+
+@pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
+def test_a_stream_waits_for_its_first_task_and_is_waited_for(objective: Objective) -> None:
+    """The copies begin behind a forward of one tick, and a backward of one tick follows the last of them."""
+    (found, *_) = certificates(copies(3), objective)
+    assert (found.kind, found.value) == ("stream head and tail", 14)
+    assert "Stream d2h of device 0 cannot begin before 1" in found.text
+
+
+def test_a_stream_that_a_mode_leaves_idle_has_no_head() -> None:
+    """Fused, the backward does without the copy, and all takes three ticks."""
+    parts = {(B, 0): (TaskSpec("d2h", 7), TaskSpec(COMPUTE, 7))}
+    costs = Costs((1,), (14,), (1,), (2,), (0,))
+    one = with_tasks(build(linear(1), 1, costs, Memory((0,), (0,), (None,))), parts)
+    assert next(each.value for each in certificates(one, Objective.MAKESPAN)) == 3
 
 
 def test_a_stream_that_blocks_leave_idle_proves_nothing() -> None:
@@ -43,8 +58,8 @@ def test_a_stream_that_blocks_leave_idle_proves_nothing() -> None:
 def test_bounds_for_one_stream_are_refused() -> None:
     """They would take the copy for time of the device, and prove more than a schedule has."""
     one = copies(3)
-    assert [bound.name for bound in BOUNDS if bound.several_streams] == ["load"]
-    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == {"load"}
+    assert [bound.name for bound in BOUNDS if bound.several_streams] == ["load", "stream head and tail"]
+    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == {"load", "stream head and tail"}
     passes_in_one_task = with_tasks(one, {})
     assert {found.kind for found in certificates(passes_in_one_task, Objective.MAKESPAN)} > {"load"}
 

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from formulations.exact.full_horizon import FullHorizon
-from pipesched.errors import BadInput, Disagreement
+from pipesched.errors import Disagreement
 from pipesched.files.problem_file import with_objective
 from pipesched.problem.problem import Objective
 from pipesched.results.solution import Progress, Status
@@ -21,7 +21,7 @@ from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.brute_force import optimum, tiny_problem
-from tests.support.makers import gpt_1_5b, problem, schedule, with_parts
+from tests.support.makers import gpt_1_5b, problem, schedule
 
 # One worker and CP-SAT's own clock: the same answer on every machine.
 SURE = Limits(seconds=600, workers=1, deterministic=60)
@@ -145,11 +145,6 @@ def test_the_period_of_equal_stages_is_their_load() -> None:
     solution = solve(problem(2, 2, objective="period"), SURE)
     assert solution.status is Status.OPTIMAL
     assert solution.problem.in_units(solution.lower_bound_ticks) == 3
-
-
-def test_passes_of_several_tasks_are_not_solved_for() -> None:
-    with pytest.raises(BadInput, match="single tasks"):
-        solve(with_parts(problem(2, 2), Random(1)))
 
 
 def test_without_search_still_bounds_and_compares() -> None:

@@ -1,0 +1,50 @@
+"""Phase for passes of several tasks: simulated annealing over the ranks of list scheduling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from formulations.tasks.jobs import jobs_of
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from pipesched.errors import Deadlock
+from solver.engine.search import Search
+from solver.tasks.placing import placed_in
+from solver.tasks.rank_search import RankSearch
+
+
+@dataclass(frozen=True)
+class TaskRanks:
+    """A share of the time, less and less hot; of counted work so many tries. Thousands of tasks are tried in seconds.
+
+    What it makes small is the last end of all, under the span too.
+    """
+
+    share: float = 0.2
+    tries: int = 100
+    heat: float = 0.002
+    name: str = "annealing of tasks"
+
+    def applies(self, search: Search) -> bool:
+        return search.incumbent.timeline is not None
+
+    def run(self, search: Search) -> None:
+        clock, best = search.clock, search.incumbent.timeline
+        assert best is not None
+        jobs = jobs_of(search.problem)
+        placed = placed_in(jobs, best)
+        if placed is None:
+            return
+        try:
+            ranks = RankSearch(jobs, placed.start, search.limits.seed)
+        except Deadlock:
+            return
+        begin, whole, tries = clock.seconds, clock.left(self.share), 0
+        while not search.done():
+            done = tries / self.tries if clock.counts_work else (clock.seconds - begin) / whole
+            if done >= 1:
+                return
+            tries += 1
+            if ranks.step(self.heat * (1 - done)):
+                schedule = schedule_of_starts(jobs, ranks.best, "optimised")
+                if schedule is not None:
+                    search.offer_order(schedule)

@@ -1,0 +1,113 @@
+"""The exact model at task level: its optimum is that of every order, mode and wait; its schedules are safe and valid."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+from ortools.sat.python import cp_model
+
+from formulations.tasks.jobs import Jobs, jobs_of
+from formulations.tasks.known_order import KnownOrder
+from formulations.tasks.order_of_jobs import JobOrder, literal_count
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.tasks.task_model import TaskModel
+from pipesched.problem import placement
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.schedule.rescale import value_of
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.construction.timing import best_times
+from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
+
+
+def solved(problem: Problem) -> tuple[TaskModel, cp_model.CpSolver, Schedule]:
+    model, solver = TaskModel(jobs_of(problem), 10**6), cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    assert solver.solve(model.cp) == cp_model.OPTIMAL
+    schedule = schedule_of_starts(model.jobs, model.starts(solver.value))
+    assert schedule is not None
+    return model, solver, schedule
+
+
+@pytest.mark.parametrize("part", range(5))
+def test_the_optimum_is_that_of_every_order_mode_and_wait(part: int) -> None:
+    compared = 0
+    for seed in range(16 * part, 16 * part + 16):
+        problem = tiny_tasks(Random(seed))
+        try:
+            best = optimum(problem, problem.objective)
+        except ValueError:
+            continue
+        model, solver, schedule = solved(problem)
+        timeline = best_times(problem, schedule)
+        bound, value = model.bound(solver.best_objective_bound), value_of(problem, timeline)
+        assert best is not None
+        assert bound <= best <= value, seed
+        if problem.objective is Objective.MAKESPAN:
+            assert bound == best == value, seed
+        assert validate(timeline) == []
+        assert always_fits(problem, schedule), seed
+        compared += 1
+    assert compared > 10
+
+
+def copies(room: int | None) -> Problem:
+    """Two micro-batches on one device; a backward ends with a long copy on a stream of its own, and memory after it."""
+    tasks = ((BW, (TaskSpec(COMPUTE, 2), TaskSpec("copy", 5))),)
+    stage = Stage(3, 7, None, 7, tasks=tasks)
+    return Problem(placement.linear(1), 2, (stage,), (Pool(room),))
+
+
+def test_memory_behind_another_stream_is_waited_for() -> None:
+    """With room for one, the second forward starts when the first copy has ended; with more it does not wait."""
+    model, solver, schedule = solved(copies(1))
+    assert solver.value(model.value) == 20
+    assert [(str(one.before), str(one.after)) for one in schedule.waits] == [("BW0.0/1", "F0.1")]
+    assert always_fits(copies(1), schedule)
+    assert not always_fits(copies(1), Schedule(schedule.orders, "", schedule.task_orders))
+    model, solver, schedule = solved(copies(2))
+    assert (solver.value(model.value), schedule.waits) == (15, ())
+
+
+def test_starts_that_memory_does_not_allow_are_no_schedule() -> None:
+    free = jobs_of(copies(2))
+    schedule = solved(copies(2))[2]
+    starts = {free.number[task]: start for task, start in simulate(copies(2), schedule).starts.items()}
+    assert schedule_of_starts(free, starts) is not None
+    assert schedule_of_starts(jobs_of(copies(1)), starts) is None
+
+
+def test_a_fused_backward_that_is_b_and_then_w_is_left_out() -> None:
+    stage = Stage(1, 2, 3, 5, tasks=())
+    one = Problem(placement.linear(1), 1, (stage,))
+
+    def kinds(problem: Problem) -> set[str]:
+        return {job.task.of.kind.value for job in jobs_of(problem).jobs}
+
+    assert kinds(one) == {"F", "B", "W"}
+    assert kinds(one.with_stages(fused=(4,))) == {"F", "B", "W", "BW"}
+    in_row = (TaskSpec("comm", 2), TaskSpec(COMPUTE, 3))
+    tasks = ((BW, in_row), *(((kind, (task,))) for kind, task in zip((B, W), in_row, strict=True)))
+    assert kinds(replace(one, stages=(replace(stage, tasks=tasks),))) == {"F", "B", "W"}
+    takes_more = replace(one, stages=(replace(stage, freed=-1),))
+    assert kinds(takes_more) == {"F", "B", "W"}
+    assert kinds(replace(takes_more, pools=(Pool(3),))) == {"F", "B", "W", "BW"}
+
+
+def in_pairs(jobs: Jobs) -> int:
+    return len(JobOrder(cp_model.CpModel(), jobs, KnownOrder(jobs)).undecided)
+
+
+def test_jobs_of_a_type_come_by_micro_batch_unless_modes_differ() -> None:
+    jobs = jobs_of(copies(2))
+    assert len(jobs.in_turn) == 3
+    assert literal_count(jobs, KnownOrder(jobs)) == in_pairs(jobs) == 1  # the first's backward, the second's forward
+    either = Problem(placement.linear(1), 2, (Stage(3, 2, 2, 3),))
+    assert jobs_of(either).choices == ((0, 0), (0, 1))
+    assert jobs_of(either).in_turn == ()
+    assert all(job.choice is None for job in jobs_of(either).jobs if job.task.of.kind is F)

@@ -1,0 +1,107 @@
+"""Solves of problems whose passes are several tasks: optima, bounds, schedules that are valid on any timing."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from random import Random
+from threading import Event
+
+import pytest
+
+from formulations.tasks.jobs import jobs_of
+from pipesched.problem.placement import linear
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Status
+from pipesched.schedule.rescale import value_of
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.bounds.analytic.catalogue import certificates
+from solver.construction.list_scheduling import list_schedules, sequential
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.solve import solve
+from solver.tasks.dispatch import expanded
+from solver.tasks.placing import placed_in, schedule_of
+from solver.tasks.window_search import WindowSearch
+from tests.support.expert_parallel import mean_layers
+from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
+
+SURE = Limits(seconds=float("inf"), workers=1, deterministic=20.0)
+
+
+def several(seeds: range) -> list[tuple[int, Problem, Fraction]]:
+    """Tiny problems of several streams with their optimum."""
+    found = []
+    for seed in seeds:
+        problem = tiny_tasks(Random(seed))
+        try:
+            best = None if problem.network.one_task_each else optimum(problem, problem.objective)
+        except ValueError:
+            continue
+        if best is not None:
+            found.append((seed, problem, best))
+    return found
+
+
+@pytest.mark.parametrize("part", range(3))
+def test_a_solve_finds_and_proves_the_optimum(part: int) -> None:
+    for seed, problem, best in several(range(1000 + 8 * part, 1008 + 8 * part)):
+        found = solve(problem, SURE)
+        assert found.timeline is not None
+        ticks = found.problem.tick / problem.tick
+        assert found.lower_bound_ticks * ticks <= best <= value_of(problem, found.timeline), seed
+        assert found.notes == (), seed
+        if problem.objective is Objective.MAKESPAN:
+            assert found.status is Status.OPTIMAL, seed
+        assert validate(found.timeline) == []
+        assert always_fits(problem, found.timeline.schedule), seed
+
+
+def test_no_bound_is_above_the_optimum() -> None:
+    tight = 0
+    for seed, problem, best in several(range(2000, 2100)):
+        values = [one.value for one in certificates(problem, problem.objective) if one.kind == "stream head and tail"]
+        assert max(values, default=0) <= best, seed
+        tight += max(values, default=0) == best
+    assert tight > 40
+
+
+def test_orders_of_passes_become_orders_of_tasks_that_are_safe() -> None:
+    """And so do the windows cut from them and put back."""
+    better = 0
+    for seed, problem, best in several(range(3000, 3025)):
+        jobs = jobs_of(problem)
+        for order in (sequential(problem), next(iter(list_schedules(problem)))):
+            for schedule in expanded(jobs, order):
+                timeline = best_times(problem, schedule)
+                assert validate(timeline) == []
+                assert always_fits(problem, schedule), seed
+                placed = placed_in(jobs, timeline)
+                assert placed is not None, seed
+                windows = WindowSearch(placed, SURE)
+                windows.step(1.0, Event())
+                after = schedule_of(windows.placed, "")
+                assert after is not None
+                assert always_fits(problem, after), seed
+                moved = best_times(problem, after)
+                assert validate(moved) == []
+                before, value = value_of(problem, timeline), value_of(problem, moved)
+                assert best <= value, seed
+                if problem.objective is Objective.MAKESPAN:
+                    assert value <= before, seed
+                better += value < before
+    assert better > 5
+
+
+def test_two_stages_of_layers_are_proved() -> None:
+    """Two devices and four micro-batches of the trace's mean layers."""
+    found = solve(mean_layers(linear(2), 4), SURE)
+    assert (found.status, found.value_ticks) == (Status.OPTIMAL, 16125)
+
+
+def test_a_start_of_passes_is_taken_up() -> None:
+    problem = mean_layers(linear(2), 2)
+    start = sequential(problem)
+    found = solve(problem, SURE, start=start)
+    assert found.value_ticks is not None
+    assert found.value_ticks < value_of(problem, simulate(problem, start))
