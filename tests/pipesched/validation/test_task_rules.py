@@ -90,6 +90,11 @@ def test_a_weight_pass_ends_with_the_last_of_its_tasks() -> None:
     read = TaskReader(timeline.problem).task
     assert (timeline.start(read("W0.0/sync").of), timeline.end(read("W0.0/sync").of)) == (16, 28)
     assert (timeline.start(read("W0.1/sync").of), timeline.end(read("W0.1/sync").of)) == (31, 34)
+    rows = timeline.schedule.columns.passes
+    begin, end = (dict(zip(rows, column.tolist(), strict=True)) for column in timeline.times)
+    assert all((begin[p], end[p]) == (timeline.start(p), timeline.end(p)) for p in rows)
+    # Alone, its tasks take as long as those of the busiest stream.
+    assert timeline.problem.duration(read("W0.0/sync").of) == 3
 
 
 def test_the_order_of_a_stream() -> None:
@@ -170,6 +175,59 @@ def test_a_missing_wait() -> None:
     safe = Schedule(plain.orders, "", waits=[Wait(read("BW0.0/combine"), read("F0.1/attn"))])
     assert found(replace(lucky, schedule=safe)) == []
     assert simulate(one, safe).starts == lucky.starts
+
+
+def test_memory_given_back_at_an_instant_is_there_for_what_starts() -> None:
+    """Whatever the order of passes is: the second forward waits for the end of the first backward."""
+    tasks = {
+        "forward": [{"name": "attn", "time": 3}],
+        "backward": [{"name": "mlp", "time": 4}, {"name": "combine", "on": "comm", "time": 3}],
+    }
+    one = problem(tasks=tasks, memory={"capacity": 1})
+    plain = schedule("F0.0 F0.1 BW0.0 BW0.1")
+    wait = (("BW0.0/combine", "F0.1/attn"),)
+    given = orders(one, plain, "F0.0/attn BW0.0/mlp F0.1/attn BW0.1/mlp", "BW0.0/combine BW0.1/combine", wait)
+    timeline = simulate(one, given)
+    assert found(timeline) == [] and measure(timeline).peak_memory == (1,)
+
+
+def test_all_tasks_of_a_weight_pass_must_be_known_to_have_ended() -> None:
+    tasks = {
+        "forward": [{"name": "f", "time": 1}],
+        "backward": [{"name": "b", "time": 1}],
+        "weight": [{"name": "far", "on": "comm", "time": 1}, {"name": "near", "time": 3}],
+    }
+    one = problem(tasks=tasks, memory={"capacity": 1})
+    plain = schedule("F0.0 B0.0 W0.0 F0.1 B0.1 W0.1")
+    assert [rule for rule, _ in found(simulate(one, plain))] == ["memory"]
+    read = TaskReader(one).task
+    safe = Schedule(plain.orders, "", waits=[Wait(read("W0.0/far"), read("F0.1/f"))])
+    assert found(simulate(one, safe)) == []
+
+
+def test_weight_tasks_without_length_follow_their_backward_task() -> None:
+    """All is at 0, and the stream runs the weight task before the backward task that it waits for."""
+    tasks = {kind: [{"name": kind[0], "time": 0}] for kind in ("forward", "backward", "weight")}
+    one = problem(1, 1, tasks=tasks | {"weight": [{"name": "w", "time": 0}, {"name": "v", "time": 0}]})
+    plain = schedule("F0.0 B0.0 W0.0")
+    wrong = orders(one, plain, "F0.0/f W0.0/w B0.0/b W0.0/v", "")
+    right = orders(one, plain, "F0.0/f B0.0/b W0.0/v W0.0/w", "")
+    starts = simulate(one, plain).starts
+    assert [rule for rule, _ in found(Timeline(one, wrong, starts))] == ["order"]
+    assert found(Timeline(one, right, starts)) == []
+
+
+def test_a_tensor_that_is_sent_arrives_after_the_pass() -> None:
+    """As readers of whole passes see it."""
+    one = problem(2, 1, times={"transfer": {"time": 2, "on": "comm"}})
+    read = TaskReader(one).task
+    forward, backward = read("F1.0/attn").of, read("BW0.0/mlp").of
+    held = {forward._replace(stage=0), forward, backward, backward._replace(stage=1)}
+    assert list(one.network.predecessors(forward, held)) == [(forward._replace(stage=0), 2)]
+    assert list(one.network.predecessors(backward, held)) == [
+        (forward._replace(stage=0), 0),
+        (backward._replace(stage=1), 2),
+    ]
 
 
 def most_by_time(timeline: Timeline) -> list[int]:
