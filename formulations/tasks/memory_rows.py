@@ -57,14 +57,8 @@ def _may_come_first(model: TaskVariables, other: Holding, taker: Holding) -> Tru
     A pass that begins with several jobs at once has begun when the first of those listed has ended.
     """
     later = _all_before(model, taker.first[:1], other.first)
-    runs = model.runs(other.first[0])
-    if later is True or runs is True:
-        return negation(later)
-    if later is False:
-        return runs
-    counted = model.cp.new_bool_var("")
-    model.cp.add_bool_or(counted, later, negation(runs))
-    return counted
+    # A literal is free where the other does not run, and then holds.
+    return model.runs(other.first[0]) if later is False else negation(later)
 
 
 def _all_before(model: TaskVariables, ones: Sequence[int], others: Sequence[int]) -> Truth:

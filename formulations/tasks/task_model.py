@@ -78,16 +78,25 @@ class TaskModel:
         """Makespan, or the longest time of a device from its first start to its last end."""
         model = self.variables
         value = model.cp.new_int_var(min(lowest, highest), highest, "value")
-        begin = {}
-        if self.span:
-            begin = {where.device: model.cp.new_int_var(0, model.horizon, "") for where in self.jobs.on}
+        devices = {where.device for where in self.jobs.on} if self.span else ()
+        begin = {device: self._begin(device) for device in devices}
         for n, job in enumerate(self.jobs.jobs):
-            device = job.resource.device
-            model.cp.add(value >= model.end(n) - begin.get(device, 0)).only_enforce_if(model.where(n))
-            if self.span:
-                model.cp.add(begin[device] <= model.start[n]).only_enforce_if(model.where(n))
+            since = begin.get(job.resource.device, 0)
+            model.cp.add(value >= model.end(n) - since).only_enforce_if(model.where(n))
         model.cp.minimize(value)
         return value
+
+    def _begin(self, device: int) -> cp_model.IntVar:
+        """When a device starts its first job: one that is known to precede all others, or whichever is first."""
+        model = self.variables
+        here = [n for n, job in enumerate(self.jobs.jobs) if job.resource.device == device]
+        for first in here:
+            if model.runs(first) is True and all(n == first or self.known.precedes(first, n) for n in here):
+                return model.start[first]
+        begin = model.cp.new_int_var(0, model.horizon, "")
+        for n in here:
+            model.cp.add(begin <= model.start[n]).only_enforce_if(model.where(n))
+        return begin
 
     def _hint(self, starts: Mapping[int, int]) -> None:
         """The starts of a schedule that keeps jobs in turn; jobs without one do not run."""

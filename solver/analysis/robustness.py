@@ -10,6 +10,7 @@ from itertools import count
 from math import inf, sqrt
 from threading import Event
 
+from pipesched.errors import BadInput
 from pipesched.problem.problem import Objective
 from pipesched.results.candidate import Candidate
 from pipesched.results.robustness import Rival, Robustness
@@ -79,10 +80,12 @@ def most_robust(
     Starts are the solution's schedule, the published ones that fit, and list schedules; walks change their orders,
     each order judged on the same samples. Its value without noise may be larger; the lower bound stays that of the
     problem without noise. `on_progress` gets every better mean. The solution as it is where it has no schedule,
-    ValueError for the period.
+    ValueError for the period, `BadInput` for passes of several tasks.
     """
     if solution.problem.objective is Objective.PERIOD:
         raise ValueError("the mean under noise is of makespan or span")
+    if not solution.problem.network.one_task_each:
+        raise BadInput("robust: found passes of several tasks; allowed: passes that are single tasks")
     if solution.timeline is None:
         return solution
     stop = stop or Event()

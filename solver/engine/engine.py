@@ -56,6 +56,7 @@ TASK_ENGINE = Engine(
         TaskWindows(),
     ),
     finish=task_level,
+    several_tasks=True,
 )
 
 # Bounds and published schedules alone.
@@ -64,6 +65,7 @@ WITHOUT_SEARCH = Engine(
     opening=(Published(share=1.0, compare_up_to_passes=inf),),
     phases=(),
     finish=Search.solution,
+    several_tasks=True,
 )
 
 

@@ -53,7 +53,8 @@ class Engine:
 
     `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
     open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by linear relaxation,
-    multipliers and refutation. `finish` turns a search that is over into its solution.
+    multipliers and refutation. `finish` turns a search that is over into its solution. `several_tasks` says that all of
+    it holds too where passes are several tasks.
     """
 
     bounds: Bounding
@@ -61,6 +62,7 @@ class Engine:
     phases: tuple[Phase, ...]
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
+    several_tasks: bool = False
 
 
 class Search:
@@ -78,6 +80,8 @@ class Search:
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
     ) -> None:
+        if not (engine.several_tasks or problem.network.one_task_each):
+            raise ValueError("an engine for passes of one task each, and a problem whose passes are several")
         self.problem, self.limits, self.stop, self.engine = problem, limits, stop, engine
         self.clock = Clock(limits)
         certificates, late = engine.bounds.certificates(problem, self.clock, stop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from random import Random
 
 import pytest
@@ -74,6 +75,17 @@ def test_memory_behind_another_stream_is_waited_for() -> None:
     assert (solver.value(model.value), schedule.waits) == (15, ())
 
 
+def test_a_pass_ends_with_the_last_of_its_tasks() -> None:
+    """Weight gradients on two streams: the second forward waits for the longer one, listed first."""
+    tasks = ((W, (TaskSpec("copy", 9), TaskSpec(COMPUTE, 1))),)
+    one = Problem(placement.linear(1), 2, (Stage(1, 1, 10, 40, tasks=tasks),), (Pool(1),))
+    with_waits = solved(one)
+    assert with_waits[1].value(with_waits[0].value) == 22
+    assert [(each.before.of.kind, each.before.part, each.after.of.kind) for each in with_waits[2].waits] == [(W, 0, F)]
+    without = replace(one, pools=(Pool(2),))
+    assert solved(without)[1].objective_value == 20
+
+
 def test_starts_that_memory_does_not_allow_are_no_schedule() -> None:
     free = jobs_of(copies(2))
     schedule = solved(copies(2))[2]
@@ -94,9 +106,30 @@ def test_a_fused_backward_that_is_b_and_then_w_is_left_out() -> None:
     in_row = (TaskSpec("comm", 2), TaskSpec(COMPUTE, 3))
     tasks = ((BW, in_row), *(((kind, (task,))) for kind, task in zip((B, W), in_row, strict=True)))
     assert kinds(replace(one, stages=(replace(stage, tasks=tasks),))) == {"F", "B", "W"}
+    woven = (TaskSpec("comm", 2), TaskSpec(COMPUTE, 3), TaskSpec("comm", 1))
+    weight = (TaskSpec(COMPUTE, 3, after=0),)
+    for fused, left_out in ((woven, True), ((woven[1], woven[0], woven[2]), False), (woven[:2], False)):
+        tasks = ((B, (woven[0], woven[2])), (W, weight), (BW, fused))
+        assert (kinds(replace(one, stages=(replace(stage, tasks=tasks),))) == {"F", "B", "W"}) == left_out
     takes_more = replace(one, stages=(replace(stage, freed=-1),))
     assert kinds(takes_more) == {"F", "B", "W"}
     assert kinds(replace(takes_more, pools=(Pool(3),))) == {"F", "B", "W", "BW"}
+
+
+def test_what_precedes_holds_where_both_run() -> None:
+    """Two stages on a device, each backward fused or split: gradients go back, weight passes may come at any time."""
+    one = Problem(placement.explicit(1, [0, 0]), 1, (Stage(1, 1, 1, 1), Stage(1, 1, 1, 1)))
+    jobs = jobs_of(one)
+    known, at = KnownOrder(jobs), {str(job.task): n for n, job in enumerate(jobs.jobs)}
+    before = [pair for pair in permutations(at, 2) if known.precedes(*(at[task] for task in pair))]
+    assert {pair for pair in before if "F" not in "".join(pair)} == {
+        *((one, other) for one in ("B1.0", "BW1.0") for other in ("B0.0", "BW0.0", "W0.0")),
+        ("B1.0", "W1.0"),
+        ("B0.0", "W0.0"),
+    }
+    assert {pair for pair in permutations(at, 2) if known.exclude(*(at[task] for task in pair))} == {
+        pair for s in range(2) for kind in "BW" for pair in permutations((f"{kind}{s}.0", f"BW{s}.0"))
+    }
 
 
 def in_pairs(jobs: Jobs) -> int:

@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 
 from formulations.tasks.jobs import jobs_of
+from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
@@ -20,8 +21,10 @@ from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
-from solver.tasks.dispatch import expanded
+from solver.tasks.dispatch import dispatched, expanded
+from solver.tasks.job_graph import graph_of
 from solver.tasks.placing import placed_in, schedule_of
+from solver.tasks.rank_search import RankSearch
 from solver.tasks.window_search import WindowSearch
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
@@ -91,6 +94,37 @@ def test_orders_of_passes_become_orders_of_tasks_that_are_safe() -> None:
                     assert value <= before, seed
                 better += value < before
     assert better > 5
+
+
+def test_annealing_keeps_memory_safe_and_never_ends_later() -> None:
+    better = 0
+    for seed, problem, _ in several(range(4000, 4025)):
+        jobs = jobs_of(problem)
+        for schedule in expanded(jobs, sequential(problem)):
+            placed = placed_in(jobs, simulate(problem, schedule))
+            assert placed is not None, seed
+            ranks = RankSearch(jobs, placed.start, seed)
+            began = ranks.ends
+            for _ in range(10):
+                ranks.step(0.05)
+            found = schedule_of_starts(jobs, ranks.best)
+            assert found is not None, seed
+            assert always_fits(problem, found), seed
+            assert validate(simulate(problem, found)) == []
+            assert ranks.ends <= began, seed
+            better += ranks.ends < began
+    assert better > 3
+
+
+def test_justification_closes_a_gap() -> None:
+    """List scheduling by rank alone puts the short chain first; run backwards, the long one goes first."""
+    jobs = jobs_of(mean_layers(linear(2), 3))
+    graph = graph_of(jobs, range(len(jobs.jobs)))
+    late = dispatched(graph, {n: n for n in graph.running})
+    ranks = RankSearch(jobs, late, 0)
+    for _ in range(5):
+        ranks.step(0.0)
+    assert ranks.ends < max(start + jobs.jobs[n].steps for n, start in late.items())
 
 
 def test_two_stages_of_layers_are_proved() -> None:
