@@ -61,6 +61,8 @@ def run(args: Namespace) -> Exit:
     """Execute, compare, print, write."""
     need_torch()
     timeline = read_schedule(args.schedule).timeline
+    if not timeline.problem.network.one_task_each or timeline.schedule.waits:
+        raise BadInput(f"{args.schedule}: found passes of several tasks; allowed: passes that are single tasks")
     job = job_for(timeline, _options(args, timeline))
     folder = make_folder(args.output) if args.output else None
     try:

@@ -112,6 +112,8 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> _Found:
     """
     if args.explain or args.memory_within is not None:
         refuse_period(problem, "--explain, --then-memory and --memory-within are")
+        if args.explain and not problem.network.one_task_each:
+            raise BadInput("--explain: found passes of several tasks; allowed: passes that are single tasks")
     if args.robust is not None:
         refuse_period(problem, "--robust is")
     if args.start is not None:

@@ -7,8 +7,10 @@ order of the units on each device changes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
-from pipesched.problem.passes import Slot
+from formulations.variables.operations import Operation
+from pipesched.problem.passes import BW, B, Pass, Slot
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
@@ -42,6 +44,11 @@ class Units:
         lines: dict[tuple[object, ...], int] = {}
         self.line = [lines.setdefault(tuple((p.kind, p.stage) for p in s), len(lines)) for s in self.slots]
 
+    @cached_property
+    def holding(self) -> dict[Operation, int]:
+        """The unit that holds each operation."""
+        return {operation_of(p): number for number, slot in enumerate(self.slots) for p in slot}
+
     def _add(self, device: int, order: Sequence[Slot]) -> list[int]:
         first = len(self.slots)
         for slot in order:
@@ -55,3 +62,8 @@ class Units:
     def schedule(self, orders: Sequence[Sequence[int]]) -> Schedule:
         """The schedule that runs the units in these orders."""
         return Schedule(tuple(tuple(self.slots[n] for n in order) for order in orders), "pipesched")
+
+
+def operation_of(p: Pass) -> Operation:
+    """The operation that a pass stands for."""
+    return Operation(B if p.kind is BW else p.kind, p.stage, p.microbatch)

@@ -43,10 +43,11 @@ def stage_tasks(layer: Layer, layers: int) -> StageTasks:
         for turn, n in enumerate(last)
         for task in layer[W]
     )
-    fused: list[TaskSpec] = []
-    for part, task in enumerate(backward):
-        fused += [task, *(w._replace(after=None) for w in weight if w.after == part)]
-    fused += [w for w in weight if w.after is None]
+    behind: dict[int | None, list[TaskSpec]] = {}
+    for task in weight:
+        behind.setdefault(task.after, []).append(task._replace(after=None))
+    fused = [one for part, task in enumerate(backward) for one in (task, *behind.get(part, ()))]
+    fused += behind.get(None, [])
     return (F, forward), (B, backward), (W, weight), (BW, _with_own_names(fused))
 
 
@@ -56,13 +57,13 @@ def _named(task: TaskSpec, number: int, layers: int) -> TaskSpec:
 
 def _with_own_names(tasks: Sequence[TaskSpec]) -> tuple[TaskSpec, ...]:
     """A task of W that is called as one of B gets a mark, so that each name of the pass is there once."""
-    found: list[TaskSpec] = []
+    found: dict[str, TaskSpec] = {}
     for task in tasks:
         name = task.name
-        while any(name == other.name for other in found):
+        while name in found:
             name = f"w-{name}"
-        found.append(task._replace(name=name))
-    return tuple(found)
+        found[name] = task._replace(name=name)
+    return tuple(found.values())
 
 
 def totals(tasks: StageTasks) -> Totals:

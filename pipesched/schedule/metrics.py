@@ -104,8 +104,10 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
     # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
     begin, end = (column[rows] for column in timeline.times)
     ticks = np.stack((begin, end), axis=1).ravel()
-    later = np.stack((np.ones(len(begin), bool), begin == end), axis=1).ravel()
-    order = np.lexsort((later, ticks)) if len(timeline.problem.streams) > 1 else np.argsort(ticks, kind="stable")
+    order = np.argsort(ticks, kind="stable")
+    if len(timeline.problem.streams) > 1:
+        later = np.stack((np.ones(len(begin), bool), begin == end), axis=1).ravel()
+        order = np.lexsort((later, ticks))
     levels = np.stack((change(0), change(1)), axis=1).ravel()[order].cumsum()
     return np.insert(ticks[order], 0, 0), np.insert(levels, 0, 0)
 

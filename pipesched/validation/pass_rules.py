@@ -17,9 +17,11 @@ def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, .
 def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
     """The tasks that make a pass, and the one that sends its tensor on, where transfers occupy a stream."""
     own, stream = own_tasks(problem, kind, stage), problem.transfer_stream
+    if stream is None or kind is W:
+        return own
     chain = next(chain for chain in problem.placement.chains if stage in chain)
     place = chain.index(stage) + (1 if kind is F else -1)
-    if stream is None or kind is W or not 0 <= place < len(chain):
+    if not 0 <= place < len(chain):
         return own
     ticks = _travel(problem, stage, chain[place], stage if kind is F else chain[place])
     return (*own, TaskSpec(stream, ticks, "transfer")) if ticks else own

@@ -70,7 +70,10 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
     problem, columns = timeline.problem, timeline.schedule.columns
     alone = blocks(problem, timeline.schedule) < 0
     for kind, stage in columns.pass_types:
-        tasks, rows = all_tasks(problem, kind, stage), columns.rows(kind, stage)
+        tasks = all_tasks(problem, kind, stage)
+        if len(tasks) + (len(own_tasks(problem, B, stage)) - 1 if kind is W else 0) == 1:
+            continue
+        rows = columns.rows(kind, stage)
         rows = rows[rows >= 0]
         rows = rows[alone[rows]]
         if kind is not W:
@@ -78,8 +81,6 @@ def inside(timeline: Timeline) -> Iterator[Violation]:
                 yield from _in_turn(timeline, (rows, part - 1, tasks[part - 1].ticks), (rows, part))
             continue
         backward = own_tasks(problem, B, stage)
-        if len(tasks) + len(backward) == 2:
-            continue
         both = columns.rows(W, stage) >= 0
         before = columns.rows(B, stage)[both]
         for part, task in enumerate(tasks):
@@ -122,7 +123,7 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     parts = np.where(second, 0, _parts(timeline))
     busy = [_busy(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
-    number = np.repeat(np.arange(len(busy)), [len(own) for own, *_ in busy])
+    behind = np.cumsum([len(own) for own, *_ in busy])  # where the rows of each number of task end
     on = columns.device[rows] * len(problem.streams) + stream
     # Stable: the tasks of a pass stay in their order.
     order = np.lexsort((_places(timeline, rows, busy), on))
@@ -130,7 +131,8 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     for at in np.flatnonzero((on[one] == on[other]) & (start[other] < end[one])).tolist():
         a, b = one[at], other[at]
         rule = "order" if end[b] <= start[a] else "overlap"
-        one_task, next_task = (Task(columns.passes[rows[n]], int(number[n])) for n in (a, b))
+        parts_of = (int(np.searchsorted(behind, n, side="right")) for n in (a, b))
+        one_task, next_task = (Task(columns.passes[rows[n]], part) for n, part in zip((a, b), parts_of, strict=True))
         begun, ended = amount(problem, int(start[b])), amount(problem, int(end[a]))
         where = f"device {columns.device[rows[a]]}, {problem.streams[stream[a]]}"
         text = f"{problem.task_text(next_task)} starts at {begun}, before {problem.task_text(one_task)} ends at {ended}"
@@ -188,8 +190,8 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
     # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order. With
     # several streams, what ends at that tick and began before is given back first.
     ticks, changes = np.stack(timeline.times, axis=1), np.stack((change(0), change(1)), axis=1)
-    turn = np.stack((np.ones(len(ticks), bool), ticks[:, 0] == ticks[:, 1]), axis=1)
     several = len(problem.streams) > 1
+    turn = np.stack((np.ones(len(ticks), bool), ticks[:, 0] == ticks[:, 1]), axis=1) if several else ticks
     for device, capacity in enumerate(problem.room):
         if capacity is None:
             continue

@@ -6,6 +6,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.cycle_rule import cycles
+from pipesched.validation.memory_order_rule import memory_by_order
 from pipesched.validation.order_rules import complete, placement, slots
 from pipesched.validation.pass_rules import own_tasks
 from pipesched.validation.task_order_rules import task_orders
@@ -27,7 +28,10 @@ def validate(timeline: Timeline) -> list[Violation]:
         return violations
     violations = [*precedence(timeline), *inside(timeline), *waits(timeline), *streams(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
-    return [*violations, *([] if violations or not _has_no_length(timeline) else cycles(timeline)), *memory(timeline)]
+    violations += [] if violations or not _has_no_length(timeline) else cycles(timeline)
+    above = list(memory(timeline))
+    # What orders and waits let happen is judged of those that can run, and is worth saying where the times do not.
+    return [*violations, *above, *([] if violations or above else memory_by_order(timeline))]
 
 
 def _has_no_length(timeline: Timeline) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Event
 
+from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.explanation import BoundAndValue, Effect, Explanation
@@ -27,12 +28,14 @@ def explain(
 ) -> Explanation:
     """Read the binding off the certificates, then solve every changed problem in its share of the limits.
 
-    ValueError if the solution has no schedule, or the objective is the period.
+    ValueError if the solution has no schedule, or the objective is the period; `BadInput` for passes of several tasks.
     """
     if solution.timeline is None:
         raise ValueError("without a schedule there is nothing to explain")
     if solution.problem.objective is Objective.PERIOD:
         raise ValueError("makespan and span are explained")
+    if not solution.problem.network.one_task_each:
+        raise BadInput("explain: found passes of several tasks; allowed: passes that are single tasks")
     problem, tell, halt = solution.problem, on_progress or (lambda *_: None), stop or Event()
     it = bottleneck(problem, solution.certificate)
     asked = changes(problem, it.device, it.busiest)

@@ -14,12 +14,17 @@ from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
 from solver.analysis.list_fallback import with_list_schedule
 from solver.engine.engine import engine_of
-from solver.engine.search import Search
+from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.solve import solve
 
 _POLL = 0.05  # seconds between looks at the clock
 _GRACE = 2.0
+
+
+def _value_alone(problem: Problem) -> Engine:
+    """A question is about a value and its bound, not about which of the schedules of that value is best otherwise."""
+    return replace(engine_of(problem), finish=Search.solution)
 
 
 class Budget:
@@ -46,17 +51,15 @@ class Budget:
     def ask(self, problem: Problem, target: Value | None = None) -> Solution:
         """A solve in its part of the time; `target` is that of `Limits`."""
         units = self.limits.deterministic
-        # The question is about a value and its bound, not about which of the schedules of that value is best otherwise.
-        value_alone = replace(engine_of(problem), finish=Search.solution)
         if units is not None:
             part = replace(self.limits, deterministic=units / self._questions, target=target)
-            return solve(problem, part, None, self.stop, engine=value_alone)
+            return solve(problem, part, None, self.stop, engine=_value_alone(problem))
         left = max(0.0, self.limits.seconds - self.seconds)
         part = replace(self.limits, seconds=left / max(1, self._questions - self._asked), target=target)
         self._asked += 1
         # Published schedules take no notice of the time limit, and are worth a little more than their part.
         with _stopping_after(min(_GRACE * part.seconds, left), self.stop) as stop:
-            found = solve(problem, part, None, stop, engine=value_alone)
+            found = solve(problem, part, None, stop, engine=_value_alone(problem))
             cut_short = stop.is_set() and not self.stop.is_set()
         if cut_short and not why_infeasible(problem):
             return with_list_schedule(found, part, self.stop)

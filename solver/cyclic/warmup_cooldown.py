@@ -28,9 +28,9 @@ def improve_warmup_cooldown(timeline: Timeline, limits: Limits, seconds: float, 
         placed = placed_in(timeline)
         window = Window(placed, *end_phase(timeline), range(timeline.problem.devices))
         if sum(map(len, window.inside)) <= _MOST_UNITS and not stop.is_set():
-            _, orders = solve_window(window, limits.seed, seconds, limits.deterministic, stop)
-            if orders is not None:
-                timeline = _better(timeline, placed.units.schedule(orders))
+            _, schedule = solve_window(window, limits.seed, seconds, limits.deterministic, stop)
+            if schedule is not None:
+                timeline = _better(timeline, schedule)
     return timeline
 
 

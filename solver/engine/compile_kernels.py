@@ -1,7 +1,11 @@
-"""Compiles the kernels of the local search, by a small solve that calls them all: `python -m` of this module."""
+"""Compiles the kernels of the local search, by a small solve that calls them all: `python -m` of this module.
+
+With the argument `modes` they are those of problems in which modes of passes are open.
+"""
 
 from __future__ import annotations
 
+import sys
 from threading import Event
 
 from pipesched.files.problem_file import problem_from
@@ -14,16 +18,17 @@ from solver.limits import Limits
 
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
+_WITH_BLOCKS = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 4, "overlapped": 5}}
 _LIMITS = Limits(workers=1, deterministic=40)  # each of the annealings that differ in the types of their numbers
 _ENGINE = Engine(AnalyticBounds(load_only=True), (Published(),), (LocalSearch(),), finished, raise_bounds=False)
 
 
-def compile_kernels() -> None:
+def compile_kernels(modes: bool = False) -> None:
     """Call every kernel once; Numba keeps what it compiles on disk."""
-    search = Search(problem_from(_PROBLEM), _LIMITS, lambda _: None, Event(), _ENGINE)
+    search = Search(problem_from(_WITH_BLOCKS if modes else _PROBLEM), _LIMITS, lambda _: None, Event(), _ENGINE)
     search.run()
     finished(search)
 
 
 if __name__ == "__main__":
-    compile_kernels()
+    compile_kernels("modes" in sys.argv[1:])

@@ -15,17 +15,19 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any
 
-from solver.local_search.annealing_kernel import anneal
+from formulations.window.operation_units import modes_matter
+from pipesched.problem.problem import Problem
+from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 
 _POLL = 0.05  # seconds between looks at the process
 
 
 class Kernels:
-    """Numba functions, and the module whose run as a program calls them all."""
+    """Numba functions, and the module whose run as a program, with these arguments, calls them all."""
 
-    def __init__(self, functions: Sequence[Any], module: str) -> None:
-        self.functions, self.module = functions, module
+    def __init__(self, functions: Sequence[Any], module: str, *arguments: str) -> None:
+        self.functions, self.module, self._arguments = functions, module, arguments
         self._ready = False
         self._compiler: Popen[bytes] | None = None
 
@@ -37,7 +39,7 @@ class Kernels:
             return
         # Modules are found where this process finds them, and not in the folder it stands in.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
-        command = [sys.executable, "-P", "-m", self.module]
+        command = [sys.executable, "-P", "-m", self.module, *self._arguments]
         self._compiler = Popen(
             command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
@@ -63,4 +65,11 @@ def is_compiled(function: Any) -> bool:
     return max(made, default=0.0) > Path(code.co_filename).stat().st_mtime
 
 
-KERNELS = Kernels((anneal, settle), f"{__name__.rpartition('.')[0]}.compile_kernels")
+_COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
+KERNELS = Kernels((anneal, settle), _COMPILER)
+MODE_KERNELS = Kernels((anneal_with_modes, settle), _COMPILER, "modes")
+
+
+def kernels_for(problem: Problem) -> Kernels:
+    """Those that a local search on this problem calls."""
+    return MODE_KERNELS if modes_matter(problem) else KERNELS

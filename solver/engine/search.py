@@ -22,7 +22,7 @@ from solver.construction.timing import best_times
 from solver.engine.clock import Clock
 from solver.engine.common_ticks import in_common_ticks
 from solver.engine.incumbent import Incumbent, Report
-from solver.engine.kernels import KERNELS
+from solver.engine.kernels import kernels_for
 from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 
@@ -90,6 +90,7 @@ class Search:
             self.incumbent.note(f"bounds left out, since they take too long for the time limit: {', '.join(late)}")
         self.candidates: tuple[Candidate, ...] = ()
         self._starts: dict[Value, Timeline] = {}
+        self.kernels = kernels_for(problem)
         self._over, self._ended = over, False
 
     @property
@@ -109,7 +110,7 @@ class Search:
     def run(self) -> None:
         """Every phase until done."""
         if self.engine.phases and self.problem.network.one_task_each and not self.clock.counts_work:
-            KERNELS.begin()
+            self.kernels.begin()
         for phase in self.engine.opening:
             if not self._ended:
                 with self.incumbent.defects_noted():
@@ -133,7 +134,7 @@ class Search:
         if self.clock.counts_work:
             return True
         left = (1 - share) * self.clock.left()
-        return KERNELS.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
+        return self.kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
 
     def done(self) -> bool:
         """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""

@@ -1,4 +1,4 @@
-"""Simulated annealing of the orders of a schedule: many fast moves, each evaluated exactly."""
+"""Simulated annealing of the orders and modes of a schedule: many fast moves, each evaluated exactly."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formulations.window.operation_units import NONE, Operations, pair_gains, pair_ticks
 from formulations.window.order_units import Orders, Units
+from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
-from solver.local_search.annealing_kernel import anneal
+from solver.local_search.annealing_kernel import Best, anneal, anneal_with_modes
+from solver.local_search.modes import BACKWARD, FORWARD, FUSED, MOST_EDITS, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
+
+_NO_MODES = np.zeros(0, np.int64)
 
 
 class AnnealingParameters(NamedTuple):
@@ -18,7 +23,7 @@ class AnnealingParameters(NamedTuple):
 
     Temperatures are in mean pass durations; `evenness` is the weight of the mean over devices in the energy. A unit
     jumps over `reach` others at most, and `filling` is the share of moves that bring one from anywhere into an
-    idle time.
+    idle time. `changing` is the share of moves that change modes, where those are open.
     """
 
     hot: float
@@ -26,22 +31,30 @@ class AnnealingParameters(NamedTuple):
     evenness: float
     filling: float
     reach: int = 8
+    changing: float = 0.0
+
+
+class Found(NamedTuple):
+    """The best schedule that an annealing run met, and the longest any of its devices takes from its opening."""
+
+    value: int
+    schedule: Schedule
 
 
 class Annealer:
-    """Anneals orders of the units of one schedule."""
+    """Anneals the orders of the units of one schedule; of operations also how they are joined."""
 
-    def __init__(self, units: Units) -> None:
+    def __init__(self, units: Units | Operations) -> None:
         self.units = units
-        problem = units.problem
-        feeds: list[list[tuple[int, int]]] = [[] for _ in units.slots]
+        feeds: list[list[tuple[int, int]]] = [[] for _ in units.needs]
         for number, needs in enumerate(units.needs):
             for before, lag in needs:
                 feeds[before].append((number, lag))
-        capacity = [-1 if c is None else c for c in problem.room]
+        capacity = [-1 if c is None else c for c in units.problem.room]
         plain = (units.ticks, units.device, units.line, units.takes, units.gives, capacity)
         arrays = [np.array(values, np.int64) for values in plain]
         self.shop = Shop._make([*arrays, *_rows(units.needs), *_rows(feeds)])
+        self.modes = _modes(units, self.shop) if isinstance(units, Operations) else None
         self.mean = sum(units.ticks) / max(1, len(units.ticks))
 
     def run(
@@ -53,23 +66,37 @@ class Annealer:
         seed: int,
         halt: Array | None = None,
     ) -> Schedule | None:
-        """The best order met in so many moves from the given one; None if it cannot be run.
+        """The best schedule met in so many moves from the given orders; None if they cannot be run."""
+        found = self.search(orders, openings, heat, moves, seed, halt)
+        return None if found is None else found.schedule
+
+    def search(
+        self,
+        orders: Orders,
+        openings: Sequence[int],
+        heat: AnnealingParameters,
+        moves: int,
+        seed: int,
+        halt: Array | None = None,
+    ) -> Found | None:
+        """As `run`, with the value.
 
         Setting `halt[0]` from another thread ends the run at once.
 
         `openings[d]` is the tick at which device d may start; times count from it. The same arguments give the same
         result.
         """
-        order, count, place = self.packed(orders)
-        best = order.copy()
+        shop, modes, rows = self.arrays(orders)
+        joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
+        best = Best(rows.order.copy(), rows.count.copy(), *joined)
         hot, cold = max(1e-6, heat.hot * self.mean), max(1e-9, heat.cold * self.mean)
         opening = np.array(openings, np.int64)
         halt = np.zeros(1, np.int64) if halt is None else halt
-        found = anneal(
-            self.shop,
-            order,
-            count,
-            place,
+        kernel = anneal if modes is None else anneal_with_modes
+        found = kernel(
+            shop,
+            modes,
+            rows,
             opening,
             hot,
             cold,
@@ -77,19 +104,38 @@ class Annealer:
             heat.evenness,
             heat.reach,
             heat.filling,
+            heat.changing,
             seed,
             best,
             halt,
         )
-        if found < 0:
-            return None
-        return self.units.schedule([row[:length].tolist() for row, length in zip(best, count, strict=True)])
+        return None if found < 0 else Found(int(found), self._schedule(best))
+
+    def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
+        """What a search works on. With open modes costs and arcs follow what is joined, so each search has its own."""
+        rows = Rows(*self.packed(orders), np.zeros(len(self.units.needs), np.int64))
+        if self.modes is None or not isinstance(self.units, Operations):
+            return self.shop, None, rows
+        shop, modes = Shop(*(column.copy() for column in self.shop)), Modes(*(one.copy() for one in self.modes))
+        for b in np.flatnonzero(modes.of[:, ROLE] == BACKWARD).tolist():
+            renew(shop, modes, b)
+        for b, f in enumerate(self.units.mate):
+            if f != NONE:
+                attach(shop, modes, rows, f, b)
+        return shop, modes, rows
+
+    def _schedule(self, best: Best) -> Schedule:
+        orders = [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]
+        if isinstance(self.units, Operations):
+            return self.units.schedule(orders, best.fused.tolist(), best.mate.tolist())
+        return self.units.schedule(orders)
 
     def packed(self, orders: Orders) -> tuple[Array, Array, Array]:
-        """Orders as an array padded with -1, their lengths, and the place of every unit."""
+        """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none)."""
         count = np.array([len(order) for order in orders], np.int64)
-        packed = np.full((len(orders), max(1, count.max())), -1, np.int64)
-        place = np.zeros(len(self.units.slots), np.int64)
+        most = np.bincount(self.shop.device, minlength=1).max()
+        packed = np.full((len(orders), max(1, most)), -1, np.int64)
+        place = np.full(len(self.units.needs), -1, np.int64)
         for device, order in enumerate(orders):
             packed[device, : len(order)] = order
             place[order] = np.arange(len(order))
@@ -101,3 +147,37 @@ def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:
     at = np.cumsum([0] + [len(one) for one in lists])
     flat = np.array([pair for one in lists for pair in one], np.int64).reshape(-1, 2)
     return at.astype(np.int64), np.ascontiguousarray(flat[:, 0]), np.ascontiguousarray(flat[:, 1])
+
+
+def _modes(units: Operations, shop: Shop) -> Modes:
+    """What the compiled search has to know of modes, joined as they are at first."""
+    problem, operations, lines = units.problem, units.operations, units.lines
+    role = [{F: FORWARD, B: BACKWARD, W: WEIGHT}[x.role] for x in operations]
+    free = [x.role is B and problem.splittable and not problem.fused_is_dominated(x.stage) for x in operations]
+    other = list(units.weight)
+    for b, w in enumerate(units.weight):
+        if w != NONE:
+            other[w] = b
+    block, gains = np.full((len(lines), len(lines)), NONE, np.int64), np.zeros((len(lines), len(lines)), np.int64)
+    for one, (kind, stage) in enumerate(lines):
+        for another, (role_of, mate) in enumerate(lines):
+            ticks = pair_ticks(problem, stage, mate) if (kind, role_of) == (F, B) else None
+            if ticks is not None:
+                block[one, another], gains[one, another] = ticks, pair_gains(problem, stage, mate)
+    numbers = (role, other, units.fused, free, units.ticks, units.takes, units.gives)
+    whole = (units.whole_ticks, units.whole_takes, units.whole_gives)
+    of = np.ascontiguousarray(np.array((*numbers, *whole), np.int64).T)
+    log, touched = np.zeros((MOST_EDITS + 2, 4), np.int64), np.zeros(3, np.int64)
+    return Modes(of, np.full(len(of), NONE, np.int64), block, gains, _twins(shop), log, touched)
+
+
+def _twins(shop: Shop) -> Array:
+    """For every arc among those waited for, its place among those fed, and the other way round."""
+    arcs = range(len(shop.waits_for))
+    waiting = np.repeat(np.arange(len(shop.device)), np.diff(shop.waits_at))
+    feeding = np.repeat(np.arange(len(shop.device)), np.diff(shop.feeds_at))
+    fed = {(feeding[a], shop.feeds_to[a]): a for a in arcs}
+    waits_twin = np.array([fed[shop.waits_for[a], waiting[a]] for a in arcs], np.int64)
+    feeds_twin = np.zeros(len(arcs), np.int64)
+    feeds_twin[waits_twin] = np.array(arcs, np.int64)
+    return np.stack((waits_twin, feeds_twin))

@@ -36,7 +36,8 @@ class EqualValueSearch:
     def __init__(self, timeline: Timeline) -> None:
         problem = timeline.problem
         self.problem = problem
-        self.annealer = Annealer(Units(problem, timeline.schedule))
+        self.units = Units(problem, timeline.schedule)
+        self.annealer = Annealer(self.units)
         self.span = problem.objective is Objective.SPAN
         orders = timeline.schedule.orders
         begun = [min(map(timeline.start, order[0])) if order else 0 for order in orders]
@@ -47,7 +48,7 @@ class EqualValueSearch:
         """Towards less memory, each device's as a share of its weight; at most `most` ticks."""
         unit = max(self.problem.network.held_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weight if weight else 1.0 for weight in weights])
-        none = np.zeros((len(self.annealer.units.slots), 0))
+        none = np.zeros((len(self.units.slots), 0))
         return self._walk(none, most, shares, 0.1 * unit, 0.002 * unit, moves, 0.0, seed, halt)
 
     def for_mean(
@@ -63,7 +64,7 @@ class EqualValueSearch:
         seed: int, halt: Array,
     ) -> Timeline | None:  # fmt: skip
         """The best timeline met; None if the one begun with is not allowed."""
-        units, shop = self.annealer.units, self.annealer.shop
+        units, shop = self.units, self.annealer.shop
         order, count, place = self.annealer.packed(units.orders)
         best = order.copy()
         opening, held = np.array(self.openings, np.int64), np.array(self.held, np.float64)
@@ -79,7 +80,7 @@ class EqualValueSearch:
 
     def _samples(self, noise: Noise) -> Floats:
         """The duration of every unit in every sample, in ticks."""
-        units = self.annealer.units
+        units = self.units
         return np.array(
             [
                 ticks * factors(Task(slot[0]), noise.deviation, noise.samples, noise.seed)

@@ -5,7 +5,8 @@ Moves along the critical path are those of van Laarhoven, Aarts and Lenstra for 
 
 All arrays are by unit unless said: `order[d, k]` is the k-th unit of device d, of which there are `count[d]`, and
 `place` its inverse; `waits` and `feeds` are the needs in compressed rows (unit n's are `at[n]:at[n + 1]`, each a unit
-and a lag); `opening[d]` is the tick before which device d does not start; capacity -1 is none.
+and a lag); `opening[d]` is the tick before which device d does not start; capacity -1 is none. `modes` is None where
+they are fixed; else the needs of what is joined to a unit are that unit's too.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Shop(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def critical_path(shop, order, count, place, start, device, path, gaps):  # type: ignore[no-untyped-def]
+def critical_path(shop, modes, order, count, place, start, device, path, gaps):  # type: ignore[no-untyped-def]
     """A path that decides when the device ends: units that wait for the one before them on their device, in `path`.
 
     Units that wait for another device, with their own idle until then, go into `gaps`. Returns how many of each.
@@ -50,12 +51,17 @@ def critical_path(shop, order, count, place, start, device, path, gaps):  # type
             before = order[d, place[i] - 1]
             if start[before] + shop.ticks[before] == start[i]:
                 chosen, on_device, ties = before, True, 1
-        for a in range(shop.waits_at[i], shop.waits_at[i + 1]):
-            before = shop.waits_for[a]
-            if before != chosen and start[before] + shop.ticks[before] + shop.waits_lag[a] == start[i]:
-                ties += 1
-                if np.random.random() * ties < 1.0:
-                    chosen, on_device = before, False
+        unit = i
+        while unit >= 0:
+            for a in range(shop.waits_at[unit], shop.waits_at[unit + 1]):
+                before = shop.waits_for[a]
+                if before != chosen and start[before] + shop.ticks[before] + shop.waits_lag[a] == start[i]:
+                    ties += 1
+                    if np.random.random() * ties < 1.0:
+                        chosen, on_device = before, False
+            if modes is None:
+                break
+            unit = modes.mate[unit]
         if on_device:
             path[found] = i
             found += 1
@@ -120,7 +126,7 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
     else:
         unit = path[np.random.randint(critical)] if critical > 0 and draw < 0.9 else np.random.randint(n)
         d, behind = shop.device[unit], place[unit]
-        if behind == 0:
+        if behind <= 0:
             return d, 0, 0
         # Either the later of the two goes forward, or the one before it goes back.
         earlier = np.random.random() < 0.5

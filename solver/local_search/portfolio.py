@@ -10,8 +10,9 @@ from itertools import count
 
 import numpy as np
 
+from formulations.window.operation_units import Operations, dominated_split, modes_matter
 from formulations.window.order_units import Units
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits
@@ -29,6 +30,17 @@ _GENTLE = (
     AnnealingParameters(hot=0.1, cold=0.01, evenness=0.3, filling=0),
     AnnealingParameters(hot=0.03, cold=0.005, evenness=1.0, filling=0.3),
     AnnealingParameters(hot=0.01, cold=0.002, evenness=1.0, filling=0.3),
+)
+# Where modes are open, high temperatures keep them: changed at random they would all be lost. What is found so is
+# refined with changing modes at low temperatures.
+_OPEN_MODES = (
+    _STRONG[0],
+    AnnealingParameters(hot=0.3, cold=0.05, evenness=0.3, filling=0.1, changing=0.3),
+    _STRONG[1],
+    AnnealingParameters(hot=0.1, cold=0.01, evenness=0.1, filling=0, changing=0.05),
+    AnnealingParameters(hot=0.06, cold=0.01, evenness=1.0, filling=0, changing=0.2),
+    AnnealingParameters(hot=0.1, cold=0.02, evenness=0.03, filling=0, changing=0.2),
+    AnnealingParameters(hot=0.03, cold=0.005, evenness=0.3, filling=0.3, changing=0.2),
 )
 # From so many units on a round is too short for high temperatures.
 _MANY_UNITS = 1500
@@ -52,7 +64,8 @@ class OrderSearch:
         self._annealers: dict[int, tuple[Timeline, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
         few = sum(map(len, best.schedule.orders)) < _MANY_UNITS
-        self._heats = (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
+        self._open_modes = modes_matter(best.problem)
+        self._heats = _OPEN_MODES if self._open_modes else (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
         self._halt = np.zeros(1, np.int64)
@@ -123,6 +136,12 @@ class OrderSearch:
             held = map(start.schedule.passes_on, range(problem.devices))
             openings = [min(map(start.start, passes), default=0) for passes in held]
         if id(start) not in self._annealers:
-            self._annealers[id(start)] = start, Annealer(Units(problem, start.schedule))
+            self._annealers[id(start)] = start, Annealer(self._units(problem, start.schedule))
         annealer = self._annealers[id(start)][1]
         return annealer.run(annealer.units.orders, openings, heat, moves, seed, self._halt)
+
+    def _units(self, problem: Problem, schedule: Schedule) -> Units | Operations:
+        """What annealing moves: operations, where their modes can gain."""
+        if self._open_modes:
+            return Operations(problem, schedule)
+        return Units(problem, dominated_split(problem, schedule))

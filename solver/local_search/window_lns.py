@@ -8,9 +8,12 @@ from itertools import pairwise
 from random import Random
 from threading import Event
 
-from formulations.window.order_units import Orders, Units
-from formulations.window.window_model import Placed, Window
-from pipesched.problem.problem import Objective
+from formulations.window.order_units import Units
+from formulations.window.placed import Placed
+from formulations.window.window_model import Window
+from pipesched.errors import Deadlock
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.backends.cp_sat import Parameters, solve_model
@@ -38,20 +41,20 @@ class Windows:
         deadline = time.monotonic() + seconds
         problem, placed, changed = timeline.problem, placed_in(timeline), False
         while True:
-            orders = self._solve(self._choose(placed, random), random, deadline - time.monotonic())
-            if orders is not None:
-                changed = True
-                timeline = best_times(problem, placed.units.schedule(orders))
+            schedule = self._solve(self._choose(placed, random), random, deadline - time.monotonic())
+            other = timed(problem, schedule) if schedule is not None else None
+            if other is not None:
+                changed, timeline = True, other
                 placed = placed_in(timeline)
             if self.deterministic or time.monotonic() >= deadline:
                 return timeline.schedule if changed else None
 
-    def _solve(self, window: Window, random: Random, seconds: float) -> Orders | None:
-        """The orders of the window's best solution; None if they are unchanged."""
+    def _solve(self, window: Window, random: Random, seconds: float) -> Schedule | None:
+        """The schedule of the window's best solution; None if it is unchanged."""
         work = _DETERMINISTIC if self.deterministic else None
-        solved, orders = solve_window(window, random.randrange(2**31), min(_SECONDS, seconds), work, Event())
+        solved, schedule = solve_window(window, random.randrange(2**31), min(_SECONDS, seconds), work, Event())
         self.size = max(_SMALLEST, self.size * (1.05 if solved else 0.95))
-        return orders
+        return schedule
 
     def _choose(self, placed: Placed, random: Random) -> Window:
         """Half the time anywhere; else around an idle time of one of the devices that take longest."""
@@ -76,16 +79,26 @@ class Windows:
 
 def solve_window(
     window: Window, seed: int, seconds: float, deterministic: float | None, stop: Event
-) -> tuple[bool, Orders | None]:
-    """Whether it was solved to its end, and the orders of its best solution; None if they are those it had.
+) -> tuple[bool, Schedule | None]:
+    """Whether it was solved to its end, and the schedule of its best solution; None if it is the one it had.
 
     `deterministic` counts CP-SAT's own units of work instead of seconds.
     """
     answer = solve_model(window.cp, Parameters(seconds, deterministic, seed, symmetry=False), stop)
     if not answer.has_solution:
         return False, None
-    orders = window.orders(answer.value_of)
-    return answer.complete, orders if orders != window.placed.orders else None
+    schedule, before = window.schedule(answer.value_of), window.units.schedule(window.placed.orders)
+    return answer.complete, schedule if schedule.orders != before.orders else None
+
+
+def timed(problem: Problem, schedule: Schedule) -> Timeline | None:
+    """With times; None if units of no duration are in an order that waits or memory do not allow."""
+    try:
+        timeline = best_times(problem, schedule)
+    except Deadlock:
+        return None
+    levels = zip(measure(timeline).peak_memory, problem.room, strict=True)
+    return timeline if all(capacity is None or peak <= capacity for peak, capacity in levels) else None
 
 
 def _waiting(placed: Placed, random: Random) -> int:

@@ -28,8 +28,6 @@ FITTING = {
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_every_example_has_its_answer(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if not read_problem(path).network.one_task_each:
-        return  # of these the next test simulates one
     assert main(["compare", str(path), "--no-optimal", "--json"]) == 0
     rows = {row["schedule"]: row for row in json.loads(capsys.readouterr().out)["rows"]}
     wanted = FITTING.get(path.stem)
@@ -48,6 +46,8 @@ def test_passes_of_tasks_in_turn_expose_all_communication(tmp_path: Path, capsys
     ]
     assert main(["validate", file]) == 0
     assert "exposed (comm)" in capsys.readouterr().out
+    assert main(["solve", path, "--objective", "period"]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("pipesched: period: found passes of several tasks")
     assert main(["compare", path, "--no-optimal", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["lower_bound"] == 2 * 126.447
     assert main(["pair", path, "--json", "--workers", "1"]) == 0

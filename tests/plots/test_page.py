@@ -59,6 +59,20 @@ def test_the_page_is_whole_and_escapes_what_a_user_wrote() -> None:
     assert text.count("</script>") == page(timeline("1f1b", memory={"unit": "</script>"}), "", "").count("</script>")
 
 
+def test_boxes_of_tasks_have_their_names_and_streams_their_lanes() -> None:
+    tasks = {
+        "forward": [{"name": "attn", "time": 3}, {"name": "dispatch", "on": "comm", "time": 4}],
+        "backward": [{"name": "attn", "time": 6}],
+    }
+    one = problem(1, 1, streams=["compute", "comm"], tasks=tasks, times={})
+    data = document(simulate(one, HEURISTICS["1f1b"].order(one)))
+    assert [style[5] for style in data["styles"]] == ["attn", "dispatch", "attn"]
+    (name, middle), (_, _, _, top, bottom, _) = data["lanes"][0], data["styles"][1]
+    assert (name, len(data["lanes"])) == ("comm", 1) and top < middle < bottom
+    plain = document(timeline("1f1b"))
+    assert plain["lanes"] == [] and plain["rowShare"] == 1 and all(len(style) == 5 for style in plain["styles"])
+
+
 def test_a_large_schedule_makes_a_small_page() -> None:
     one = problem(16, 128)
     assert len(page(simulate(one, HEURISTICS["1f1b"].order(one)), "a", "b")) < 40 * 2 * 16 * 128

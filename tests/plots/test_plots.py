@@ -93,7 +93,19 @@ def with_streams() -> Timeline:
     return simulate(with_tasks(p, parts), one_f_one_b(2, 4))
 
 
+def of_tasks() -> Timeline:
+    """Named tasks on two streams, and transfers that occupy one of them."""
+    tasks = {
+        "forward": [{"name": "attn", "time": 3}, {"name": "dispatch", "on": "comm", "time": 4}],
+        "backward": [{"name": "attn", "time": 6}],
+    }
+    times = {"transfer": {"time": 1, "on": "comm"}}
+    p = problem(2, 3, times, tasks=tasks, streams=["compute", "comm"])
+    return simulate(p, one_f_one_b(2, 3))
+
+
 TIMELINES = {
+    "tasks": of_tasks,
     "2x4": lambda: linear(2, 4),
     "8x24": lambda: linear(8, 24, split=True),
     "v-shape": v_shape,
@@ -227,6 +239,19 @@ def test_other_streams_get_thinner_lanes_below_the_compute_lane() -> None:
     (compute, high), (side, low) = sorted(heights.items())
     assert low < high / 2 and side == pytest.approx(compute + high) and side + low < 1
     assert [label.get_text() for label in figure.axes[0].get_yticklabels(minor=True)] == ["ep", "ep"]
+
+
+def test_boxes_show_the_names_of_tasks_where_they_hold_them() -> None:
+    figure = drawn(of_tasks())
+    written = Counter(text.get_text() for text in numbers(figure).texts(figure.canvas.get_renderer()))
+    assert {text.split()[0] for text in written if not text.isdigit()} == {"attn", "dispatch"}
+    assert sum("attn" in text for text in written.elements()) == 12
+    assert "Transfer to another device" in legend_texts(figure)
+    assert not any("transfer" in text for text in written)
+    figure.axes[0].set_xlim(0, 400)
+    FigureCanvasAgg(figure).draw()
+    narrow = {text.get_text() for text in numbers(figure).texts(figure.canvas.get_renderer())}
+    assert narrow <= {"0", "1", "2"}
 
 
 # The memory plot

@@ -75,6 +75,14 @@ def test_the_tasks_of_every_pass() -> None:
     assert (one.stages[0].forward, one.stages[1].weight) == (1359, 1200)
 
 
+def test_layers_count_for_the_digits_that_sums_keep() -> None:
+    tasks = [{"name": "a", "time": Decimal("1.000000000001")}, {"name": "b", "time": 1}]
+    document = {"devices": 1, "microbatches": 2, "tasks": {"forward": tasks, "backward": tasks}}
+    few = problem_from(document)
+    many = problem_from(document | {"tasks": document["tasks"] | {"layers": 4000}})  # type: ignore[operator]
+    assert few.notes == () and "rounded" in many.notes[0]
+
+
 ONE_MISTAKE = {
     "unknown stream": ("tasks.forward.1.on", "com",
                        "tasks.forward[1].on: found 'com'; allowed: compute, comm; did you mean 'comm'?"),

@@ -137,7 +137,7 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     compiler = slow._compiler
     assert compiler is not None
     # Local search is left out meanwhile, and it is said.
-    monkeypatch.setattr(search, "KERNELS", slow)
+    monkeypatch.setattr(search, "kernels_for", lambda _: slow)
     one = problem(2, 3)
     begun = search.Search(one, Limits(workers=1), lambda _: None, Event(), ENGINE)
     begun.offer_order(HEURISTICS["1f1b"].order(one))
@@ -151,17 +151,20 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
 
 _COMPILED = """
 from solver.engine.compile_kernels import compile_kernels
-from solver.engine.kernels import KERNELS, is_compiled
+from solver.engine.kernels import KERNELS, MODE_KERNELS, is_compiled
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.makers import problem
 
 compile_kernels()
-functions = KERNELS.functions
+compile_kernels(modes=True)
+functions = {*KERNELS.functions, *MODE_KERNELS.functions}
 signatures = [list(one.signatures) for one in functions]
 assert all(signatures) and all(map(is_compiled, functions))
 for objective in ("makespan", "span"):
-    solve(problem(4, 6, memory={"capacity": 3}, objective=objective), Limits(workers=1, deterministic=60))
+    for times in ({"forward": 1, "backward": 1, "weight": 1}, {"forward": 2, "backward": 4, "overlapped": 5}):
+        one = problem(4, 6, memory={"capacity": 3}, objective=objective, times=times)
+        solve(one, Limits(workers=1, deterministic=60))
 assert [list(one.signatures) for one in functions] == signatures
 """
 

@@ -114,7 +114,7 @@ def test_a_window_over_everything_is_the_whole_problem(seed: int) -> None:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     assert solver.solve(window.cp) == cp_model.OPTIMAL
-    after = best_times(problem, placed.units.schedule(window.orders(solver.value)))
+    after = best_times(problem, window.schedule(solver.value))
     best = optimum(problem, problem.objective)
     assert best is not None
     assert best.value <= measure(after).value(problem.objective) <= measure(timeline).value(problem.objective)

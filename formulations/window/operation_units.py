@@ -1,0 +1,130 @@
+"""Operations of a schedule whose modes are open: local search decides what is fused and what forms a block.
+
+An operation is F, B or W of a micro-batch on a stage. B and W joined are a fused backward, F and a fused backward
+joined an overlapped block. The state of a search is what is joined, and an order of what is not joined to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from formulations.variables.operations import Operation, StaticOrder
+from formulations.window.order_units import Orders, operation_of
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import block_ticks
+
+# What an operation is not joined to, or has not.
+NONE = -1
+
+
+def modes_matter(problem: Problem) -> bool:
+    """Whether a choice of modes can gain anything: a backward fused, or a block shorter than its two passes."""
+    stages = range(problem.placement.stages)
+    fused = problem.splittable and not all(map(problem.fused_is_dominated, stages))
+    return fused or any(pair_gains(problem, one, other) for one in stages for other in mates(problem, one))
+
+
+def mates(problem: Problem, stage: int) -> tuple[int, ...]:
+    """The stages of the same device."""
+    return problem.placement.stages_of[problem.placement.stage_device[stage]]
+
+
+def pair_ticks(problem: Problem, forward: int, backward: int) -> int | None:
+    """The duration of a block of a forward and a full backward of these stages; None if there is none."""
+    return problem.overlapped_ticks(Pass(F, forward, 0), Pass(BW, backward, 0))
+
+
+def pair_gains(problem: Problem, forward: int, backward: int) -> bool:
+    """Whether such a block is shorter than its two passes one after the other."""
+    block = pair_ticks(problem, forward, backward)
+    alone = problem.duration(Pass(F, forward, 0)) + problem.duration(Pass(BW, backward, 0))
+    return block is not None and block < alone
+
+
+def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
+    """The schedule with B directly followed by W wherever that is never worse than the fused backward it has."""
+    if not problem.splittable or not schedule.fused:
+        return schedule
+    split = [problem.fused_is_dominated(stage) for stage in range(problem.placement.stages)]
+
+    def parts(slot: Slot) -> tuple[Slot, ...]:
+        p = slot[0]
+        if len(slot) > 1 or p.kind is not BW or not split[p.stage]:
+            return (slot,)
+        return (p._replace(kind=B),), (p._replace(kind=W),)
+
+    orders = tuple(tuple(part for slot in order for part in parts(slot)) for order in schedule.orders)
+    return Schedule(orders, schedule.name)
+
+
+class Operations:
+    """The operations of a schedule, by number, and how the schedule joins them.
+
+    `device`, `line` and `needs` are as those of `Units`; a line is a role on a stage. `ticks`, `takes` and `gives` are
+    those of an operation by itself; `whole_ticks`, `whole_takes` and `whole_gives` those of a B joined to its W.
+    `weight[n]` is the W of a B. `orders` are of operations that are not joined to a B, `fused[n]` says of a B whether
+    its W is joined to it, or whether it has none, and `mate[n]` is the F joined to a B.
+    """
+
+    def __init__(self, problem: Problem, schedule: Schedule) -> None:
+        self.problem, self.name = problem, schedule.name
+        static = StaticOrder(problem)
+        held = [(device, x) for device in range(problem.devices) for x in static.operations(device)]
+        self.device, self.operations = [device for device, _ in held], [x for _, x in held]
+        self.number = {x: n for n, x in enumerate(self.operations)}
+        lines = {key: n for n, key in enumerate(dict.fromkeys((x.role, x.stage) for x in self.operations))}
+        self.lines: list[tuple[PassKind, int]] = list(lines)
+        self.line = [lines[x.role, x.stage] for x in self.operations]
+        self.weight = [
+            self.number.get(Operation(W, x.stage, x.microbatch), NONE) if x.role is B else NONE for x in self.operations
+        ]
+        self.needs = [self._needs_of(x) for x in self.operations]
+        self._read_costs()
+        self._read(dominated_split(problem, schedule))
+
+    def _needs_of(self, x: Operation) -> list[tuple[int, int]]:
+        needs = self.problem.network.predecessors(Pass(self._kind(x), x.stage, x.microbatch), ())
+        return [(self.number[operation_of(before)], lag) for before, lag in needs]
+
+    def _kind(self, x: Operation) -> PassKind:
+        return BW if x.role is B and not self.problem.splittable else x.role
+
+    def _read_costs(self) -> None:
+        problem = self.problem
+        alone = [Pass(self._kind(x), x.stage, x.microbatch) for x in self.operations]
+        whole = [p._replace(kind=BW) if p.kind is B else p for p in alone]
+        self.ticks, self.whole_ticks = ([problem.duration(p) for p in kinds] for kinds in (alone, whole))
+        changes, whole_changes = ([problem.network.change[p[:2]] for p in kinds] for kinds in (alone, whole))
+        self.takes, self.whole_takes = ([change[0] for change in each] for each in (changes, whole_changes))
+        self.gives, self.whole_gives = ([-change[1] for change in each] for each in (changes, whole_changes))
+
+    def _read(self, schedule: Schedule) -> None:
+        self.orders: Orders = []
+        self.fused = [x.role is B and not self.problem.splittable for x in self.operations]
+        self.mate = [NONE] * len(self.operations)
+        for slots in schedule.orders:
+            order: list[int] = []
+            for slot in slots:
+                numbers = [self.number[operation_of(p)] for p in slot]
+                for p, n in zip(slot, numbers, strict=True):
+                    self.fused[n] = p.kind is BW
+                if block_ticks(self.problem, slot) is not None:
+                    forward, backward = numbers
+                    self.mate[backward] = forward
+                    numbers = [backward]
+                order += numbers
+            self.orders.append(order)
+
+    def schedule(self, orders: Sequence[Sequence[int]], fused: Sequence[bool | int], mate: Sequence[int]) -> Schedule:
+        """The schedule of these orders and modes."""
+        return Schedule(tuple(tuple(self._slot(n, fused, mate) for n in order) for order in orders), "pipesched")
+
+    def _slot(self, number: int, fused: Sequence[bool | int], mate: Sequence[int]) -> Slot:
+        x = self.operations[number]
+        p = Pass(BW if fused[number] else x.role, x.stage, x.microbatch)
+        if mate[number] == NONE:
+            return (p,)
+        forward = self.operations[mate[number]]
+        return Pass(F, forward.stage, forward.microbatch), p

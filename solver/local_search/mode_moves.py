@@ -1,0 +1,95 @@
+"""Moves that change modes, compiled: a backward is fused or split, a block formed, dissolved or formed with another."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT, carry, cut, fuse, join, split
+from solver.local_search.moves import distance
+
+
+@njit(cache=True, nogil=True)
+def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
+    """Change how one operation is joined, mostly one on the critical path; its device. The log tells what was done."""
+    node = np.random.randint(shop.ticks.shape[0])
+    if critical > 0 and np.random.random() < 0.7:
+        node = path[np.random.randint(critical)]
+    d, k = shop.device[node], rows.place[node]
+    if k < 0:
+        return d
+    if modes.of[node, ROLE] == WEIGHT:
+        if modes.of[modes.of[node, OTHER], FREE]:
+            fuse(shop, modes, rows, modes.of[node, OTHER])
+    elif modes.mate[node] >= 0:
+        _dissolve(shop, modes, rows, d, node, reach)
+    elif modes.of[node, ROLE] == FORWARD or not modes.of[node, FREE] or np.random.random() < 0.5:
+        _pair(shop, modes, rows, d, node, -1, reach)
+    elif not modes.of[node, FUSED]:
+        fuse(shop, modes, rows, node)
+    else:
+        # Its weight pass goes right behind it or further on.
+        far = 1 if np.random.random() < 0.5 else distance(shop.ticks.shape[0])
+        split(shop, modes, rows, node, min(rows.count[d], k + far))
+    return d
+
+
+@njit(cache=True, nogil=True)
+def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
+    """Separate a block; then mostly join one of its passes to another one, or carry it away."""
+    forward_first = np.random.randint(2)
+    f = modes.mate[b]
+    cut(shop, modes, rows, d, rows.place[b], forward_first)
+    draw = np.random.random()
+    if draw < 0.35:
+        _pair(shop, modes, rows, d, f, b, reach)
+    elif draw < 0.7:
+        _pair(shop, modes, rows, d, b, f, reach)
+    elif draw < 0.85:
+        # What comes first goes forward, or what comes second goes back.
+        k = min(rows.place[f], rows.place[b])
+        far = np.random.randint(1, reach + 1)
+        if np.random.random() < 0.5:
+            carry(shop, modes, rows, d, k, max(0, k - far))
+        else:
+            carry(shop, modes, rows, d, k + 1, min(rows.count[d] - 1, k + 1 + far))
+
+
+@njit(cache=True, nogil=True)
+def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-def]
+    """Join a forward or a backward to a near one that stands alone, other than `but`."""
+    step = 1 if np.random.random() < 0.5 else -1
+    k = rows.place[node]
+    first = np.random.randint(1, reach + 1)
+    for far in range(first, first + reach):
+        at = k + step * far
+        if at < 0 or at >= rows.count[d]:
+            return
+        mate = rows.order[d, at]
+        f, b = (node, mate) if modes.of[node, ROLE] == FORWARD else (mate, node)
+        if mate == but or modes.of[f, ROLE] != FORWARD or modes.of[b, ROLE] != BACKWARD or modes.mate[b] >= 0:
+            continue
+        if modes.gains[shop.line[f], shop.line[b]]:
+            _bring_together(shop, modes, rows, d, f, b)
+            return
+
+
+@njit(cache=True, nogil=True)
+def _bring_together(shop, modes, rows, d, f, b):  # type: ignore[no-untyped-def]
+    """Carry one of the two to the other and join them."""
+    if not modes.of[b, FUSED]:
+        fuse(shop, modes, rows, b)
+    one, other = (f, b) if np.random.random() < 0.5 else (b, f)
+    source, beside = rows.place[one], rows.place[other]
+    target = beside - 1 if source < beside else beside + 1
+    if source != target:
+        reached = carry(shop, modes, rows, d, source, target)
+        if reached != target:
+            return
+    k = min(target, beside)
+    f, b = rows.order[d, k], rows.order[d, k + 1]
+    if modes.of[f, ROLE] != FORWARD:
+        f, b = b, f
+    if not modes.of[b, FUSED]:
+        return  # another backward of the line came here instead
+    join(shop, modes, rows, d, k)

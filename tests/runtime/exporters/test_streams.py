@@ -1,0 +1,92 @@
+"""Orders of tasks on streams: two formats hold them, the others refuse in a line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.importers.catalogue import IMPORTERS
+from tests.support.makers import random_order, task_waits, with_random_task_orders
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "deepseek-pair.yaml"
+TASKS = {
+    "forward": [{"name": "attn", "time": 3}, {"name": "dispatch", "on": "comm", "time": 2}, {"name": "mlp", "time": 3}],
+    "backward": [{"name": "mlp", "time": 4}, {"name": "combine", "on": "comm", "time": 3}],
+    "weight": [{"name": "mlp-w", "time": 2, "after": "mlp"}],
+    "layers": 2,
+}
+
+
+def timeline(seed: int, of_tasks: bool = True) -> Timeline:
+    rng = Random(seed)
+    one = problem_from(
+        {"devices": 2, "microbatches": 2, "streams": ["compute", "comm"], "tasks": TASKS,
+         "times": {"transfer": {"time": 1, "on": "comm"}}}
+    )  # fmt: skip
+    orders = random_order(one, rng)
+    return simulate(one, with_random_task_orders(one, orders, rng) if of_tasks else orders)
+
+
+@pytest.mark.parametrize("exporter", list(EXPORTERS), ids=lambda exporter: exporter.name)
+def test_a_format_of_whole_passes_refuses_orders_of_tasks(exporter: Any) -> None:
+    if exporter.name in ("program", "chrome-trace"):
+        assert exporter.streams and exporter.export(timeline(1))
+        return
+    with pytest.raises(BadInput, match="orders whole passes only; chrome-trace, program can express it") as caught:
+        exporter.export(timeline(1))
+    assert "\n" not in str(caught.value)
+
+
+def program(of: Timeline) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(EXPORTERS["program"].export(of)[".program.json"])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_program_of_streams_waits_for_all_that_a_task_needs(seed: int) -> None:
+    one = timeline(seed, of_tasks=seed % 2 == 0)
+    text, waits_of = one.problem.task_text, task_waits(one.problem, one.schedule)
+    said = program(one)
+    ran: dict[tuple[int, str], list[str]] = {}
+    waits: dict[str, list[str]] = {}
+    for device, streams in enumerate(said["streams"]):
+        for stream, steps in streams.items():
+            for step in steps:
+                name = f"{step['do']}{step['stage']}.{step['microbatch']}/{step['task']}"
+                ran.setdefault((device, stream), []).append(name)
+                waits[name] = step["waits"]
+    on = {name: where for where, names in ran.items() for name in names}
+    assert set(on) == {text(task) for task in one.starts}
+    for names in ran.values():
+        starts = {text(task): start for task, start in one.starts.items()}
+        assert sorted(names, key=starts.__getitem__) == names
+    for task in one.starts:
+        needed = {text(before) for before, _ in waits_of(task)}
+        assert set(waits[text(task)]) == {name for name in needed if on[name] != on[text(task)]}
+    assert ("programs" in said) is (seed % 2 == 1)
+    assert said["deadlock"].startswith("free of deadlock")
+
+
+def test_a_program_of_streams_alone_is_not_an_order_of_passes() -> None:
+    text = EXPORTERS["program"].export(timeline(0))[".program.json"]
+    with pytest.raises(BadInput, match="found streams alone"):
+        IMPORTERS["program"].read(text)
+
+
+def test_a_trace_has_a_track_a_stream_and_a_box_a_task() -> None:
+    one = read_problem(EXAMPLE)
+    orders = with_random_task_orders(one, random_order(one, Random(0)), Random(0))
+    events = json.loads(EXPORTERS["chrome-trace"].export(simulate(one, orders))[".trace.json"])["traceEvents"]
+    tracks = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+    boxes = {event["name"]: event["tid"] for event in events if event["ph"] == "X"}
+    assert tracks == ["compute", "comm"] and len(boxes) == 2 * 40
+    assert (boxes["F0.0/attn-0"], boxes["F0.1/combine-3"]) == (1, 2)
