@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from graphlib import TopologicalSorter
 
 from formulations.tasks.jobs import Jobs
 
@@ -17,7 +17,8 @@ class KnownOrder:
             into[tie.after].append(tie.alternatives)
         for before, after in jobs.in_turn:
             into[after].append((before,))
-        self.sequence = _topological(into)
+        every = {n: {one for group in groups for one in group} for n, groups in enumerate(into)}
+        self.sequence = list(TopologicalSorter(every).static_order())
         self._before = [0] * len(jobs.jobs)
         self._same_way = self._ways()
         for n in self.sequence:
@@ -51,20 +52,3 @@ class KnownOrder:
         """Whether never both of them run."""
         one, other = self._jobs.jobs[x], self._jobs.jobs[y]
         return one.choice is not None and one.choice == other.choice and one.fused != other.fused
-
-
-def _topological(into: Sequence[Sequence[tuple[int, ...]]]) -> list[int]:
-    """The jobs in an order in which each follows all that it may wait for."""
-    after: list[list[int]] = [[] for _ in into]
-    missing = [0] * len(into)
-    for n, groups in enumerate(into):
-        for before in {a for group in groups for a in group}:
-            after[before].append(n)
-            missing[n] += 1
-    sequence = [n for n, count in enumerate(missing) if count == 0]
-    for n in sequence:
-        for later in after[n]:
-            missing[later] -= 1
-            if missing[later] == 0:
-                sequence.append(later)
-    return sequence

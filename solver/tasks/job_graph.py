@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 
 from formulations.tasks.jobs import Jobs
@@ -58,15 +59,11 @@ def graph_of(jobs: Jobs, running: Collection[int], waits: Iterable[Wait] = ()) -
         for one, other, lag in ties_or_waits:
             before[other].append((one, lag))
             after[one].append((other, lag))
-    missing = {n: len(needs) for n, needs in before.items()}
-    sequence = [n for n, count in missing.items() if count == 0]
-    for n in sequence:
-        for later, _ in after[n]:
-            missing[later] -= 1
-            if missing[later] == 0:
-                sequence.append(later)
-    if len(sequence) < len(before):
-        raise Deadlock([str(jobs.jobs[n].task) for n, count in missing.items() if count])
+    try:
+        sequence = list(TopologicalSorter({n: [one for one, _ in needs] for n, needs in before.items()}).static_order())
+    except CycleError as error:
+        # It lists each job before one that waits for it, and the first again at the end.
+        raise Deadlock([str(jobs.jobs[n].task) for n in error.args[1][:0:-1]]) from None
     return JobGraph(jobs, list(before), before, after, sequence)
 
 
