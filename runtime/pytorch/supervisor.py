@@ -28,12 +28,12 @@ def supervise(folder: Path, devices: int) -> int:
         process.start()
     while any(process.exitcode is None for process in ranks):
         wait([process.sentinel for process in ranks if process.exitcode is None], timeout=_POLL)
-        broken = {rank: process.exitcode for rank, process in enumerate(ranks) if process.exitcode}
-        if broken:
+        if any(process.exitcode for process in ranks):
             time.sleep(_GRACE)
-            for rank, code in broken.items():
-                if not (folder / f"failed.{rank}").exists():
-                    report(folder, rank, f"its process ended with code {code}")
+            # A process may be seen to have died only after others that failed for want of it.
+            for rank, process in enumerate(ranks):
+                if process.exitcode and not (folder / f"failed.{rank}").exists():
+                    report(folder, rank, f"its process ended with code {process.exitcode}")
             return 1
         if os.getppid() != parent:
             return 1

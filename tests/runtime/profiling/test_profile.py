@@ -73,7 +73,7 @@ def test_every_pass_takes_and_gives_what_the_written_problem_says(split: str, ch
     for number, stage in enumerate(found.stages):
         assert stage.memory[F] > 0
         for kind in KINDS:
-            change = mib(one, sum(one.memory_change(kind, number)))
+            change = mib(one, sum(one.network.change[kind, number]))
             assert change == pytest.approx(stage.memory[kind] / MIB, abs=ROUNDED), f"{kind} of stage {number}"
         assert stage.memory[F] + stage.memory[BW] == 0
         assert stage.memory[F] + stage.memory[B] + stage.memory[W] == 0
@@ -113,7 +113,7 @@ def test_several_microbatches_hold_what_the_simulator_says(split: str, stage: in
         before = held.held()
         for p in order:
             ready.run(p.kind, p.microbatch)
-            expected += sum(alone.memory_change(p))
+            expected += alone.network.change[p.kind, p.stage].total
             level = held.held() - before
             peak = max(peak, level)
             assert mib(alone, expected) == pytest.approx(level / MIB, abs=3 * ROUNDED), p
