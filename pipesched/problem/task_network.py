@@ -159,7 +159,8 @@ class TaskNetwork:
     @cached_property
     def one_task_each(self) -> bool:
         """Whether every pass is one task, so that one stream of a device runs everything."""
-        return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(self.room)
+        devices = {resource.device for resource in self.resources}
+        return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(devices)
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
