@@ -54,9 +54,9 @@ class Paths:
 
     def tail(self, stage: int) -> int:
         """From the end of a gradient pass of the stage to the end of that micro-batch's backward on the first stage."""
-        return self.way_back(stage, self.problem.placement.chains[self.problem.placement.chain_index[stage]][0])
+        return self.tail_until(stage, self.problem.placement.chains[self.problem.placement.chain_index[stage]][0])
 
-    def way_back(self, stage: int, until: int) -> int:
+    def tail_until(self, stage: int, until: int) -> int:
         """From the end of a gradient pass of the stage to the end of that micro-batch's backward on an earlier one."""
         return 0 if stage == until else self.back[stage] - self.back[until] - self.gradient[until] + self.rest[until]
 

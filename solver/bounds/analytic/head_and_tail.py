@@ -9,7 +9,7 @@ from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.busy_interval import BusyInterval, BusyIntervals
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, chains_on
-from solver.bounds.analytic.ways import Ways, ways
+from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
 
 
 def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
@@ -26,23 +26,23 @@ def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
             [intervals.to_gradient_of_last_forward(chain) for chain in chains],
         )
         certificates = []
-        for way in ways(problem, paths, objective, [chain[0] for chain in chains]):
-            certificates.append(_certificate(problem, device, way, always, min(way.back)))
+        for ends in heads_and_tails(problem, paths, objective, [chain[0] for chain in chains]):
+            certificates.append(_certificate(problem, device, ends, always, min(ends.tails)))
             # Any chain's forward may be the last.
-            shortest = min(zip(by_chain, way.back, strict=True), key=lambda pair: pair[0].ticks + pair[1])
-            certificates.append(_certificate(problem, device, way, *shortest))
+            shortest = min(zip(by_chain, ends.tails, strict=True), key=lambda pair: pair[0].ticks + pair[1])
+            certificates.append(_certificate(problem, device, ends, *shortest))
         found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
     return found
 
 
-def _certificate(problem: Problem, device: int, way: Ways, busy: BusyInterval, back: int) -> Certificate:
-    value = least_from(way.there + busy.ticks + back, largest_denominator(problem))
-    if way.whose is None:
+def _certificate(problem: Problem, device: int, ends: HeadsAndTails, busy: BusyInterval, back: int) -> Certificate:
+    value = least_from(ends.least_head + busy.ticks + back, largest_denominator(problem))
+    if ends.owner is None:
         since, until = "", "back to the first stage and the backward there"
     else:
-        since, until = f" after device {way.whose} began", f"back to device {way.whose} and the backward there"
-    if way.there:
-        begin = f"Device {device} cannot begin before {amount(problem, way.there)}{since}. {busy.text}"
+        since, until = f" after device {ends.owner} began", f"back to device {ends.owner} and the backward there"
+    if ends.least_head:
+        begin = f"Device {device} cannot begin before {amount(problem, ends.least_head)}{since}. {busy.text}"
     else:
         begin = f"Device {device}: {busy.text[0].lower()}{busy.text[1:]}"
     rest = f"From there the way {until} take {amount(problem, back)}" if back else "Together"

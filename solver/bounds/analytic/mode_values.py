@@ -10,27 +10,27 @@ import numpy as np
 
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
 from solver.bounds.analytic.idle_gaps import forced_apart
 from solver.bounds.analytic.knapsack import most_value
 from solver.bounds.analytic.mode_counts import ModeCounts, Numbers
-from solver.bounds.analytic.ways import Ways, ways
 
 
 class Argument(NamedTuple):
     """What one argument proves, in ticks, by counts; rows are counts outside of blocks, columns those of splits.
 
     The device's work less `after`, the most that is left of it at an instant, begins at `start` at the earliest; from
-    that instant on at least `way` ticks pass. The instant is the end of the device's last forward, of chain `last`, or
-    that of its last gradient; or, where nothing is left and no way counts, its own end. `head` and `first_backward` are
-    the earliest starts of its first pass and of its first backward, from the beginning of device `whose` or of time.
+    that instant on at least `tail` ticks pass. The instant is the end of the device's last forward, of chain `last`, or
+    that of its last gradient; or, where nothing is left and no tail counts, its own end. `head` and `first_backward`
+    are the earliest starts of its first pass and of its first backward, from the beginning of device `owner` or of time.
     """
 
-    whose: int | None
+    owner: int | None
     head: int
     first_backward: int
     start: Numbers
     after: Numbers
-    way: int
+    tail: int
     last: list[int] | None
     values: Numbers
 
@@ -51,7 +51,7 @@ class ModeValues:
         # Where all forwards run before the first backward, what the device idles until then may be after all of them.
         self.mixed: Numbers = (self.counts.alone < self.counts.total) | self.apart
         self._weights = self._most_after_last_gradient()
-        self._ways = list(ways(problem, paths, objective, [chain[0] for chain in self.chains]))
+        self._ends = list(heads_and_tails(problem, paths, objective, [chain[0] for chain in self.chains]))
         self._cases = (True, False) if self._backwards_alone_make_room() else (False,)
         self.values = reduce(np.minimum, map(self._strongest, self._cases))
 
@@ -83,34 +83,38 @@ class ModeValues:
         least = 0 if full or len(self._cases) == 1 else smallest
         forwards = self._most_before_first_backward(None if self.capacity is None else self.capacity - least)
         waiting = [self._most_after_last_forward(chain, full) for chain in self.chains]
-        for way in self._ways:
-            yield from self._by_way(way, forwards, waiting)
+        for ends in self._ends:
+            yield from self._by_ends(ends, forwards, waiting)
 
-    def _by_way(self, way: Ways, forwards: Numbers, after_forward: list[Numbers]) -> Iterator[list[Argument]]:
+    def _by_ends(
+        self, ends: HeadsAndTails, forwards: Numbers, after_forward: list[Numbers]
+    ) -> Iterator[list[Argument]]:
         """By the device's own end, by that of its last gradient, and by that of its last forward."""
         paths, work = self.paths, self.counts.work
         leads = [
             head + sum(paths.forward[s] for s in chain) + paths.away(chain)[0] + paths.round_trip[chain[-1]]
-            for head, chain in zip(way.heads, self.chains, strict=True)
+            for head, chain in zip(ends.heads, self.chains, strict=True)
         ]
         backward = min(leads)
-        start = np.maximum(way.there, backward - forwards)[:, None]
-        before_last = np.where(self.mixed[:, None], start, way.there)
-        own = way.whose in (None, self.device)
+        start = np.maximum(ends.least_head, backward - forwards)[:, None]
+        before_last = np.where(self.mixed[:, None], start, ends.least_head)
+        own = ends.owner in (None, self.device)
 
         def argument(since: Numbers, after: Numbers, rest: int, last: list[int] | None = None) -> Argument:
-            return Argument(way.whose, way.there, backward, since, after, rest, last, since + work - after + rest)
+            return Argument(
+                ends.owner, ends.least_head, backward, since, after, rest, last, since + work - after + rest
+            )
 
         if own:
             yield [argument(start, np.zeros((1, 1), dtype=np.int64), 0)]
-        yield [argument(start, self._weights[None, :], min(way.back))]
+        yield [argument(start, self._weights[None, :], min(ends.tails))]
         # Any chain's forward may be the last.
         yield [
-            argument(before_last, waiting, self._way_back(chain, back, own), chain)
-            for chain, back, waiting in zip(self.chains, way.back, after_forward, strict=True)
+            argument(before_last, waiting, self._last_tail(chain, back, own), chain)
+            for chain, back, waiting in zip(self.chains, ends.tails, after_forward, strict=True)
         ]
 
-    def _way_back(self, chain: list[int], back: int, own: bool) -> int:
+    def _last_tail(self, chain: list[int], back: int, own: bool) -> int:
         """From the end of the last forward, the chain's, to the end of that micro-batch's way back from its gradient.
 
         Or to the end of its backward here, if that counts.

@@ -63,18 +63,18 @@ def _argument(problem: Problem, values: ModeValues, argument: Argument, row: int
     def say(ticks: int) -> str:
         return amount(problem, ticks)
 
-    began = "" if argument.whose in (None, values.device) else f" after device {argument.whose} began"
+    began = "" if argument.owner in (None, values.device) else f" after device {argument.owner} began"
     start, after = (_at(grid, row, column) for grid in (argument.start, argument.after))
     text = f"It cannot begin before {say(argument.head)}{began}, nor its first backward before "
     text += f"{say(argument.first_backward)}; forwards outside of blocks fill "
     filled = f"at most {say(argument.first_backward - start)} of that time" if start > argument.head else "that time"
     value = say(int(argument.values[row, column]))
-    if argument.last is None and not after and not argument.way:
+    if argument.last is None and not after and not argument.tail:
         return f"{text}{filled}: {value}."
     instant = "last gradient" if argument.last is None else "last forward"
     return (
         f"{text}{filled}. When its {instant} ends at most {say(after)} of the work can be left, and from there at "
-        f"least {say(argument.way)} pass until that micro-batch is back: {value}."
+        f"least {say(argument.tail)} pass until that micro-batch is back: {value}."
     )
 
 

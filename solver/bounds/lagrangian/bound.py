@@ -20,7 +20,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import Paths, chains_on
 from solver.bounds.analytic.head_and_tail import head_and_tail
-from solver.bounds.analytic.ways import ways
+from solver.bounds.analytic.heads_and_tails import heads_and_tails
 from solver.bounds.lagrangian.multipliers import find_multipliers
 from solver.bounds.lagrangian.single_device import one_device
 from solver.bounds.lagrangian.subproblem import Multipliers, solve_subproblem
@@ -68,8 +68,11 @@ def _places(problem: Problem, paths: Paths) -> list[_Place]:
     for certificate in sorted(head_and_tail(problem, problem.objective), key=lambda one: -one.value)[:_DEVICES]:
         assert certificate.device is not None
         first = [stages[0] for stages in chains_on(problem, certificate.device)]
-        longest = max(ways(problem, paths, problem.objective, first), key=lambda way: way.there + min(way.back))
-        places.append(_Place(certificate.device, longest.whose))
+        longest = max(
+            heads_and_tails(problem, paths, problem.objective, first),
+            key=lambda ends: ends.least_head + min(ends.tails),
+        )
+        places.append(_Place(certificate.device, longest.owner))
     return places
 
 

@@ -33,7 +33,7 @@ def one_device(problem: Problem, paths: Paths, device: int, whose: int | None) -
 def _forwards(problem: Problem, paths: Paths, stages: Sequence[int], gate: int, unit: int) -> Iterator[Visit]:
     last = stages[-1]
     gradient = paths.head[last] + paths.forward[last] + paths.round_trip[last]
-    end = gradient + paths.gradient[last] + paths.way_back(last, gate)
+    end = gradient + paths.gradient[last] + paths.tail_until(last, gate)
     starts = [*(paths.head[stage] for stage in stages), gradient]
     for stage, (start, following) in zip(stages, pairwise(starts), strict=True):
         ticks = paths.forward[stage]
@@ -50,7 +50,7 @@ def _gradients(problem: Problem, paths: Paths, stages: Sequence[int], gate: int,
         earliest = turn + paths.gradient[last] + paths.back[last] - paths.back[stage] - ticks
         away = 0 if following is None else paths.back[stage] - paths.back[following] - paths.gradient[following]
         gives, later = _backward(problem, paths, stage, unit)
-        yield Visit(earliest, ticks, away, paths.way_back(stage, gate), 0, gives, later)
+        yield Visit(earliest, ticks, away, paths.tail_until(stage, gate), 0, gives, later)
 
 
 def _backward(problem: Problem, paths: Paths, stage: int, unit: int) -> tuple[int, Later | None]:

@@ -16,7 +16,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths, chains_on
-from solver.bounds.analytic.ways import ways
+from solver.bounds.analytic.heads_and_tails import heads_and_tails
 from solver.bounds.lagrangian.bound import lagrangian_bounds, least_total_cost
 from solver.bounds.lagrangian.single_device import one_device
 from solver.bounds.lagrangian.subproblem import NEVER, Multipliers, solve_subproblem
@@ -55,8 +55,8 @@ def test_no_prices_refute_the_optimum(seed: int, objective: Objective) -> None:
     for device in range(problem.devices):
         if not (chains := chains_on(problem, device)):
             continue
-        for way in ways(problem, paths, objective, [chain[0] for chain in chains]):
-            visited = one_device(problem, paths, device, way.whose)
+        for ends in heads_and_tails(problem, paths, objective, [chain[0] for chain in chains]):
+            visited = one_device(problem, paths, device, ends.owner)
             for spread in (1, 3, 8):
                 multipliers = any_multipliers(random, best.value, spread)
                 if visited.capacity is None:

@@ -1,0 +1,44 @@
+"""Heads and tails: the least time from the beginning of a device, or of time, to another device, and back to its end.
+
+Both are part of the span of any device that the micro-batches pass before, so one device's work bounds another's span.
+For the makespan heads are from time 0, and tails to the end of the first stage (Carlier, EJOR 11, 1982).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pipesched.problem.problem import Objective, Problem
+from solver.bounds.analytic.critical_paths import Paths, gate_of
+
+
+class HeadsAndTails(NamedTuple):
+    """Least ticks from the beginning of a device to another, and from there to its end, by the other's chains.
+
+    `owner` is the device that begins and ends; None for time itself.
+    """
+
+    owner: int | None
+    heads: list[int]
+    tails: list[int]
+
+    @property
+    def least_head(self) -> int:
+        """To the other device along the shortest chain."""
+        return min(self.heads)
+
+
+def heads_and_tails(
+    problem: Problem, paths: Paths, objective: Objective, first: Sequence[int]
+) -> Iterator[HeadsAndTails]:
+    """All that a device has on which the chains walk these stages first."""
+    if objective is Objective.MAKESPAN:
+        yield HeadsAndTails(None, [paths.head[s] for s in first], [paths.tail(s) for s in first])
+        return
+    for owner in range(problem.devices):
+        # The other device is sure to begin before, and to end behind, if every chain passes it first.
+        gates = [gate for s in first for gate in [gate_of(problem, owner, s)] if gate is not None]
+        if len(gates) == len(first):
+            heads = [paths.head[s] - paths.head[gate] for s, gate in zip(first, gates, strict=True)]
+            yield HeadsAndTails(owner, heads, [paths.tail_until(s, gate) for s, gate in zip(first, gates, strict=True)])
