@@ -22,7 +22,7 @@ class Argument(NamedTuple):
     The device's work less `after`, the most that is left of it at an instant, begins at `start` at the earliest; from
     that instant on at least `tail` ticks pass. The instant is the end of the device's last forward, of chain `last`, or
     that of its last gradient; or, where nothing is left and no tail counts, its own end. `head` and `first_backward`
-    are the earliest starts of its first pass and of its first backward, from the beginning of device `owner` or of time.
+    are the earliest starts of its first pass and of its first backward, from the beginning of the `owner` or of time.
     """
 
     owner: int | None

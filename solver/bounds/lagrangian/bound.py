@@ -42,7 +42,7 @@ class _Place(NamedTuple):
     """The relaxed device, and the device whose busy interval is the horizon; the makespan if `whose` is None."""
 
     device: int
-    whose: int | None
+    owner: int | None
 
 
 def lagrangian_bounds(
@@ -136,8 +136,8 @@ def _certificate(problem: Problem, place: _Place, multipliers: Multipliers, unti
     value = least_above(until, largest_denominator(problem))
     ends = (
         "time 0 and the end of the last pass"
-        if place.whose is None
-        else f"the start and the end of device {place.whose}"
+        if place.owner is None
+        else f"the start and the end of device {place.owner}"
     )
     first, last = (amount(problem, int(multipliers.instants[end])) for end in (0, -1))
     text = (
