@@ -116,6 +116,8 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> _Found:
             raise BadInput("--explain: found passes of several tasks; allowed: passes that are single tasks")
     if args.robust is not None:
         refuse_period(problem, "--robust is")
+        if not problem.network.one_task_each:
+            raise BadInput("--robust: found passes of several tasks; allowed: passes that are single tasks")
     if args.start is not None:
         refuse_period(problem, "--start is")
     start = None if args.start is None else read_schedule(args.start).timeline

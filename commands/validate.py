@@ -36,7 +36,7 @@ def run(args: Namespace) -> Exit:
     if args.json:
         broken = [{"rule": v.rule, "passes": [str(p) for p in v.passes], "text": v.text} for v in violations]
         write_json({"schedule": args.schedule, "valid": not violations and cycle is None, "violations": broken,
-                    "deadlock_free": deadlock_free, "circle": cycle})  # fmt: skip
+                    "deadlock_free": deadlock_free, "cycle": cycle})  # fmt: skip
     else:
         if not any(violation.rule in _NO_FIGURES for violation in violations):
             fits = not any(violation.rule == "memory" for violation in violations)
@@ -49,12 +49,12 @@ def run(args: Namespace) -> Exit:
         if cycle:
             print("deadlock: " + " waits for ".join([*cycle, cycle[0]]))
         if not violations and cycle is None:
-            print(f"{args.schedule}: valid, and its order runs to the end on any timing (no circle of waits)")
+            print(f"{args.schedule}: valid, and its order runs to the end on any timing (no cycle of waits)")
     return Exit.NO if violations or cycle is not None else Exit.DONE
 
 
 def _cycle(file: ScheduleFile) -> list[str] | None:
-    """The circle of waits in the order, if there is one; every pass is known to stand in it once."""
+    """The cycle of waits in the order, if any; each pass appears once."""
     try:
         simulate(file.timeline.problem, file.timeline.schedule)
     except Deadlock as deadlock:

@@ -20,18 +20,18 @@ class KnownOrder:
         every = {n: {one for group in groups for one in group} for n, groups in enumerate(into)}
         self.sequence = list(TopologicalSorter(every).static_order())
         self._before = [0] * len(jobs.jobs)
-        self._same_way = self._ways()
+        self._same_mode = self._jobs_by_mode()
         for n in self.sequence:
             for alternatives in into[n]:
                 self._before[n] |= self._of_one(alternatives)
 
-    def _ways(self) -> dict[tuple[int, bool], int]:
+    def _jobs_by_mode(self) -> dict[tuple[int, bool], int]:
         """The jobs that run if a backward runs in a mode."""
         found: dict[tuple[int, bool], int] = {}
         for n, job in enumerate(self._jobs.jobs):
             if job.choice is not None:
-                way = job.choice, job.fused
-                found[way] = found.get(way, 0) | 1 << n
+                mode = job.choice, job.fused
+                found[mode] = found.get(mode, 0) | 1 << n
         return found
 
     def _of_one(self, alternatives: tuple[int, ...]) -> int:
@@ -42,7 +42,7 @@ class KnownOrder:
             job = self._jobs.jobs[a]
             common &= before
             if job.choice is not None:
-                own |= before & self._same_way[job.choice, job.fused]
+                own |= before & self._same_mode[job.choice, job.fused]
         return common | own
 
     def precedes(self, x: int, y: int) -> bool:

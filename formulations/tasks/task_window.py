@@ -180,7 +180,7 @@ class TaskWindow:
         placed = self.placed
         found: dict[int, int] = {}
         behind = {
-            where: next((n for n in order[bisect_left(order, self.until, key=placed.start.__getitem__) :]), None)
+            where: next(iter(order[bisect_left(order, self.until, key=placed.start.__getitem__) :]), None)
             for where, order in placed.orders.items()
         }
         for n in self._inside:

@@ -36,7 +36,7 @@ class Model:
 
     Times are in steps, `scale` of them to a tick. Where passes of no duration exist, each of the `zeros` of them takes
     one step: every pass then has its own place in the order. All these steps together are less than the least part of
-    a tick by which values of orders differ (`parts` of `attainable`), so a value in steps tells that of the order.
+    a tick by which values of orders differ (`attainable_spans`), so a value in steps tells that of the order.
     """
 
     def __init__(

@@ -270,11 +270,11 @@ def test_validate_accepts_what_solve_wrote_and_names_what_is_broken(
     verdict = json.loads(capsys.readouterr().out)
     assert verdict["valid"] is False
     assert verdict["deadlock_free"] is True
-    assert verdict["circle"] is None
+    assert verdict["cycle"] is None
     assert any("B0.0" in violation["passes"] for violation in verdict["violations"])
 
 
-def test_validate_refutes_freedom_from_deadlock_with_the_circle(
+def test_validate_refutes_freedom_from_deadlock_with_the_cycle(
     solved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     document = json.loads(solved.read_text())

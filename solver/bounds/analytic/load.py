@@ -8,7 +8,6 @@ from __future__ import annotations
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import COMPUTE
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, chains_on
@@ -43,18 +42,18 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
 
 
 def _streams(problem: Problem, paths: Paths, device: int) -> list[Certificate]:
-    """One for each stream that has something to run whatever the modes; `compute` always has one."""
-    found = []
+    """One for each stream that has something to run whatever the modes; the first stream always has one."""
+    found, first = [], problem.streams[0]
     for stream in problem.streams:
-        work = paths.work(device) if stream == COMPUTE else _least(problem, device, stream)
-        if work or stream == COMPUTE:
+        work = paths.work(device) if stream == first else _least(problem, device, stream)
+        if work or stream == first:
             text = f"Stream {stream} of device {device} runs tasks of {amount(problem, work)} in all, one at a time."
             found.append(Certificate("load", work, text, device))
     return found
 
 
 def _least(problem: Problem, device: int, stream: str) -> int:
-    """The least time of a device's tasks on a stream other than `compute`; blocks, if there are any, use only that."""
+    """The least time of a device's tasks on a stream other than the first; blocks, if there are any, use only that."""
     if problem.overlaps:
         return 0
 

@@ -180,9 +180,5 @@ class ModeValues:
         ]
 
 
-def _value(group: list[Argument], row: int, column: int) -> int:
-    return min(int(one.values[row, column]) for one in group)
-
-
 def _weakest(group: list[Argument]) -> Numbers:
     return reduce(np.minimum, [one.values for one in group])

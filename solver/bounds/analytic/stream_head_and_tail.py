@@ -15,8 +15,8 @@ from pipesched.problem.task_network import Arc, Resource, TaskType
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 
-# The least ticks of a way to or from each task; None where there is no such way.
-Ways = Mapping[TaskType, int | None]
+# The least ticks of a path to or from each task; None where there is no such path.
+Lengths = Mapping[TaskType, int | None]
 
 
 def stream_head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
@@ -125,7 +125,7 @@ class _Network:
         """Whether backwards of a stage may be fused, and whether they may be split."""
         return {kind is BW for kind, s in self._network.tasks if s == stage and kind is not F}
 
-    def heads(self, whose: int | None) -> Ways:
+    def heads(self, whose: int | None) -> Lengths:
         """From time 0, or from the first start of a device, to the start of each task, along its micro-batch."""
         found: dict[TaskType, int | None] = {}
         for task in self._sequence:
@@ -138,7 +138,7 @@ class _Network:
             found[task] = max((way for way in ways if way is not None), default=None)
         return found
 
-    def tails(self, whose: int | None) -> Ways:
+    def tails(self, whose: int | None) -> Lengths:
         """From the end of each task to the end of all, or to that of what a device runs, along its micro-batch."""
         found: dict[TaskType, int | None] = {}
         for task in reversed(self._sequence):
@@ -146,7 +146,7 @@ class _Network:
             found[task] = max((way for way in (here, *self._behind(task, found)) if way is not None), default=None)
         return found
 
-    def _behind(self, task: TaskType, tails: Ways) -> Iterator[int | None]:
+    def _behind(self, task: TaskType, tails: Lengths) -> Iterator[int | None]:
         """The ways by what must run after a task: all that always runs, and of a backward's modes the shorter."""
         by_mode: dict[int, dict[bool, list[int | None]]] = {}
         for arc in self._out[task]:
