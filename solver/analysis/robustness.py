@@ -35,8 +35,8 @@ _NEAR, _MOST_PUBLISHED, _MOST_PASSES = 1.05, 4, 20_000
 # The search: how many schedules it goes on from, list schedules it begins with, the samples that walks go by, and
 # the moves of a walk.
 _KEPT, _LISTS, _WALK_SAMPLES, _MOVES = 4, 12, 64, 20_000
-# First and last temperature in mean durations: gentle heat mends an order, strong heat leaves it behind.
-_HEATS = ((0.02, 0.002), (0.1, 0.005), (0.01, 0.001), (0.3, 0.005))
+# First and last temperature in mean durations: low ones refine an order, high ones leave it behind.
+_TEMPERATURES = ((0.02, 0.002), (0.1, 0.005), (0.01, 0.001), (0.3, 0.005))
 # Moves that a unit of deterministic time stands for.
 _MOVES_PER_UNIT = 5_000
 
@@ -139,9 +139,11 @@ class _Search:
         ]
 
     def walk(self, job: int, halt: Array) -> Timeline | None:
-        start = self.pool[job // len(_HEATS) % len(self.pool)][1]
+        start = self.pool[job // len(_TEMPERATURES) % len(self.pool)][1]
         seed = self.limits.seed * 1_000_003 + job
-        return EqualValueSearch(start).for_mean(self.walking, None, _HEATS[job % len(_HEATS)], _MOVES, seed, halt)
+        return EqualValueSearch(start).for_mean(
+            self.walking, None, _TEMPERATURES[job % len(_TEMPERATURES)], _MOVES, seed, halt
+        )
 
     def keep(self, timelines: Sequence[Timeline]) -> None:
         """The few of least mean, each order once."""

@@ -35,7 +35,7 @@ _RETIMED_SECONDS_A_PASS = 2e-5
 _LEAST_SECONDS = 5.0
 _MOVES_A_UNIT, _MOST_MOVES = 50, 30_000
 _SLACK = Noise(0.05, 32, 0)
-_HEAT = (0.02, 0.002)
+_TEMPERATURES = (0.02, 0.002)
 
 
 def finished(search: Search) -> Solution:
@@ -142,7 +142,7 @@ def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
     assert solution.metrics is not None
     held = problem.with_room(solution.metrics.peak_memory)
     found = EqualValueSearch(replace(timeline, problem=held)).for_mean(
-        _SLACK, solution.value_ticks, _HEAT, _moves(solution), seed, halt
+        _SLACK, solution.value_ticks, _TEMPERATURES, _moves(solution), seed, halt
     )
     if found is None:
         return solution

@@ -61,20 +61,20 @@ class Annealer:
         self,
         orders: Orders,
         openings: Sequence[int],
-        heat: AnnealingParameters,
+        parameters: AnnealingParameters,
         moves: int,
         seed: int,
         halt: Array | None = None,
     ) -> Schedule | None:
         """The best schedule met in so many moves from the given orders; None if they cannot be run."""
-        found = self.search(orders, openings, heat, moves, seed, halt)
+        found = self.search(orders, openings, parameters, moves, seed, halt)
         return None if found is None else found.schedule
 
     def search(
         self,
         orders: Orders,
         openings: Sequence[int],
-        heat: AnnealingParameters,
+        parameters: AnnealingParameters,
         moves: int,
         seed: int,
         halt: Array | None = None,
@@ -89,7 +89,7 @@ class Annealer:
         shop, modes, rows = self.arrays(orders)
         joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
         best = Best(rows.order.copy(), rows.count.copy(), *joined)
-        hot, cold = max(1e-6, heat.hot * self.mean), max(1e-9, heat.cold * self.mean)
+        hot, cold = max(1e-6, parameters.hot * self.mean), max(1e-9, parameters.cold * self.mean)
         opening = np.array(openings, np.int64)
         halt = np.zeros(1, np.int64) if halt is None else halt
         kernel = anneal if modes is None else anneal_with_modes
@@ -101,10 +101,10 @@ class Annealer:
             hot,
             cold,
             moves,
-            heat.evenness,
-            heat.reach,
-            heat.filling,
-            heat.changing,
+            parameters.evenness,
+            parameters.reach,
+            parameters.filling,
+            parameters.changing,
             seed,
             best,
             halt,

@@ -52,10 +52,10 @@ class EqualValueSearch:
         return self._walk(none, most, shares, 0.1 * unit, 0.002 * unit, moves, 0.0, seed, halt)
 
     def for_mean(
-        self, noise: Noise, most: int | None, heat: tuple[float, float], moves: int, seed: int, halt: Array
+        self, noise: Noise, most: int | None, temperatures: tuple[float, float], moves: int, seed: int, halt: Array
     ) -> Timeline | None:
-        """Towards a smaller mean; at most `most` ticks without noise. `heat`: first and last, in mean durations."""
-        hot, cold = (degree * self.annealer.mean for degree in heat)
+        """Towards a smaller mean; at most `most` ticks without noise. Temperatures first and last, in mean durations."""
+        hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         flat = np.ones(self.problem.devices)
         return self._walk(self._samples(noise), -1 if most is None else most, flat, hot, cold, moves, 0.1, seed, halt)
 

@@ -65,7 +65,7 @@ class OrderSearch:
         self._windows = Windows(limits.deterministic is not None)
         few = sum(map(len, best.schedule.orders)) < _MANY_UNITS
         self._open_modes = modes_matter(best.problem)
-        self._heats = _OPEN_MODES if self._open_modes else (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
+        self._parameters = _OPEN_MODES if self._open_modes else (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
         self._halt = np.zeros(1, np.int64)
@@ -117,7 +117,7 @@ class OrderSearch:
             # The first call compiles, which is not to be counted.
             for _ in range(2):
                 started = time.monotonic()
-                self._anneal(self.best, self._heats[0], 0, _PROBE)
+                self._anneal(self.best, self._parameters[0], 0, _PROBE)
                 self._per_second = _PROBE / (time.monotonic() - started)
         return max(_PROBE, int(self._per_second * seconds))
 
@@ -127,9 +127,9 @@ class OrderSearch:
         if number % _WINDOWS_EVERY == 1:
             return self._windows.improve(best, seed, seconds)
         start = self.others[number // 3 % len(self.others)] if self.others and number % 3 == 2 else best
-        return self._anneal(start, self._heats[number % len(self._heats)], seed, moves)
+        return self._anneal(start, self._parameters[number % len(self._parameters)], seed, moves)
 
-    def _anneal(self, start: Timeline, heat: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
+    def _anneal(self, start: Timeline, parameters: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
         problem = start.problem
         openings = [0] * problem.devices
         if problem.objective is Objective.SPAN:
@@ -138,7 +138,7 @@ class OrderSearch:
         if id(start) not in self._annealers:
             self._annealers[id(start)] = start, Annealer(self._units(problem, start.schedule))
         annealer = self._annealers[id(start)][1]
-        return annealer.run(annealer.units.orders, openings, heat, moves, seed, self._halt)
+        return annealer.run(annealer.units.orders, openings, parameters, moves, seed, self._halt)
 
     def _units(self, problem: Problem, schedule: Schedule) -> Units | Operations:
         """What annealing moves: operations, where their modes can gain."""

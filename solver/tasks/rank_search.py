@@ -35,12 +35,12 @@ class RankSearch:
         self._now = self.best = dict(starts)
         self._now_ends = self.ends = self._end(starts)
 
-    def step(self, heat: float) -> bool:
-        """Try other ranks; whether the best got better. `heat` is the share by which a worse schedule may be worse."""
+    def step(self, temperature: float) -> bool:
+        """Try other ranks; whether the best got better. The temperature is a share of the schedule's end."""
         starts = self._justified(dispatched(self._graph, self._moved()))
         ends = self._end(starts)
         worse = (ends - self._now_ends) / max(1, self._now_ends)
-        if worse <= 0 or (heat > 0 and self._random.random() < exp(-worse / heat)):
+        if worse <= 0 or (temperature > 0 and self._random.random() < exp(-worse / temperature)):
             self._now, self._now_ends = starts, ends
         if ends >= self.ends:
             return False

@@ -21,7 +21,7 @@ class TaskRanks:
 
     share: float = 0.2
     tries: int = 100
-    heat: float = 0.002
+    temperature: float = 0.002
     name: str = "annealing of tasks"
 
     def applies(self, search: Search) -> bool:
@@ -44,7 +44,7 @@ class TaskRanks:
             if done >= 1:
                 return
             tries += 1
-            if ranks.step(self.heat * (1 - done)):
+            if ranks.step(self.temperature * (1 - done)):
                 schedule = schedule_of_starts(jobs, ranks.best, "optimised")
                 if schedule is not None:
                     search.offer_order(schedule)
