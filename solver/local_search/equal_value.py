@@ -54,7 +54,7 @@ class EqualValueSearch:
     def for_mean(
         self, noise: Noise, most: int | None, temperatures: tuple[float, float], moves: int, seed: int, halt: Array
     ) -> Timeline | None:
-        """Towards a smaller mean; at most `most` ticks without noise. Temperatures first and last, in mean durations."""
+        """Towards a smaller mean; at most `most` ticks without noise. First and last temperature in mean durations."""
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
         flat = np.ones(self.problem.devices)
         return self._walk(self._samples(noise), -1 if most is None else most, flat, hot, cold, moves, 0.1, seed, halt)
