@@ -105,10 +105,14 @@ def end_thread(thread: Thread) -> None:
 
 
 def _may_end(thread: Thread) -> bool:
-    """Whether the thread is outside of libraries that an exception would leave unusable."""
+    """Whether the thread is outside of libraries that an exception would leave unusable.
+
+    Nor does it start another thread, which until it runs has the identity of its creator: the exception would hit that
+    one, and the creator wait for it forever.
+    """
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
-        if str(frame.f_globals.get("__name__", "")).startswith(_NOT_WITHIN):
+        if frame.f_code is Thread.start.__code__ or str(frame.f_globals.get("__name__", "")).startswith(_NOT_WITHIN):
             return False
         frame = frame.f_back
     return True

@@ -183,3 +183,24 @@ def test_a_bound_that_takes_forever_is_left_out_and_named(monkeypatch: pytest.Mo
     found = solve(problem(2, 3), LIMITS)
     assert found.status in (Status.OPTIMAL, Status.FEASIBLE)
     assert any("head and tail" in note for note in found.notes)
+
+
+_STARTS_THREADS = """
+from threading import Event
+from solver.backends.interruptible import run_until, run_within
+
+def work():
+    while True:
+        run_until(Event(), lambda: None, lambda: None)
+
+for _ in range(12):
+    assert run_within(0.0, Event(), work) is None
+"""
+
+
+def test_work_that_starts_threads_is_ended_too() -> None:
+    """Ended while it starts one, it would wait for a thread that had got the exception in its place."""
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, "-c", _STARTS_THREADS]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
