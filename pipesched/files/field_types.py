@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import PlainValidator, WithJsonSchema
@@ -23,12 +23,20 @@ _LEAST_EXPONENT = -30
 _MOST_DIGITS = 100
 
 
-class WrongEntries(Exception):
-    """Entries of a list that are not allowed, each with its index, and what is allowed of an entry."""
+class WrongEntry(NamedTuple):
+    """An entry of a value that is not allowed: where it stands in it, as `[2]` or `.nodes[1]`, and what is allowed."""
 
-    def __init__(self, entries: list[tuple[int, object]], allowed: str) -> None:
-        super().__init__(allowed)
-        self.entries, self.allowed = entries, allowed
+    place: str
+    found: object
+    allowed: str
+
+
+class WrongEntries(Exception):
+    """All entries of a value that are not allowed."""
+
+    def __init__(self, entries: list[WrongEntry]) -> None:
+        super().__init__()
+        self.entries = entries
 
 
 def _number(value: object) -> Fraction | None:
@@ -71,7 +79,7 @@ def _field(allowed: str, accept: Callable[[Any], object]) -> PlainValidator:
         try:
             result = accept(value)
         except WrongEntries as wrong:
-            context = {"allowed": wrong.allowed, "entries": wrong.entries}
+            context = {"allowed": allowed, "entries": wrong.entries}
             raise PydanticCustomError("not_allowed", "{allowed}", context) from None
         if result is None:
             raise PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed})
@@ -106,7 +114,7 @@ def _one_or_list(
         numbers = [one(item) for item in entries]
         wrong = [(at, item) for at, (item, number) in enumerate(zip(entries, numbers, strict=True)) if number is None]
         if wrong:
-            raise WrongEntries(wrong, allowed)
+            raise WrongEntries([WrongEntry(f"[{at}]", item, allowed) for at, item in wrong])
         return [number for number in numbers if number is not None] or None
 
     return accept
@@ -187,7 +195,8 @@ def _names(value: object) -> list[str] | None:
         return None
     wrong = [(at, item) for at, item in enumerate(entries) if _task_name(item) is None]
     if wrong:
-        raise WrongEntries(wrong, "a name of letters, digits, - and _ that begins with a letter")
+        allowed = "a name of letters, digits, - and _ that begins with a letter"
+        raise WrongEntries([WrongEntry(f"[{at}]", item, allowed) for at, item in wrong])
     return [str(item) for item in entries] or None
 
 
@@ -205,7 +214,7 @@ def _counts(value: object) -> int | list[int] | None:
     numbers = [_whole(1)(item) for item in entries]
     wrong = [(at, item) for at, (item, number) in enumerate(zip(entries, numbers, strict=True)) if number is None]
     if wrong:
-        raise WrongEntries(wrong, "a whole number of at least 1")
+        raise WrongEntries([WrongEntry(f"[{at}]", item, "a whole number of at least 1") for at, item in wrong])
     return [number for number in numbers if number is not None] or None
 
 
@@ -219,31 +228,56 @@ Counts = Annotated[
 def _transfer(value: object) -> Transfer | None:
     """A time, or a time and the stream that the transfer occupies for it."""
     if isinstance(value, Mapping) and set(value) == {"time", "on"}:
-        time, on = _latency(value["time"]), _task_name(value["on"])
-        return None if time is None or on is None else Occupying(time, on)
+        time, on = _entries({".time": (_latency, _LATENCY), ".on": (_task_name, _STREAM)}, value["time"], value["on"])
+        return Occupying(time, on)
     return _latency(value)
 
 
 def _latency(value: object) -> Latency | None:
     """Numbers as for other times, a row of numbers for each device, or times by node."""
     if isinstance(value, Mapping):
-        entries = node_links(value)
-        nodes = as_list(entries[2]) if entries else None
-        if entries is None or nodes is None:
+        given = node_links(value)
+        if given is None:
             return None
-        within, between = map(_at_least(0), entries[:2])
-        numbers = [number for number in map(_whole(0), nodes) if number is not None]
-        if within is None or between is None or len(numbers) != len(nodes):
-            return None
-        return NodeLinks(within, between, tuple(numbers))
+        number = (_at_least(0), _POSITIVE)
+        within, between, nodes = _entries(
+            {".intra_node": number, ".inter_node": number, ".nodes": (_node_numbers, _NODE_NUMBERS)}, *given
+        )
+        return NodeLinks(within, between, nodes)
     one_or_list = _one_or_list(_at_least(0), _POSITIVE)
-    rows = [as_list(row) for row in as_list(value) or [None]]
-    if None in rows:
+    rows = as_list(value)
+    if rows is None or any(as_list(row) is None for row in rows):
         return one_or_list(value)
-    matrix = [one_or_list(row) for row in rows]
-    return [row for row in matrix if isinstance(row, list)] if None not in matrix else None
+    row = (one_or_list, f"a list of numbers of at least 0 ({FINITE})")
+    matrix: list[list[Fraction]] = _entries({f"[{at}]": row for at in range(len(rows))}, *map(as_list, rows))
+    return matrix or None
 
 
+def _node_numbers(value: object) -> tuple[int, ...] | None:
+    nodes = as_list(value)
+    if nodes is None:
+        return None
+    return tuple(_entries({f"[{at}]": (_whole(0), "a whole number of at least 0") for at in range(len(nodes))}, *nodes))
+
+
+def _entries(fields: Mapping[str, tuple[Callable[[Any], Any], str]], *values: object) -> list[Any]:
+    """The values as their fields accept them, by place; `WrongEntries` names every one that none accepts."""
+    found, wrong = [], list[WrongEntry]()
+    for (place, (accept, allowed)), value in zip(fields.items(), values, strict=True):
+        try:
+            found.append(accept(value))
+            if found[-1] is None:
+                wrong.append(WrongEntry(place, value, allowed))
+        except WrongEntries as inside:
+            wrong += [entry._replace(place=place + entry.place) for entry in inside.entries]
+    if wrong:
+        raise WrongEntries(wrong)
+    return found
+
+
+_LATENCY = f"a number, a list of them, one per stage, or a row of them for each sending device ({FINITE})"
+_STREAM = "the name of a stream"
+_NODE_NUMBERS = "a list with the node of each device"
 _ROWS = {"type": "array", "items": {"type": "array", "items": _NUMBER, "minItems": 1}, "minItems": 1}
 _NODES = {
     "type": "object",

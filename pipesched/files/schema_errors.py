@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pipesched.errors import BadInput, did_you_mean
+from pipesched.files.field_types import WrongEntry
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -36,11 +37,11 @@ def parse_model(
     good = copy.deepcopy(entries)
     for problem in problems:
         path = tuple(f"[{key}]" if isinstance(key, int) else key for key in problem["loc"])
-        held: list[tuple[int, object]] | None = problem.get("ctx", {}).get("entries")
+        held: list[WrongEntry] | None = problem.get("ctx", {}).get("entries")
         if held is None:
             found.append(_line(model, path, problem["type"], problem["msg"], problem["input"]))
         else:
-            found += [f"{_place(path)}[{at}]: found {shown(one)}; allowed: {problem['msg']}" for at, one in held]
+            found += [f"{_place(path)}{at}: found {shown(one)}; allowed: {allowed}" for at, one, allowed in held]
         _remove(good, problem["loc"])
     return model.model_validate(good), found, frozenset(".".join(map(str, p["loc"])) for p in problems)
 

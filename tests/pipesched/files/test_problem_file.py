@@ -113,11 +113,17 @@ ONE_MISTAKE = {
         "placement: found ['a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', 'a', '...",
     ),
     "transfer": (document("transfer: -1"), "times.transfer: found -1"),
-    "links": (document("transfer: [[0, 1], [2, -1]]"), "times.transfer[1]: found -1"),
+    "links": (document("transfer: [[0, 1], [2, -1]]"), "times.transfer[1][1]: found -1"),
     "rows": (document("transfer: [[0, 1]]"), "times.transfer: found 1 rows of 2 values"),
     "nodes": (
         document("transfer: {intra_node: 1, inter_node: 2, nodes: [0]}"),
         "times.transfer.nodes: found 1 nodes",
+    ),
+    "intra": (
+        document("transfer: {intra_node: -1, inter_node: 2, nodes: [0, 1]}"), "times.transfer.intra_node: found -1"
+    ),
+    "no node": (
+        document("transfer: {intra_node: 1, inter_node: 2, nodes: [0, 0.5]}"), "times.transfer.nodes[1]: found 0.5"
     ),
     "node": (document("transfer: {intra_node: 1, nodes: [0, 1]}"), "times.transfer: found keys intra_node, nodes"),
     "overlapped": (document("overlapped: x"), "times.overlapped: found 'x'"),
