@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files import field_types
+from pipesched.files.transfer_field import TransferField
 from pipesched.problem.problem import Objective
 
 
@@ -25,7 +26,7 @@ class Times(_Section):
     fused: field_types.Numbers | None = Field(
         None, description="full backward in one go (BW); default backward + weight"
     )
-    transfer: field_types.TransferField | None = Field(
+    transfer: TransferField | None = Field(
         None, description="one activation or gradient between two devices: by stage, or by pair of devices; default 0"
     )
     overlapped: field_types.Numbers | None = Field(None, description="a forward and a full backward run as one block")

@@ -1,0 +1,109 @@
+"""The field for transfer times in a problem file: its forms, its error messages and its JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import WithJsonSchema
+
+from pipesched.files.field_types import (
+    FINITE,
+    NAME,
+    NUMBER,
+    POSITIVE,
+    WrongEntries,
+    WrongEntry,
+    as_list,
+    at_least,
+    field,
+    one_or_list,
+    or_list,
+    task_name,
+    whole_number,
+)
+from pipesched.files.link_times import Latency, NodeLinks, Occupying, Transfer, node_links
+
+
+def _transfer(value: object) -> Transfer | None:
+    """A time, or a time and the stream that the transfer occupies for it."""
+    if isinstance(value, Mapping) and set(value) == {"time", "on"}:
+        time, on = _entries({".time": (_latency, _LATENCY), ".on": (task_name, _STREAM)}, value["time"], value["on"])
+        return Occupying(time, on)
+    return _latency(value)
+
+
+def _latency(value: object) -> Latency | None:
+    """Numbers as for other times, a row of numbers for each device, or times by node."""
+    if isinstance(value, Mapping):
+        given = node_links(value)
+        if given is None:
+            return None
+        number = (at_least(0), POSITIVE)
+        within, between, nodes = _entries(
+            {".intra_node": number, ".inter_node": number, ".nodes": (_node_numbers, _NODE_NUMBERS)}, *given
+        )
+        return NodeLinks(within, between, nodes)
+    numbers = one_or_list(at_least(0), POSITIVE)
+    rows = as_list(value)
+    if rows is None or any(as_list(row) is None for row in rows):
+        return numbers(value)
+    row = (numbers, f"a list of numbers of at least 0 ({FINITE})")
+    matrix: list[list[Fraction]] = _entries({f"[{at}]": row for at in range(len(rows))}, *map(as_list, rows))
+    return matrix or None
+
+
+def _node_numbers(value: object) -> tuple[int, ...] | None:
+    nodes = as_list(value)
+    if nodes is None:
+        return None
+    node = (whole_number(0), "a whole number of at least 0")
+    return tuple(_entries({f"[{at}]": node for at in range(len(nodes))}, *nodes))
+
+
+def _entries(fields: Mapping[str, tuple[Callable[[Any], Any], str]], *values: object) -> list[Any]:
+    """The values as their fields accept them, by place; `WrongEntries` names every one that none accepts."""
+    found, wrong = [], list[WrongEntry]()
+    for (place, (accept, allowed)), value in zip(fields.items(), values, strict=True):
+        try:
+            found.append(accept(value))
+            if found[-1] is None:
+                wrong.append(WrongEntry(place, value, allowed))
+        except WrongEntries as inside:
+            wrong += [entry._replace(place=place + entry.place) for entry in inside.entries]
+    if wrong:
+        raise WrongEntries(wrong)
+    return found
+
+
+_LATENCY = f"a number, a list of them, one per stage, or a row of them for each sending device ({FINITE})"
+_STREAM = "the name of a stream"
+_NODE_NUMBERS = "a list with the node of each device"
+_ROWS = {"type": "array", "items": {"type": "array", "items": NUMBER, "minItems": 1}, "minItems": 1}
+_NODES = {
+    "type": "object",
+    "properties": {
+        "intra_node": NUMBER,
+        "inter_node": NUMBER,
+        "nodes": {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+    },
+    "required": ["intra_node", "inter_node", "nodes"],
+    "additionalProperties": False,
+}
+_LATENCIES = [*or_list(NUMBER)["anyOf"], _ROWS, _NODES]
+_OCCUPYING = {
+    "type": "object",
+    "properties": {"time": {"anyOf": _LATENCIES}, "on": NAME},
+    "required": ["time", "on"],
+    "additionalProperties": False,
+}
+TransferField = Annotated[
+    Transfer,
+    field(
+        f"a number of at least 0, a list of them, one per stage, a list of such lists, from each device to each other, "
+        f"or intra_node, inter_node and nodes; or time, one of these, and on, a stream ({FINITE})",
+        _transfer,
+    ),
+    WithJsonSchema({"anyOf": [*_LATENCIES, _OCCUPYING]}),
+]
