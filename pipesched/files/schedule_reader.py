@@ -58,7 +58,8 @@ class ScheduleReader:
         name, tasks = visible(str(self._document.get("schedule", ""))), self._document.get("task_orders")
         try:
             task_orders = None if tasks is None else self._tasks.orders(tasks)
-            return Schedule(slots, name, task_orders, self._tasks.waits(self._document.get("waits") or []))
+            waits = self._document.get("waits")
+            return Schedule(slots, name, task_orders, () if waits is None else self._tasks.waits(waits))
         except BadInput as error:
             raise BadInput(f"{self._path}: {error}") from None
 

@@ -74,7 +74,10 @@ class TaskReader:
                 if stream not in self._problem.streams or not isinstance(tasks, list):
                     allowed = f"a list of tasks for {', '.join(self._problem.streams)}"
                     raise BadInput(f"task_orders[{device}]: found {shown(stream)}; allowed: {allowed}")
-                found[Resource(device, stream)] = tuple(self.task(str(text)) for text in tasks)
+                where = f"task_orders[{device}].{stream}"
+                found[Resource(device, stream)] = tuple(
+                    self._named(f"{where}[{place}]", text) for place, text in enumerate(tasks)
+                )
         return found
 
     def waits(self, document: object) -> tuple[Wait, ...]:
@@ -82,4 +85,14 @@ class TaskReader:
         pairs = document if isinstance(document, list) else []
         if not isinstance(document, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
             raise BadInput(f"waits: found {shown(document)}; allowed: pairs of tasks, of which the second waits")
-        return tuple(Wait(self.task(str(before)), self.task(str(after))) for before, after in pairs)
+        return tuple(
+            Wait(*(self._named(f"waits[{n}][{end}]", text) for end, text in enumerate(pair)))
+            for n, pair in enumerate(pairs)
+        )
+
+    def _named(self, place: str, text: object) -> Task:
+        """The task that stands at a place of the file."""
+        try:
+            return self.task(str(text))
+        except BadInput as error:
+            raise BadInput(f"{place}: {error}") from None
