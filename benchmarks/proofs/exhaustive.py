@@ -14,7 +14,8 @@ from math import floor
 
 import numpy as np
 
-from benchmarks.proofs.exhaustive_kernels import PARTS, best_combination, device_orders, longest_paths
+from benchmarks.proofs.exhaustive_orders import device_orders, longest_paths
+from benchmarks.proofs.exhaustive_values import PARTS, best_combination
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 

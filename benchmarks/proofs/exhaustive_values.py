@@ -1,126 +1,14 @@
-"""Loops of the exhaustive search, compiled: all orders of one device, and the best combination of several devices'.
-
-Passes are numbers. A slot is a pass, or two that run as one block: `n + n * f + b` for passes f and b of n. Paths that
-do not exist are `NO_PATH` long, so that adding to them leaves them below every time there is.
-"""
+"""The best combination of several devices' orders, for the exhaustive search: compiled. Slots as in its orders."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numba import njit
 
-NO_PATH = -(2**40)
-# Slots that are tried for the orders of one device at most.
-MOST_STEPS = 1_000_000
+from benchmarks.proofs.exhaustive_orders import NO_PATH, Numbers
+
 # Values are counted in this part of a tick: the span of an order is a sum over up to three devices, by their number.
 PARTS = 6
-
-Numbers = Any
-
-
-@njit(cache=True)
-def longest_paths(ticks: Numbers, needs: Numbers, lags: Numbers) -> Numbers:
-    """From the start of each pass to the start of each other, when all run as soon as they can; passes are in order."""
-    n = len(ticks)
-    paths = np.full((n, n), NO_PATH)
-    for q in range(n):
-        paths[q, q] = 0
-        for k in range(needs.shape[1]):
-            r = needs[q, k]
-            if r >= 0:
-                for p in range(n):
-                    if paths[p, r] >= 0:
-                        paths[p, q] = max(paths[p, q], paths[p, r] + ticks[r] + lags[q, k])
-    return paths
-
-
-@njit(cache=True)
-def device_orders(  # noqa: PLR0912, PLR0915
-    here: Numbers,
-    before: Numbers,
-    ticks: Numbers,
-    least: Numbers,
-    block: Numbers,
-    takes: Numbers,
-    keeps: Numbers,
-    paths: Numbers,
-    head: Numbers,
-    room: int,
-    limit: int,
-    found: Numbers,
-) -> int:
-    """Write into `found` every order of the passes `here` that memory allows and that is over by the limit; how many.
-
-    Time begins with the device's first pass, or earlier if `head` says when each pass can start. `before` has a bit for
-    each pass that must come first; a forward f has `block[f]` ticks in a block, or -1, and a full backward that may be
-    in one -2: it may take no time of its own. Other devices are relaxed to delays.
-    -1 if there are more than `found` has rows, or they take too long to find.
-    """
-    n, count = len(ticks), len(here)
-    choices = count + count * count if block.max() >= 0 else count
-    every, rest = 0, 0
-    after = np.zeros(n, np.int64)
-    for p in here:
-        every |= 1 << p
-        rest += least[p] if block[p] != -2 else 0
-        for q in here:
-            after[p] = max(after[p], paths[p, q] + least[q])
-    start = np.zeros(n, np.int64)
-    stack = np.zeros((6, count + 1), np.int64)
-    tried, done, now, held, left, slots = stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]
-    left[0] = rest
-    orders, depth, steps = 0, 0, 0
-    while depth >= 0:
-        steps += 1
-        if steps > MOST_STEPS:
-            return -1
-        if done[depth] == every:
-            if orders == len(found):
-                return -1
-            found[orders, :] = -1
-            found[orders, :depth] = slots[:depth]
-            orders += 1
-            depth -= 1
-            continue
-        choice = tried[depth]
-        if choice == choices:
-            depth -= 1
-            continue
-        tried[depth] += 1
-        p = here[choice] if choice < count else here[(choice - count) // count]
-        q = -1 if choice < count else here[(choice - count) % count]
-        ran = done[depth]
-        if ran >> p & 1 or before[p] & ~ran or held[depth] + takes[p] > room:
-            continue
-        if q >= 0 and (block[p] < 0 or block[q] != -2 or ran >> q & 1 or before[q] & ~ran):
-            continue
-        if q >= 0 and held[depth] + takes[p] + takes[q] > room:
-            continue
-        begin = max(now[depth], head[p])
-        for r in here:
-            if ran >> r & 1:
-                begin = max(begin, start[r] + paths[r, p])
-                if q >= 0:
-                    begin = max(begin, start[r] + paths[r, q])
-        end = begin + (ticks[p] if q < 0 else block[p])
-        remaining = left[depth] - (least[p] if block[p] != -2 else 0)
-        far = begin + after[p] if block.max() < 0 else end
-        if end + remaining > limit or far > limit:
-            continue
-        start[p] = begin
-        slots[depth] = p
-        done[depth + 1] = ran | 1 << p
-        held[depth + 1] = held[depth] + keeps[p]
-        if q >= 0:
-            start[q] = begin
-            slots[depth] = n + n * p + q
-            done[depth + 1] |= 1 << q
-            held[depth + 1] += keeps[q]
-        now[depth + 1], left[depth + 1], tried[depth + 1] = end, remaining, 0
-        depth += 1
-    return orders
 
 
 @njit(cache=True)
