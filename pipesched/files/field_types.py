@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Integral, Rational, Real
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 from pydantic import PlainValidator, WithJsonSchema
@@ -20,6 +20,9 @@ from pipesched.problem.placement import PLACEMENTS
 LARGEST = 10**12
 _LEAST_EXPONENT = -30
 _MOST_DIGITS = 100
+
+
+Entry = TypeVar("Entry")
 
 
 class WrongEntry(NamedTuple):
@@ -116,13 +119,18 @@ def one_or_list(
         entries = as_list(value)
         if entries is None:
             return one(value)
-        numbers = [one(item) for item in entries]
-        wrong = [(at, item) for at, (item, number) in enumerate(zip(entries, numbers, strict=True)) if number is None]
-        if wrong:
-            raise WrongEntries([WrongEntry(f"[{at}]", item, allowed) for at, item in wrong])
-        return [number for number in numbers if number is not None] or None
+        return _each(one, entries, allowed)
 
     return accept
+
+
+def _each(one: Callable[[object], Entry | None], entries: list[object], allowed: str) -> list[Entry] | None:
+    """Every entry as `one` accepts it, None where there is none; `WrongEntries` names all that it does not."""
+    accepted = [one(item) for item in entries]
+    wrong = [at for at, entry in enumerate(accepted) if entry is None]
+    if wrong:
+        raise WrongEntries([WrongEntry(f"[{at}]", entries[at], allowed) for at in wrong])
+    return [entry for entry in accepted if entry is not None] or None
 
 
 def _text(value: object) -> str | None:
@@ -178,6 +186,7 @@ SignedNumbers = Annotated[
 # What streams and tasks are called: no mark of the schedule file's notation, and no number.
 _NAME_PATTERN = "[A-Za-z_][A-Za-z0-9_-]{0,39}"
 NAME = {"type": "string", "pattern": f"^{_NAME_PATTERN}$"}
+_A_NAME = "a name: a letter or _, then letters, digits, - and _, up to 40 characters"
 
 
 def task_name(value: object) -> str | None:
@@ -187,20 +196,14 @@ def task_name(value: object) -> str | None:
 
 Name = Annotated[
     str,
-    field("a name: a letter or _, then letters, digits, - and _, up to 40 characters", task_name),
+    field(_A_NAME, task_name),
     WithJsonSchema(NAME),
 ]
 
 
 def _names(value: object) -> list[str] | None:
     entries = as_list(value)
-    if entries is None:
-        return None
-    wrong = [(at, item) for at, item in enumerate(entries) if task_name(item) is None]
-    if wrong:
-        allowed = "a name of letters, digits, - and _ that begins with a letter"
-        raise WrongEntries([WrongEntry(f"[{at}]", item, allowed) for at, item in wrong])
-    return [str(item) for item in entries] or None
+    return None if entries is None else _each(task_name, entries, _A_NAME)
 
 
 Names = Annotated[
@@ -214,11 +217,7 @@ def _counts(value: object) -> int | list[int] | None:
     entries = as_list(value)
     if entries is None:
         return whole_number(1)(value)
-    numbers = [whole_number(1)(item) for item in entries]
-    wrong = [(at, item) for at, (item, number) in enumerate(zip(entries, numbers, strict=True)) if number is None]
-    if wrong:
-        raise WrongEntries([WrongEntry(f"[{at}]", item, "a whole number of at least 1") for at, item in wrong])
-    return [number for number in numbers if number is not None] or None
+    return _each(whole_number(1), entries, "a whole number of at least 1")
 
 
 Counts = Annotated[

@@ -65,21 +65,8 @@ class Annealer:
         moves: int,
         seed: int,
         halt: Array | None = None,
-    ) -> Schedule | None:
-        """The best schedule met in so many moves from the given orders; None if they cannot be run."""
-        found = self.search(orders, openings, parameters, moves, seed, halt)
-        return None if found is None else found.schedule
-
-    def search(
-        self,
-        orders: Orders,
-        openings: Sequence[int],
-        parameters: AnnealingParameters,
-        moves: int,
-        seed: int,
-        halt: Array | None = None,
     ) -> Found | None:
-        """As `run`, with the value.
+        """The best schedule met in so many moves from the given orders, and its value; None if they cannot be run.
 
         Setting `halt[0]` from another thread ends the run at once.
 

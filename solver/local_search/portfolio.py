@@ -138,7 +138,8 @@ class OrderSearch:
         if id(start) not in self._annealers:
             self._annealers[id(start)] = start, Annealer(self._units(problem, start.schedule))
         annealer = self._annealers[id(start)][1]
-        return annealer.run(annealer.units.orders, openings, parameters, moves, seed, self._halt)
+        found = annealer.run(annealer.units.orders, openings, parameters, moves, seed, self._halt)
+        return None if found is None else found.schedule
 
     def _units(self, problem: Problem, schedule: Schedule) -> Units | Operations:
         """What annealing moves: operations, where their modes can gain."""

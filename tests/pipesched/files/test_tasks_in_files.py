@@ -127,7 +127,7 @@ ONE_MISTAKE = {
     "stream twice": ("streams", ["compute", "comm", "comm"],
                      "streams[2]: found 'comm' twice; allowed: each name once"),
     "stream as number": ("streams", ["compute", "comm", 3],
-                         "streams[2]: found 3; allowed: a name of letters, digits, - and _ that begins with a letter"),
+                         "streams[2]: found 3; allowed: a name: a letter or _, then letters, digits, - and _, up to 40 characters"),
     "no streams": ("streams", [], "streams: found []; allowed: a list of names"),
     "far too many": ("tasks.layers", 10**6,
                      "tasks: found 32000000 tasks in all; allowed: up to 2000000, with fewer layers or micro-batches"),

@@ -67,10 +67,10 @@ def test_annealed_orders_are_valid_never_worse_and_often_optimal() -> None:
     for problem in cases():
         timeline = start(problem)
         units = Units(problem, timeline.schedule)
-        schedule = Annealer(units).run(units.orders, openings(timeline), HEAT, 3000, 1)
-        assert schedule is not None
-        after = best_times(problem, schedule)
-        assert sorted(schedule.passes()) == sorted(timeline.schedule.passes())
+        found = Annealer(units).run(units.orders, openings(timeline), HEAT, 3000, 1)
+        assert found is not None
+        after = best_times(problem, found.schedule)
+        assert sorted(found.schedule.passes()) == sorted(timeline.schedule.passes())
         assert not validate(after)
         value = measure(after).value(problem.objective)
         assert value <= measure(timeline).value(problem.objective)
@@ -88,7 +88,7 @@ def test_annealing_mends_a_list_schedule_where_memory_is_tight_and_says_the_same
     runs = [Annealer(units).run(units.orders, openings(timeline), HEAT, 60_000, 3) for _ in range(2)]
     assert runs[0] == runs[1]
     assert runs[0] is not None
-    after = best_times(tight, runs[0])
+    after = best_times(tight, runs[0].schedule)
     assert not validate(after)
     assert measure(after).span is not None
     assert measure(after).span < 0.98 * measure(timeline).span

@@ -150,7 +150,7 @@ def test_schedules_found_are_valid_and_take_what_the_search_says(seed: int) -> N
     for schedule in starts(problem)[:: 1 + seed % 2]:
         timeline = best_times(problem, schedule)
         units, opening = Operations(problem, timeline.schedule), list(placed_in(timeline).opening)
-        runs = [Annealer(units).search(units.orders, opening, HEAT, 2500, seed) for _ in range(2)]
+        runs = [Annealer(units).run(units.orders, opening, HEAT, 2500, seed) for _ in range(2)]
         assert runs[0] == runs[1]
         assert runs[0] is not None
         after = simulate(problem, runs[0].schedule, opening)
@@ -167,7 +167,7 @@ def test_from_one_micro_batch_after_the_other_all_fused_annealing_finds_the_best
         best = optimum(problem, Objective.MAKESPAN)
         assert best is not None
         units = Operations(problem, sequential(problem))
-        run = Annealer(units).search(units.orders, [0] * problem.devices, HEAT, 3000, 1)
+        run = Annealer(units).run(units.orders, [0] * problem.devices, HEAT, 3000, 1)
         assert run is not None
         assert not validate(best_times(problem, run.schedule))
         assert run.value >= best.value
