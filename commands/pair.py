@@ -60,10 +60,10 @@ def _document(pair: Pair) -> dict[str, object]:
 
 
 def _name(pair: Pair, task: Task) -> str:
-    """A task by its kind of pass and its name, or its number where it has none."""
+    """A task by its kind of pass and its name; a plain pass, whose only task has none, by its kind alone."""
     kind = B if task.of.kind is BW else task.of.kind
     name = pair.problem.network.tasks[task.of.kind, task.of.stage][task.part].name
-    return f"{kind.value}:{name or task.part}"
+    return f"{kind.value}:{name}" if name else kind.value
 
 
 def _print(pair: Pair) -> None:

@@ -49,7 +49,7 @@ def bubbles_shown(problem: Problem) -> tuple[Objective, ...]:
 
 def percent(share: float | None) -> str:
     """A bubble rate, a gap or any other share, as people read it; nothing for None."""
-    return "" if share is None else f"{100 * share:.2f} %"
+    return "" if share is None else f"{100 * share:z.2f} %"
 
 
 def time(problem: Problem, ticks: Value | None) -> str:

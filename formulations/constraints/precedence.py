@@ -11,7 +11,7 @@ from pipesched.schedule.timeline import Timeline
 
 def check(timeline: Timeline) -> bool:
     """Plain reading of the problem's needs."""
-    network, held = timeline.problem.network, timeline.schedule.held
+    network, held = timeline.problem.network, timeline.schedule.pass_set
     return all(
         timeline.start(p) >= timeline.end(before) + lag
         for p in timeline.schedule.passes()

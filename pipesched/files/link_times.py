@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -54,6 +53,13 @@ def links_of(transfer: Latency | None) -> Matrix:
     return [list(row) for row in transfer] if is_matrix(transfer) else []  # type: ignore[union-attr, arg-type]
 
 
+def unused_diagonal(transfer: Latency | None) -> list[str]:
+    """A note where the file gives a time from a device to itself, which nothing takes."""
+    if isinstance(transfer, NodeLinks) or not any(row[device] for device, row in enumerate(links_of(transfer))):
+        return []
+    return ["times.transfer: the diagonal is not used, since nothing is sent from a device to itself"]
+
+
 def wrong_size(transfer: object, devices: int) -> str | None:
     """What is wrong with the size of a matrix or list of nodes for so many devices."""
     if isinstance(transfer, NodeLinks) and len(transfer.nodes) != devices:
@@ -65,9 +71,3 @@ def wrong_size(transfer: object, devices: int) -> str | None:
             found = f"{len(transfer)} rows of {' or '.join(map(str, sorted(widths)))} values"
             return f"times.transfer: found {found}; allowed: {devices} rows of {devices}, a row for each sending device"
     return None
-
-
-def node_links(value: Mapping[object, object]) -> tuple[object, object, object] | None:
-    """The three entries of a mapping by node; None where others are there or some are not."""
-    keys = ("intra_node", "inter_node", "nodes")
-    return (value[keys[0]], value[keys[1]], value[keys[2]]) if set(value) == set(keys) else None

@@ -11,7 +11,7 @@ from pipesched.errors import BadInput
 from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.file_stages import stages_from
-from pipesched.files.link_times import stream_of
+from pipesched.files.link_times import latency_of, stream_of, unused_diagonal
 from pipesched.files.problem_checks import mistakes, placement_of
 from pipesched.files.problem_schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.rounding import LARGEST, short, step_of
@@ -85,6 +85,8 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     section = form.memory or MemorySection.model_validate({})
     held, pools, resolution, memory_rounded = _memory(section, where, form.microbatches)
     rounded = [*times_rounded, *memory_rounded]
+    notes = unused_diagonal(latency_of(given.transfer))
+    notes += [_ROUNDED.format(" and ".join(rounded))] if rounded else []
     return Problem(
         where,
         form.microbatches,
@@ -99,7 +101,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         links,
         stream_of(given.transfer),
         tuple(form.streams or ()),
-        notes=(_ROUNDED.format(" and ".join(rounded)),) if rounded else (),
+        notes=tuple(notes),
     )
 
 

@@ -35,10 +35,10 @@ def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) 
             yield f"times.{key}: found with tasks; allowed: one of them, since tasks say what passes take"
     for key, tasks in task_lists(form):
         yield from _list(f"tasks.{key}", tasks, streams)
-    names = [task.name for task in form.tasks.backward or ()]
+    names = [task.name for task in form.tasks.backward or () if task.name]
     for at, task in enumerate(form.tasks.weight or ()):
         if task.after is not None and names:
-            yield from _unknown(f"tasks.weight[{at}].after", task.after, [name for name in names if name])
+            yield from _unknown(f"tasks.weight[{at}].after", task.after, names)
     yield from _count(form, stages)
 
 

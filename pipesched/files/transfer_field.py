@@ -23,28 +23,22 @@ from pipesched.files.field_types import (
     task_name,
     whole_number,
 )
-from pipesched.files.link_times import Latency, NodeLinks, Occupying, Transfer, node_links
+from pipesched.files.link_times import Latency, NodeLinks, Occupying, Transfer
 
 
 def _transfer(value: object) -> Transfer | None:
     """A time, or a time and the stream that the transfer occupies for it."""
-    if isinstance(value, Mapping) and set(value) == {"time", "on"}:
-        time, on = _entries({".time": (_latency, _LATENCY), ".on": (task_name, _STREAM)}, value["time"], value["on"])
-        return Occupying(time, on)
+    if isinstance(value, Mapping) and not {"time", "on"}.isdisjoint(value):
+        return Occupying(*_section({"time": (_latency, _LATENCY), "on": (task_name, _STREAM)}, value))
     return _latency(value)
 
 
 def _latency(value: object) -> Latency | None:
     """Numbers as for other times, a row of numbers for each device, or times by node."""
     if isinstance(value, Mapping):
-        given = node_links(value)
-        if given is None:
-            return None
         number = (at_least(0), POSITIVE)
-        within, between, nodes = _entries(
-            {".intra_node": number, ".inter_node": number, ".nodes": (_node_numbers, _NODE_NUMBERS)}, *given
-        )
-        return NodeLinks(within, between, nodes)
+        fields = {"intra_node": number, "inter_node": number, "nodes": (_node_numbers, _NODE_NUMBERS)}
+        return None if fields.keys().isdisjoint(value) else NodeLinks(*_section(fields, value))
     numbers = one_or_list(at_least(0), POSITIVE)
     rows = as_list(value)
     if rows is None or any(as_list(row) is None for row in rows):
@@ -60,6 +54,19 @@ def _node_numbers(value: object) -> tuple[int, ...] | None:
         return None
     node = (whole_number(0), "a whole number of at least 0")
     return tuple(_entries({f"[{at}]": node for at in range(len(nodes))}, *nodes))
+
+
+def _section(fields: Mapping[str, tuple[Callable[[Any], Any], str]], value: Mapping[Any, object]) -> list[Any]:
+    """The values of these keys, all of which must be there; `WrongEntries` names those that are not, and any other."""
+    only = f"no key but {', '.join(fields)}"
+    others = {f".{key}": (_nothing, only) for key in value if key not in fields}
+    own = {f".{key}": accept for key, accept in fields.items()}
+    found = [value.get(key) for key in fields]
+    return _entries(own | others, *found, *(one for key, one in value.items() if key not in fields))
+
+
+def _nothing(_: object) -> None:
+    return None
 
 
 def _entries(fields: Mapping[str, tuple[Callable[[Any], Any], str]], *values: object) -> list[Any]:

@@ -71,7 +71,7 @@ class Schedule:
         return frozenset((p.stage, p.microbatch) for p in self.passes() if p.kind is BW)
 
     @cached_property
-    def held(self) -> frozenset[Pass]:
+    def pass_set(self) -> frozenset[Pass]:
         """All passes of the schedule."""
         return frozenset(self.passes())
 

@@ -86,7 +86,7 @@ class _Known:
         for wait in schedule.waits:
             before[self._task(wait.after)].append(self._task(wait.before))
         for p in schedule.passes():
-            for one, other in self._inside(p, schedule.held):
+            for one, other in self._inside(p, schedule.pass_set):
                 before[other].append(one)
         self._clocks = self._ended(before)
 

@@ -61,9 +61,10 @@ class Exporter:
             raise BadInput(f"{self.name}: only a valid schedule can be exported; in this one {broken[0].text}{more}")
         if not self.streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             able = ", ".join(other.name for other in EXPORTERS if other.streams)
+            several = len(timeline.problem.streams) > 1
+            held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
             raise BadInput(
-                f"{self.name}: the schedule orders the tasks of several streams, and this format orders whole passes "
-                f"only; {able} can express it"
+                f"{self.name}: the schedule {held}, and this format orders whole passes only; {able} can express it"
             )
         return self.write(timeline, settings)
 

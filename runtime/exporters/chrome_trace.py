@@ -135,7 +135,7 @@ def _flows(timeline: Timeline, boxes: list[_Box], threads: _Threads) -> Iterator
         pieces.setdefault(box.task.of, []).append(box)
     numbers = itertools.count(1)
     for p in schedule.passes():
-        for before, _ in problem.network.predecessors(p, schedule.held):
+        for before, _ in problem.network.predecessors(p, schedule.pass_set):
             sender, receiver = max(pieces[before], key=lambda box: box.end), pieces[p][0]
             if sender.device == receiver.device:
                 continue

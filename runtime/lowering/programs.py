@@ -135,7 +135,7 @@ def transfers_of(timeline: Timeline) -> Iterator[Transfer]:
     """Every tensor that leaves its device, in the order of the passes that use them, device by device."""
     problem, schedule = timeline.problem, timeline.schedule
     for p in schedule.passes():
-        for before, _ in problem.network.predecessors(p, schedule.held):
+        for before, _ in problem.network.predecessors(p, schedule.pass_set):
             source, target = problem.device(before), problem.device(p)
             if source != target:
                 yield Transfer(before, p, source, target)

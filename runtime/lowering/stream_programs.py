@@ -42,4 +42,4 @@ def _needed(timeline: Timeline, task: Task) -> Iterator[Task]:
     for after, alternatives, _ in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
         if after.part == task.part:
             passes = [(Pass(kind, stage, task.of.microbatch), part) for kind, stage, part in alternatives]
-            yield next(Task(p, part) for p, part in passes if p in timeline.schedule.held)
+            yield next(Task(p, part) for p, part in passes if p in timeline.schedule.pass_set)

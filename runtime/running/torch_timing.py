@@ -46,5 +46,5 @@ def sleeping_seconds(problem: Problem, stage: int, seconds_per_tick: float) -> d
 def inputs_from_elsewhere(problem: Problem, schedule: Schedule, p: Pass) -> list[tuple[Pass, int]]:
     """The passes on other devices whose tensors p waits for, with their devices."""
     here = problem.device(p)
-    needed = [before for before, _ in problem.network.predecessors(p, schedule.held)]
+    needed = [before for before, _ in problem.network.predecessors(p, schedule.pass_set)]
     return [(before, problem.device(before)) for before in needed if problem.device(before) != here]

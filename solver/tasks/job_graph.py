@@ -74,7 +74,7 @@ def in_turn(orders: Iterable[Sequence[int]]) -> list[Wait]:
 
 def running_of(jobs: Jobs, schedule: Schedule) -> list[int]:
     """The jobs of the passes that a schedule holds."""
-    held = schedule.held
+    held = schedule.pass_set
     return [n for n, job in enumerate(jobs.jobs) if job.task.of in held]
 
 

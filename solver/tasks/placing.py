@@ -21,7 +21,7 @@ from solver.tasks.job_graph import graph_of, in_microbatch_order, in_turn, order
 def placed_in(jobs: Jobs, timeline: Timeline) -> Placed | None:
     """The jobs of a timeline, backwards split that gain nothing fused; None where memory is not safe on any timing."""
     schedule, opening = timeline.schedule, _openings(jobs, timeline)
-    if not all(Task(p) in jobs.number for p in schedule.held):
+    if not all(Task(p) in jobs.number for p in schedule.pass_set):
         found = (placed_in(jobs, simulate(jobs.problem, one)) for one in expanded(jobs, schedule))
         return min((one for one in found if one is not None), key=lambda one: one.value, default=None)
     waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]

@@ -125,7 +125,9 @@ ONE_MISTAKE = {
     "no node": (
         document("transfer: {intra_node: 1, inter_node: 2, nodes: [0, 0.5]}"), "times.transfer.nodes[1]: found 0.5"
     ),
-    "node": (document("transfer: {intra_node: 1, nodes: [0, 1]}"), "times.transfer: found keys intra_node, nodes"),
+    "node": (document("transfer: {intra_node: 1, nodes: [0, 1]}"), "times.transfer.inter_node: found nothing"),
+    "transfer on no stream": (document("transfer: {time: 1}"), "times.transfer.on: found nothing"),
+    "transfer and more": (document("transfer: {time: 1, on: compute, of: x}"), "times.transfer.of: found 'x'"),
     "overlapped": (document("overlapped: x"), "times.overlapped: found 'x'"),
     "capacity": (document(memory="capacity: -1"), "memory.capacity: found -1"),
     "freed": (document(memory="freed_by_backward: x"), "memory.freed_by_backward: found 'x'"),
@@ -395,6 +397,12 @@ def test_transfers_by_pair_of_devices(transfer: str, tmp_path: Path) -> None:
     one = read(document(f"transfer: {transfer}"), tmp_path)
     assert [one.lag(0, 1) * one.tick, one.lag(1, 0) * one.tick] == [2.5 if "node" in transfer else 1, 2.5]
     assert problem_from(problem_document(one), "again") == one
+
+
+def test_a_time_from_a_device_to_itself_is_noted(tmp_path: Path) -> None:
+    one, same = (read(document(f"transfer: [[{own}, 1], [2.5, 0]]"), tmp_path) for own in (0.5, 0))
+    assert [len(problem.notes) for problem in (one, same)] == [1, 0] and "times.transfer" in one.notes[0]
+    assert one.lag(0, 1) * one.tick == same.lag(0, 1) * same.tick == 1
 
 
 def test_transfers_within_a_node(tmp_path: Path) -> None:

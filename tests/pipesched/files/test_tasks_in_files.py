@@ -143,6 +143,14 @@ def test_each_mistake_has_its_line(path: str, value: object, line: str) -> None:
     assert list(caught.value.mistakes) == [f"problem: {line}"]
 
 
+def test_nothing_is_said_of_names_that_are_missing_themselves() -> None:
+    """`after` names a task of a backward whose name is missing: that is the mistake."""
+    document = changed("tasks.backward", [{"time": 1}]) | {"objective": "makespan"}
+    with pytest.raises(BadInput) as caught:
+        problem_from(document)
+    assert list(caught.value.mistakes) == ["problem: tasks.backward[0].name: missing; it is required"]
+
+
 def test_blocks_and_transfers_on_a_stream_exclude_each_other() -> None:
     times = {"forward": 1, "backward": 2, "overlapped": 2, "transfer": {"time": 1, "on": "compute"}}
     with pytest.raises(BadInput, match=r"times\.transfer\.on: found with times\.overlapped; allowed: one of them"):

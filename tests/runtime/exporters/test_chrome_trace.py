@@ -126,7 +126,7 @@ def test_arrows_pair_up_and_touch_their_boxes(placement: str) -> None:
     expected = {
         (before, p)
         for p in done.schedule.passes()
-        for before, _ in one.network.predecessors(p, done.schedule.held)
+        for before, _ in one.network.predecessors(p, done.schedule.pass_set)
         if one.device(before) != one.device(p)
     }
     assert found == expected

@@ -183,7 +183,9 @@ def has_times(problem: Problem, schedule: Schedule, value: int) -> bool:
         elif order:
             later.append((order[-1][-1], None, ticks[order[-1][-1]] - value))
     for p in passes:
-        later += [(before, p, ticks[before] + lag) for before, lag in problem.network.predecessors(p, schedule.held)]
+        later += [
+            (before, p, ticks[before] + lag) for before, lag in problem.network.predecessors(p, schedule.pass_set)
+        ]
     start: dict[Pass | None, int] = {None: 0, **dict.fromkeys(passes, 0)}
     for _ in range(len(start) + 1):
         settled = True
