@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from benchmarks.reporting.machine import machine
-from formulations.cyclic.block_graph import Block, BlockGraph, Wait
+from formulations.cyclic.block_graph import Block, BlockGraph, Precedence
 from pipesched.problem.task_network import MemoryChange
 from solver.cyclic.period_search import best_pattern
 from solver.limits import Limits
@@ -95,7 +95,7 @@ SHAPES: dict[str, tuple[Callable[[int], list[list[Step]]], int]] = {
 def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
     """A shape as a block graph: each sequence in turn; shared blocks that end one branch and another are one block."""
     blocks: list[Block] = []
-    waits: set[Wait] = set()
+    waits: set[Precedence] = set()
     meetings: dict[int, int] = {}
     for sequence in SHAPES[name][0](devices):
         before: int | None = None
@@ -110,7 +110,7 @@ def shape_graph(name: str, devices: int, memory: int) -> BlockGraph:
                 if joined:
                     meetings[step.held] = number
             if before is not None:
-                waits.add(Wait(before, number, 0))
+                waits.add(Precedence(before, number, 0))
             before = number
     return BlockGraph(tuple(blocks), tuple(sorted(waits)), (memory,) * devices)
 

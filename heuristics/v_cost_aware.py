@@ -14,8 +14,8 @@ from functools import partial
 from random import Random
 
 from heuristics.building.serial_sgs import Built, insert_all, pass_graph
+from heuristics.building.v_blocks import V_HALF, V_MIN, v_block
 from heuristics.catalogue import HEURISTICS, Heuristic
-from heuristics.v_block import V_HALF, V_MIN, v_block
 from heuristics.zbv import zbv
 from pipesched.problem.passes import B, F, W
 from pipesched.problem.problem import Objective, Problem

@@ -14,8 +14,8 @@ from itertools import product
 from typing import NamedTuple
 
 from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
+from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, on_leg
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
-from heuristics.v_block import B_DOWN, B_UP, F_DOWN, F_UP, on_leg
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.schedule import Schedule, schedule_of

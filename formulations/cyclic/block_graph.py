@@ -30,7 +30,7 @@ class Block:
         return tuple(self.memory)
 
 
-class Wait(NamedTuple):
+class Precedence(NamedTuple):
     """Block `after` starts `lag` ticks after the end of block `before` of the same micro-batch, or later."""
 
     before: int
@@ -64,7 +64,7 @@ class BlockGraph:
     """
 
     blocks: tuple[Block, ...]
-    waits: tuple[Wait, ...]
+    waits: tuple[Precedence, ...]
     capacity: tuple[int | None, ...]
     microbatches: int = 1
     fusions: tuple[Fusion, ...] = ()
@@ -118,7 +118,7 @@ def graph_of(problem: Problem) -> BlockGraph:
     for (kind, stage), block in of_pass.items():
         for alternatives, lag in problem.network.needs[BW if kind is B and not splittable else kind, stage]:
             before, sender = alternatives[0]
-            waits.append(Wait(of_pass[B if before is BW else before, sender], block, lag))
+            waits.append(Precedence(of_pass[B if before is BW else before, sender], block, lag))
     fusions = tuple(
         Fusion(of_pass[B, s], of_pass[W, s], problem.duration(Pass(BW, s, 0)))
         for s in (s for chain in walked for s in chain)

@@ -7,11 +7,8 @@ from ortools.sat.python import cp_model
 from formulations.tasks.jobs import Jobs
 from formulations.tasks.known_order import KnownOrder
 from formulations.tasks.order_of_jobs import JobOrder
-from formulations.variables.model_variables import TooLong
+from formulations.variables.model_variables import refuse_too_long
 from formulations.variables.order_literals import Literal, Truth, negation
-
-# CP-SAT sums 64-bit integers; beyond this horizon a sum of many terms may overflow.
-_LONGEST = 2**50
 
 
 class TaskVariables:
@@ -19,11 +16,7 @@ class TaskVariables:
 
     def __init__(self, jobs: Jobs, known: KnownOrder, horizon: int) -> None:
         """All ends are up to the horizon, in steps. Raises `TooLong`."""
-        if horizon > _LONGEST:
-            raise TooLong(
-                f"the times need {horizon:.1e} whole steps and CP-SAT takes up to {_LONGEST:.1e}: give them with fewer "
-                "decimals"
-            )
+        refuse_too_long(horizon)
         self.jobs, self.known, self.horizon = jobs, known, horizon
         self.cp = cp_model.CpModel()
         self.start = [self.cp.new_int_var(0, max(0, horizon - job.steps), f"S{job.task}") for job in jobs.jobs]

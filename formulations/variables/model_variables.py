@@ -31,6 +31,15 @@ class TooLong(PipeschedError):
     """A problem whose times CP-SAT's integers cannot hold; the text says so in one sentence."""
 
 
+def refuse_too_long(horizon: int) -> None:
+    """Raises `TooLong` for a horizon, in steps, that CP-SAT cannot take."""
+    if horizon > _LONGEST:
+        raise TooLong(
+            f"the times need {horizon:.1e} whole steps and CP-SAT takes up to {_LONGEST:.1e}: give them with fewer "
+            "decimals"
+        )
+
+
 class Model:
     """A CP-SAT model under construction, with the variables that constraints speak of.
 
@@ -50,11 +59,7 @@ class Model:
         self.parts, self.zeros = largest_denominator(problem), self._passes_of_no_length()
         self.scale = self.parts * self.zeros + 1
         self.horizon = self._horizon()
-        if self.horizon > _LONGEST:
-            raise TooLong(
-                f"the times need {self.horizon:.1e} whole steps and CP-SAT takes up to {_LONGEST:.1e}: give them with "
-                "fewer decimals"
-            )
+        refuse_too_long(self.horizon)
         self.start = {x: self.cp.new_int_var(0, self.horizon, f"S{x}") for held in self.operations for x in held}
         self.fused: dict[tuple[int, int], Truth] = {
             (x.stage, x.microbatch): self._fused(x.stage, x.microbatch) for x in self.start if x.role is B

@@ -19,7 +19,7 @@ from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 _NEAR = 12
 
 
-class MemoryChange(NamedTuple):
+class MemoryEvent(NamedTuple):
     """What is taken at a time, or given back if negative."""
 
     when: cp_model.LinearExprT
@@ -132,16 +132,16 @@ class ModeChoices:
                 lines.setdefault((x.role, x.stage), []).append(x)
         return (pair for line in lines.values() for pair in pairwise(line))
 
-    def memory_changes(self) -> list[MemoryChange]:
+    def memory_changes(self) -> list[MemoryEvent]:
         """A W gives back what B did not. Joined to a B that would have taken more, it takes that at the end."""
         changes = []
         for x, choice in self.of.items():
             kind = BW if x.role is B and not self.problem.splittable else x.role
             at_start, at_end = self.problem.network.change[kind, x.stage]
             if at_start:
-                changes.append(MemoryChange(self._taking(choice), at_start))
+                changes.append(MemoryEvent(self._taking(choice), at_start))
             if at_end:
-                changes.append(MemoryChange(choice.end, at_end))
+                changes.append(MemoryEvent(choice.end, at_end))
         return changes
 
     def _taking(self, choice: Choice) -> cp_model.IntVar:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from ortools.sat.python import cp_model
 
 from formulations.variables.operations import Operation
-from formulations.window.mode_choices import MemoryChange, ModeChoices
+from formulations.window.mode_choices import MemoryEvent, ModeChoices
 from formulations.window.operation_units import modes_matter
 from formulations.window.order_units import operation_of
 from formulations.window.placed import Placed
@@ -120,18 +120,18 @@ class Window:
                 self.cp.add(self.start[number] >= self.start[latest[line]] + ticks[latest[line]])
             latest[line] = number
 
-    def _changes(self, held: list[int]) -> list[MemoryChange]:
+    def _changes(self, held: list[int]) -> list[MemoryEvent]:
         takes, gives, ticks = self.units.takes, self.units.gives, self.units.ticks
         changes = []
         for number in held:
             start = self.start[number]
             if takes[number]:
-                changes.append(MemoryChange(start, takes[number]))
+                changes.append(MemoryEvent(start, takes[number]))
             if gives[number]:
-                changes.append(MemoryChange(start + ticks[number], -gives[number]))
+                changes.append(MemoryEvent(start + ticks[number], -gives[number]))
         return changes
 
-    def _memory(self, device: int, before: Sequence[int], changes: list[MemoryChange]) -> None:
+    def _memory(self, device: int, before: Sequence[int], changes: list[MemoryEvent]) -> None:
         """What is taken is held to the window's end; what will be given back is held from its beginning until then."""
         capacity = self.units.problem.room[device]
         if capacity is None:

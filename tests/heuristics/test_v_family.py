@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
+from heuristics.building.v_blocks import V_HALF, V_MIN, V_TWO_THIRDS, V_ZB, v_block
 from heuristics.catalogue import HEURISTICS
-from heuristics.v_block import V_HALF, V_MIN, V_TWO_THIRDS, V_ZB, v_block
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise, product
 
 from pipesched.problem.passes import BW, B, F, Pass, W
@@ -106,6 +107,14 @@ def chains_on(problem: Problem, device: int) -> list[list[int]]:
     where = problem.placement.stage_device
     kept = [[s for s in c if where[s] == device and problem.microbatches_of[s]] for c in problem.placement.chains]
     return [stages for stages in kept if stages]
+
+
+def visited(problem: Problem) -> Iterator[tuple[int, list[list[int]]]]:
+    """Every device that micro-batches visit, with its stages as `chains_on` gives them."""
+    for device in range(problem.devices):
+        chains = chains_on(problem, device)
+        if chains:
+            yield device, chains
 
 
 def gate_of(problem: Problem, whose: int | None, stage: int) -> int | None:

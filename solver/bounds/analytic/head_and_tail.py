@@ -8,7 +8,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.busy_interval import BusyInterval, BusyIntervals
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
-from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
 
 
@@ -16,10 +16,7 @@ def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
     """For each device the strongest of all ways to it and back, around all that keeps it busy."""
     paths = Paths(problem)
     found = []
-    for device in range(problem.devices):
-        chains = chains_on(problem, device)
-        if not chains:
-            continue
+    for device, chains in visited(problem):
         intervals = BusyIntervals(problem, paths, device, chains)
         always, by_chain = (
             intervals.to_last_gradient(),

@@ -17,7 +17,7 @@ from pipesched.problem.passes import F, Pass
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
-from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.idle_gaps import forced_apart, head_gap, tail_gap
 
 # Devices of several stages with more sums of forward durations than this are treated as able to switch at any time.
@@ -146,8 +146,7 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
     """For devices that one chain alone visits, each with all the devices whose first backwards precede its own."""
     paths = Paths(problem)
     heads: dict[int, list[_Head]] = {}
-    for device in range(problem.devices):
-        chains = chains_on(problem, device)
+    for device, chains in visited(problem):
         if len(chains) == 1:
             chain = problem.placement.chain_index[chains[0][0]]
             heads.setdefault(chain, []).append(_head(problem, paths, objective, device, chains[0]))

@@ -16,7 +16,7 @@ from pipesched.problem.formatting import amount, memory_text, plain
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
-from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.mode_counts import modes_count
 from solver.bounds.analytic.mode_delays import most_split
 from solver.bounds.analytic.mode_memory import Held, Holder
@@ -28,7 +28,7 @@ def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate
     if not modes_count(problem):
         return []
     paths = Paths(problem)
-    devices = [ModeValues(problem, paths, objective, d) for d in range(problem.devices) if chains_on(problem, d)]
+    devices = [ModeValues(problem, paths, objective, device) for device, _ in visited(problem)]
     starts = [
         min(paths.head[chain[0]] for chain in one.chains) if objective is Objective.MAKESPAN else 0 for one in devices
     ]

@@ -10,7 +10,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
-from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.idle_gaps import Gap, forced_apart, head_gap, tail_gap
 
 
@@ -18,10 +18,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
     """Work plus the idle time at the head and at the tail of each device."""
     paths = Paths(problem)
     found = []
-    for device in range(problem.devices):
-        chains = chains_on(problem, device)
-        if not chains:
-            continue
+    for device, chains in visited(problem):
         # Either all forwards run before the first backward, or a backward starts before the last forward. In the
         # second case the two gaps are apart and add up; in the first they may be the same time.
         tail = tail_gap(problem, paths, device, chains)

@@ -14,7 +14,7 @@ from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
-from solver.bounds.analytic.critical_paths import Paths, chains_on
+from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.mode_counts import Numbers, modes_count
 from solver.bounds.analytic.mode_values import Argument, ModeValues
 
@@ -32,8 +32,7 @@ def unpaired_passes(problem: Problem, objective: Objective) -> list[Certificate]
     if not modes_count(problem):
         return []
     paths = Paths(problem)
-    devices = [device for device in range(problem.devices) if chains_on(problem, device)]
-    return [_certificate(problem, ModeValues(problem, paths, objective, device)) for device in devices]
+    return [_certificate(problem, ModeValues(problem, paths, objective, device)) for device, _ in visited(problem)]
 
 
 def _certificate(problem: Problem, values: ModeValues) -> Certificate:

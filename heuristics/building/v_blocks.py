@@ -1,0 +1,184 @@
+"""The V family: one block of passes repeated every period over a V of stages; its offsets trade memory for time.
+
+Sections 3 and 4 of arXiv 2405.15362. A micro-batch walks four legs over the devices: forward down and up, backward
+down and up. Slots of one length for every pass: orders do not depend on times, as in the authors' generator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import product
+
+from heuristics.building.requirements import split_backward, v_of_stages
+from pipesched.errors import DoesNotApply
+from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.placement import v_shape
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import stages_of
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.simulation.simulator import simulate
+
+LEGS = F_DOWN, F_UP, B_DOWN, B_UP = range(4)
+PERIOD = 6  # slots: F, B and W of two chunks
+
+Row = list[Pass | None]  # what a device runs, by slot
+Offsets = tuple[int, int]  # slots from one device to the next, on the legs down and on the legs up
+
+# From zero bubble to the least memory: 1, 2/3, 1/2 and 1/3 of 1F1B's. Their sum decides; from p = 4 on none is 5.
+V_ZB, V_TWO_THIRDS, V_HALF, V_MIN = (4, 2), (3, 1), (2, 1), (1, 1)
+
+
+def on_leg(devices: int, leg: int, device: int, microbatch: int) -> Pass:
+    """The pass of a device on a leg: stages run down the devices and up again."""
+    stage = device if leg in (F_DOWN, B_UP) else 2 * devices - 1 - device
+    return Pass(F if leg in (F_DOWN, F_UP) else B, stage, microbatch)
+
+
+def v_block(problem: Problem, name: str, offsets: Offsets) -> Schedule:
+    """The block repeated, warm-up and cool-down compacted without a higher peak memory, weight passes in the gaps."""
+    split_backward(problem)
+    return schedule_of(_orders(v_of_stages(problem), problem.microbatches, offsets), name)
+
+
+@lru_cache(maxsize=512)
+def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
+    """The order of every device. It depends on nothing else, so that several schedules of a problem share it."""
+    problem = _unit_problem(p, m)
+    starts = _block(p, *offsets)
+    rows = [_with_weights(row) for row in _repeated(starts, m)]
+    begin, end = _steady(problem, rows)  # warm-up and cool-down first, every weight pass where the block has it ...
+    _draw_together(problem, rows, lambda at: at < begin or at > end, list)
+    rows = _squeezed(problem, rows)
+    begin, end = _steady(problem, rows)  # ... then the cool-down, weight passes giving way
+    _draw_together(problem, rows, lambda at: at > max(begin, end), _with_weights)
+    return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in rows)
+
+
+def _unit_problem(p: int, m: int) -> Problem:
+    """A V of stages whose passes all take one slot, and whose transfers none."""
+    one = (1,) * (2 * p)
+    return Problem(v_shape(p), m, stages_of(one, one, one, one))
+
+
+def roomiest(problem: Problem, name: str) -> Schedule:
+    """The block with the most activations in flight that the file's capacity holds; V-Min where it holds none."""
+    schedule = v_block(problem, name, V_ZB)
+    for offsets in (V_TWO_THIRDS, V_HALF, V_MIN):
+        if _fits(problem, schedule):
+            break
+        schedule = v_block(problem, name, offsets)
+    return schedule
+
+
+def _fits(problem: Problem, schedule: Schedule) -> bool:
+    """Whether every device holds what its order takes: passes of a device run one by one, so no times are needed."""
+    for device, capacity in enumerate(problem.room):
+        level = 0
+        for p in schedule.passes_on(device):
+            taken, returned = problem.network.change[p.kind, p.stage]
+            level += taken
+            if capacity is not None and level > capacity:
+                return False
+            level += returned
+    return True
+
+
+def _block(p: int, down: int, up: int) -> list[list[int]]:
+    """The slot of each leg on each device, for one micro-batch.
+
+    Between legs a micro-batch waits 1 to 6 slots, so that no two passes meet on a device, modulo the period. Of all
+    such waits, those that hold the fewest activations, then the shortest; these are the published ones.
+    """
+    found: list[tuple[int, int, list[list[int]]]] = []
+    for waits in product(range(1, PERIOD + 1), repeat=3):
+        turns = [0]  # where each leg begins
+        for leg, wait in enumerate(waits):
+            turns.append(turns[-1] + (p - 1) * (down, up)[leg % 2] + wait)
+        legs = [(turn, (down, up)[leg % 2], leg % 2) for leg, turn in enumerate(turns)]
+        starts = [[turn + step * (p - 1 - d if back else d) for turn, step, back in legs] for d in range(p)]
+        if all(len({slot % PERIOD for slot in slots}) == len(LEGS) for slots in starts):
+            alive = starts[0][B_UP] // PERIOD + 2  # micro-batches until memory neither rises nor falls
+            peak = max(_peak(_with_weights(row)) for row in _repeated(starts, alive))
+            found.append((peak, sum(waits), starts))
+    if not found:
+        raise DoesNotApply(f"offsets {down} and {up}: passes meet on a device, whatever the waits between the legs")
+    return min(found)[2]
+
+
+def _repeated(starts: list[list[int]], m: int) -> list[Row]:
+    """The block of every micro-batch, one period after the one before."""
+    p = len(starts)
+    rows: list[Row] = [[None] * (max(slots) + PERIOD * m) for slots in starts]
+    for d, leg, j in product(range(p), LEGS, range(m)):
+        rows[d][starts[d][leg] + PERIOD * j] = on_leg(p, leg, d, j)
+    return rows
+
+
+def _with_weights(row: Row) -> Row:
+    """Every W in the first gap after its B, in the order of the Bs; the last ones at the end."""
+    filled: Row = []
+    ready: list[Pass] = []  # the weight passes that may run, and how many of them did
+    done = 0
+    for p in row:
+        if p is not None and p.kind is B:
+            ready.append(p._replace(kind=W))
+        elif p is None and done < len(ready):
+            p, done = ready[done], done + 1  # noqa: PLW2901
+        filled.append(p)
+    return filled + ready[done:]
+
+
+def _peak(row: Row) -> int:
+    """The most chunk activations held at a time, each from its F to its W."""
+    level = peak = 0
+    for p in row:
+        if p is not None and p.kind is not B:
+            level += 1 if p.kind is F else -1
+            peak = max(peak, level)
+    return peak
+
+
+def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
+    """When every device runs the whole block: from the first full backward to the last micro-batch's first forward."""
+    p, m = problem.devices, problem.microbatches
+    return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)
+
+
+def _draw_together(
+    problem: Problem, rows: list[Row], moves: Callable[[tuple[int, int]], bool], complete: Callable[[Row], Row]
+) -> None:
+    """Move passes to the first gap after what they need, in order of time, where no device's peak of memory rises."""
+    cap = max(_peak(complete(row)) for row in rows)
+    slot = {p: t for row in rows for t, p in enumerate(row) if p is not None}
+    for t, d in sorted((t, d) for d, row in enumerate(rows) for t, p in enumerate(row) if p is not None):
+        p, row = rows[d][t], rows[d]
+        if p is None or not moves((t, d)):
+            continue
+        earliest = 1 + max((slot[before] for before in _needs(problem, p)), default=-1)
+        for gap in (gap for gap in range(earliest, t) if row[gap] is None):
+            row[t], row[gap] = None, p
+            if _peak(complete(row)) <= cap:
+                slot[p] = gap
+                break
+            row[t], row[gap] = p, None
+
+
+def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
+    """What must come before a pass; the same pass of the micro-batch before is one of them."""
+    yield from (before for before, _ in problem.network.predecessors(p, ()))
+    if p.microbatch > 0:
+        yield p._replace(microbatch=p.microbatch - 1)
+
+
+def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:
+    """Every pass as soon as its device's order and its needs allow, each in one slot; weight passes left out."""
+    timeline = simulate(problem, schedule_of([p for p in row if p is not None] for row in rows))
+    squeezed: list[Row] = []
+    for d in range(problem.devices):
+        kept = [p for p in timeline.schedule.passes_on(d) if p.kind is not W]
+        row: Row = [None] * (timeline.start(kept[-1]) + 1)
+        for p in kept:
+            row[timeline.start(p)] = p
+        squeezed.append(row)
+    return squeezed
