@@ -20,7 +20,8 @@ class Record:
 
     `first`, `best` and `proof` are when the first and the best schedule and the proof of optimality were there; None
     where they never were. `greedy` is the Zero Bubble paper's search on the same problem in the same run, `plain_gap`
-    what plain CP-SAT left open in the same time. `settings` are those the result depends on.
+    what plain CP-SAT left open in the same time, `published` the best published schedule that fits. `settings` are
+    those the result depends on.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Record:
     greedy: float | None
     history: tuple[Moment, ...]
     plain_gap: float | None = None
+    published: float | None = None
     notes: tuple[str, ...] = ()
     error: str = ""
 
@@ -90,6 +92,7 @@ def record(name: str, solution: Solution, limits: Limits, plain: float | None = 
         greedy=greedy,
         history=tuple((m.seconds, _units(problem, m.value), problem.in_units(m.lower_bound)) for m in history),
         plain_gap=plain,
+        published=min((c.value for c in solution.candidates if c.fits and c.value is not None), default=None),
         notes=solution.notes,
     )
 

@@ -62,7 +62,8 @@ def policies(problem: Problem) -> Iterator[Policy]:
 def families(problem: Problem) -> list[list[Policy]]:
     """Policies without and with a choice of mode.
 
-    Those that run all backwards in one way; those that fuse some, where that is shorter; those that form blocks.
+    Those that run all backwards in one way, first with shares of the memory for the stages of a device where several
+    compete for it; those that fuse some, where that is shorter; those that form blocks.
     """
     split = problem.splittable
     ties = tuple(product((True, False), (True, False)))
@@ -71,6 +72,7 @@ def families(problem: Problem) -> list[list[Policy]]:
         for way, (later, deepest) in product((True, False) if split else (False,), ties)
         for patience in ((0, 50, 100, 200) if way else (0,))
     ]
+    sharing = [policy._replace(shares=True) for policy in plain] if _stages_compete(problem) else []
     some_fused = [
         Policy(True, patience, later, deepest, fuse=True, shares=shares)
         for patience, shares, (later, deepest) in product((50, 0, 100), (True, False), ties)
@@ -80,7 +82,18 @@ def families(problem: Problem) -> list[list[Policy]]:
         for (patience, wait, spare, shares), (later, deepest) in product(_BLOCKS, ties)
     ]
     fusing_saves = split and any(saved_by_fusing(problem, stage) > 0 for stage in range(problem.placement.stages))
-    return [plain, *([some_fused] if fusing_saves else []), *([blocks] if _some_block_gains(problem) else [])]
+    return [
+        *([sharing] if sharing else []),
+        plain,
+        *([some_fused] if fusing_saves else []),
+        *([blocks] if _some_block_gains(problem) else []),
+    ]
+
+
+def _stages_compete(problem: Problem) -> bool:
+    """Whether a device of limited memory holds several stages."""
+    held = zip(problem.placement.stages_of, problem.room, strict=True)
+    return any(len(stages) > 1 and room is not None for stages, room in held)
 
 
 def _some_block_gains(problem: Problem) -> bool:

@@ -30,6 +30,7 @@ ENGINE = Engine(
         Sequential(),
     ),
     phases=(
+        ListSchedules(far=0.05),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),

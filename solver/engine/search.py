@@ -91,6 +91,7 @@ class Search:
         self.candidates: tuple[Candidate, ...] = ()
         self._starts: dict[Value, Timeline] = {}
         self.kernels = kernels_for(problem)
+        self.entered: set[str] = set()  # the names of phases that have begun
         self._over, self._ended = over, False
 
     @property
@@ -123,6 +124,7 @@ class Search:
     def _run(self, phase: Phase) -> None:
         if phase.applies(self):
             self.incumbent.enter(phase.name)
+            self.entered.add(phase.name)
             phase.run(self)
 
     def end(self) -> None:

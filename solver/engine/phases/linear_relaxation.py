@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from solver.backends.interruptible import run_within
 from solver.bounds.lp_bound import lp_bounds
 from solver.engine.search import Search
 
@@ -20,6 +21,10 @@ class LinearRelaxation:
         return search.engine.raise_bounds and not search.takes_long_to_state
 
     def run(self, search: Search) -> None:
+        """Stating the program of a long problem takes many times the share, and looks at no clock."""
+        run_within(search.clock.allowed(self.share), search.stop, lambda: self._argue(search))
+
+    def _argue(self, search: Search) -> None:
         value = search.incumbent.value
         assert value is not None
         for certificate in lp_bounds(search.problem, ceil(value), search.clock.left(self.share), search.stop):

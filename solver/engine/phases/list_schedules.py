@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
+from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import list_schedules
 from solver.engine.search import Search
@@ -14,15 +15,23 @@ from solver.engine.search import Search
 class ListSchedules:
     """Only a start: until a share of the time has passed, or for the least share where phases before took that long.
 
-    None of a very long problem that has a periodic schedule already.
+    None of a very long problem that has a periodic schedule already, and none a second time. Where `far` is given, only
+    with a gap above it, and not of a very long problem.
     """
 
     share: float = 0.2
     least_share: float = 0.1
+    far: float | None = None
     name: str = "list schedules"
 
     def applies(self, search: Search) -> bool:
-        return not (search.has_starts and search.very_long)
+        if self.name in search.entered:
+            return False
+        if self.far is None:
+            return not (search.has_starts and search.very_long)
+        state = search.incumbent.state
+        assert state.value is not None
+        return gap(state.value, state.lower_bound) > self.far and not search.very_long
 
     def run(self, search: Search) -> None:
         clock = search.clock
