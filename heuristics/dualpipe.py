@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from heuristics.building.requirements import chunk_peaks, equal_costs, split_backward, two_directions
+from heuristics.building.task_interleaving import interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, Slot, W
@@ -34,7 +35,7 @@ def dualpipe(problem: Problem) -> Schedule:
         near, far = (down, up) if d < half else (up, down)
         rank = min(d, 2 * half - 1 - d)
         orders.append(tuple(eight_steps(Direction(near, of[near]), Direction(far, of[far]), rank, half)))
-    return Schedule(tuple(orders), "dualpipe")
+    return interleaved(problem, Schedule(tuple(orders), "dualpipe"))
 
 
 def _pairs_of_microbatches(problem: Problem) -> int:

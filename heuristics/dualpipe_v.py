@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from heuristics.building.requirements import split_backward, v_of_stages
+from heuristics.building.task_interleaving import interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from heuristics.dualpipe import Direction, eight_steps, eight_steps_form
 from pipesched.errors import DoesNotApply
@@ -18,7 +19,7 @@ def dualpipe_v(problem: Problem) -> Schedule:
         tuple(eight_steps(Direction(down, of[down]), Direction(up, of[up]), d, p))
         for d, (down, up) in enumerate(problem.placement.stages_of)
     )
-    return Schedule(tuple(orders), "dualpipe-v")
+    return interleaved(problem, Schedule(tuple(orders), "dualpipe-v"))
 
 
 def _microbatch_a_stage(problem: Problem) -> int:

@@ -3,6 +3,9 @@
 The forward more lets each steady forward and backward belong to different micro-batches, so that the expert-parallel
 all-to-all of one hides behind the other. Weight gradients are cut from the backward to run while its gradient
 travels: inside a block that is the block's own affair, in the cool-down B and W are passes of their own.
+
+Where passes are several tasks, forward and backward of a pair interleave task by task (attention and experts of one
+beside dispatch and combine of the other), and the weight tasks run behind them, beside the transfers of the pipeline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""1F1B with overlap: a steady forward and backward share a slot; one communicates while the other computes."""
+"""1F1B with overlap: a steady forward and backward share a slot; one communicates while the other computes.
+
+Where passes are several tasks, the two of a slot interleave layer by layer: combine B, attention F, experts B,
+dispatch F, dispatch B, experts W, experts F, attention B, attention W, combine F (DeepSeek-V3's published trace of a
+pair). Megatron-Core runs the same order, with the last attention W behind the transfer of the gradient, and lets both
+passes of a pair end before the next one begins (core/models/common/model_chunk_schedule_plan.py).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +12,7 @@ from functools import partial
 
 from heuristics.building.interleaved_walks import Walk, even_groups, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs, one_stage_a_device
+from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Problem
@@ -26,20 +33,23 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
         forwards, backwards = ([Pass(kind, stage, j) for j in range(m)] for kind in (F, BW))
         walk = Walk(forwards, backwards, min(m, 2 * (p - 1 - i) + 1))
         orders[problem.placement.stage_device[stage]] = one_forward_one_backward(walk, paired=True)
-    return Schedule(tuple(map(tuple, orders)), "1f1b-overlap")
+    return interleaved(problem, Schedule(tuple(map(tuple, orders)), "1f1b-overlap"))
 
 
 def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False) -> Schedule:
     """Interleaved 1F1B, one forward more in the warm-up, in paired slots.
 
     `cut_weights` splits the backwards of the cool-down, which have no forward to overlap with: the gradient is sent
-    before W runs (where the backward splits at all).
+    before W runs (where the backward splits at all). Of passes of several tasks, all weight tasks of a pair then run
+    behind its backward, while the gradient travels.
     """
     devices = walks(problem, even_groups(problem), hop=2, extra=1)
     orders = [one_forward_one_backward(walk, paired=True) for walk in devices]
     if cut_weights and problem.splittable:
         orders = [[part for slot in order for part in _cut(slot)] for order in orders]
-    return Schedule(tuple(map(tuple, orders)), name)
+    schedule = Schedule(tuple(map(tuple, orders)), name)
+    weights = Weights.LAST if cut_weights else Weights.BEHIND_THEIR_TASK
+    return interleaved(problem, schedule, weights, pairs_end_together=not cut_weights)
 
 
 def _cut(slot: Slot) -> list[Slot]:

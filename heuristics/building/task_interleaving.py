@@ -1,0 +1,156 @@
+"""Pairs of passes made of tasks: forward and backward of a slot interleave, one computes while the other communicates.
+
+A pass is cut into units of one task that computes with the communication tied to it: what follows it in a forward
+(attention with dispatch, experts with combine), what leads to it in a backward (combine with experts, dispatch with
+attention). The units of the two passes take turns:
+
+    communication   combine B   dispatch F   dispatch B   combine F
+    computation     attention F   experts B   experts F   attention B
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from itertools import zip_longest
+
+from pipesched.problem.passes import BW, B, F, Pass, Slot, Task, W
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import TaskSpec
+from pipesched.problem.task_network import Resource
+from pipesched.schedule.schedule import Schedule, Wait
+
+Tasks = list[tuple[Task, TaskSpec]]
+
+
+class Weights(Enum):
+    """Where a pair runs its weight tasks."""
+
+    BEHIND_THEIR_TASK = auto()  # as soon as the backward's task that they wait for has run
+    LAST = auto()  # behind the backward, while its gradient travels
+
+
+def interleaved(
+    problem: Problem, schedule: Schedule, weights: Weights = Weights.BEHIND_THEIR_TASK, pairs_end_together: bool = False
+) -> Schedule:
+    """The schedule with the tasks of each pair interleaved; as it is where passes are one task each, or run as blocks.
+
+    A full backward of a pair is split. Slots come one after the other on every stream. `pairs_end_together` lets
+    computation wait at a pair's end for the forward's communication too.
+    """
+    if problem.network.one_task_each or problem.overlaps:
+        return schedule
+    orders: list[tuple[Slot, ...]] = []
+    streams: dict[Resource, list[Task]] = {}
+    waits: list[Wait] = []
+    for device, order in enumerate(schedule.orders):
+        slots = [_split(problem, slot) for slot in order]
+        orders.append(tuple((p,) for slot in slots for p in slot))
+        events = _Events(problem, device)
+        for slot in slots:
+            launched = _launched(problem, slot, weights)
+            waits += events.before(slot, launched)
+            for task, part in launched:
+                streams.setdefault(Resource(device, part.stream), []).append(task)
+            events.after(slot, launched, pairs_end_together)
+    task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
+    return Schedule(tuple(orders), schedule.name, task_orders, waits)
+
+
+def _split(problem: Problem, slot: Slot) -> tuple[Pass, ...]:
+    """The passes of a slot; the full backward of a pair as B and W where it can be."""
+    if len(slot) == 1 or slot[1].kind is not BW or not problem.splittable:
+        return slot
+    return slot[0], slot[1]._replace(kind=B), slot[1]._replace(kind=W)
+
+
+def _launched(problem: Problem, slot: Sequence[Pass], weights: Weights) -> Tasks:
+    """All tasks of a slot in one order, which each stream follows."""
+    if len(slot) == 1:
+        return list(problem.tasks(slot[0]))
+    forward, backward = (list(problem.tasks(p)) for p in slot[:2])
+    behind: dict[int, Tasks] = {}
+    for task, part in problem.tasks(slot[2]) if len(slot) > 2 else ():
+        after = len(backward) - 1 if part.after is None or weights is Weights.LAST else part.after
+        behind.setdefault(after, []).append((task, part))
+    found: Tasks = []
+    nothing: Tasks = []
+    units = zip_longest(_forward_units(problem, forward), _backward_units(problem, backward), fillvalue=nothing)
+    for one, other in units:
+        leading = _communication(problem, other)
+        found += other[:leading] + one[:1] + other[leading:]
+        found += [each for task, _ in other for each in behind.get(task.part, ())]
+        found += one[1:]
+    return found
+
+
+def _forward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
+    """Each task that computes, with the communication behind it."""
+    unit: Tasks = []
+    for task in tasks:
+        if unit and task[1].stream == problem.streams[0]:
+            yield unit
+            unit = []
+        unit.append(task)
+    yield unit
+
+
+def _backward_units(problem: Problem, tasks: Tasks) -> Iterator[Tasks]:
+    """Each task that computes, with the communication before it."""
+    unit: Tasks = []
+    for task in tasks:
+        unit.append(task)
+        if task[1].stream == problem.streams[0]:
+            yield unit
+            unit = []
+    if unit:
+        yield unit
+
+
+def _communication(problem: Problem, unit: Tasks) -> int:
+    """How many tasks of a unit come before the one that computes."""
+    return sum(part.stream != problem.streams[0] for _, part in unit)
+
+
+class _Events:
+    """The waits between two streams of one device, for each slot what earlier slots must have ended."""
+
+    def __init__(self, problem: Problem, device: int) -> None:
+        self._problem = problem
+        self._limited = problem.room[device] is not None
+        # By stream, the last task of a pass that gives memory back; and the streams that have waited for it.
+        self._giving: dict[str, Task] = {}
+        self._known: set[tuple[str, str]] = set()
+        self._pair_ends: list[Task] = []
+
+    def before(self, slot: Sequence[Pass], launched: Tasks) -> Iterator[Wait]:
+        """Passes that take memory come behind all that earlier slots give back; pairs behind the pair before."""
+        if self._pair_ends:
+            first = next((task for task, part in launched if part.stream == self._problem.streams[0]), None)
+            if first is not None:
+                yield from (Wait(end, first) for end in self._pair_ends)
+                self._pair_ends = []
+        changes = self._problem.network.change
+        for p in slot if self._limited else ():
+            if max(changes[p.kind, p.stage]) <= 0:
+                continue
+            first, part = next(iter(self._problem.tasks(p)))
+            for stream, task in self._giving.items():
+                if stream != part.stream and (stream, part.stream) not in self._known:
+                    self._known.add((stream, part.stream))
+                    yield Wait(task, first)
+
+    def after(self, slot: Sequence[Pass], launched: Tasks, pairs_end_together: bool) -> None:
+        """What a slot gives back, and the end of its forward where the next slot waits for it."""
+        network, streams = self._problem.network, self._problem.streams
+        for p in slot:
+            if min(network.change[p.kind, p.stage]) < 0:
+                specs = dict(self._problem.tasks(p))
+                for part in network.ends[p.kind, p.stage]:
+                    stream = specs[Task(p, part)].stream
+                    self._giving[stream] = Task(p, part)
+                    self._known = {(one, other) for one, other in self._known if one != stream}
+        if pairs_end_together and slot[0].kind is F and len(slot) > 1:
+            forward = [(task, part) for task, part in launched if task.of == slot[0]]
+            end = network.ends[slot[0].kind, slot[0].stage][-1]
+            self._pair_ends = [task for task, part in forward if task.part == end and part.stream != streams[0]]
