@@ -1,11 +1,12 @@
 """The jobs of a problem: every task of its network copied for each micro-batch, numbered, with what ties them.
 
-Multi-mode scheduling: where a backward may run fused or split, the jobs of both are listed and one of them is chosen.
+Multi-mode scheduling: where a backward may run fused or split, or an activation may be kept, offloaded or recomputed,
+the jobs of all these are listed and some of them are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -15,11 +16,11 @@ from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
-from pipesched.problem.task_network import Mode, PassType, Resource, TaskNetwork, TaskType
+from pipesched.problem.task_network import HostMemory, Mode, PassType, Resource, TaskNetwork, TaskType
 
 
 class Job(NamedTuple):
-    """A task of one micro-batch. `choice` is the backward whose mode decides whether it runs, None if it always does.
+    """A task of one micro-batch. It runs where its `choice` is its `option`; with no choice it always does.
 
     `steps` is its length: `scale` steps a tick, and one step where it takes no time.
     """
@@ -28,33 +29,50 @@ class Job(NamedTuple):
     resource: Resource
     steps: int
     choice: int | None = None
-    fused: bool = False
+    option: int = 0
+
+
+class Choice(NamedTuple):
+    """What is chosen for a micro-batch on a stage: one of so many options.
+
+    Of a backward they are split and fused; of an activation those of `TaskNetwork.options`.
+    """
+
+    stage: int
+    microbatch: int
+    options: int
 
 
 class Tie(NamedTuple):
-    """A job starts no sooner than `lag` steps after the end of that one of the alternatives that runs."""
+    """A job starts no sooner than `lag` steps after the end of that one of the alternatives that runs.
+
+    One of them does, but for an `optional` tie.
+    """
 
     after: int
     alternatives: tuple[int, ...]
     lag: int
+    optional: bool = False
 
 
 class Holding(NamedTuple):
-    """What a pass takes of its device's memory as its first job starts, and gives back when its last one has ended.
+    """What a pass takes of a memory as its first job starts, and gives back when its last one has ended.
 
-    `first` are the jobs that wait for none of the same pass, `last` those after all of which it has ended.
+    `pool` counts the devices, and behind them the hosts that have a limit. `first` are the jobs that wait for none of
+    the same pass, `last` those after all of which it has ended. It does so where job `where` runs.
     """
 
-    device: int
+    pool: int
     takes: int
     gives: int
     first: tuple[int, ...]
     last: tuple[int, ...]
+    where: int
 
 
 @dataclass(frozen=True)
 class Jobs:
-    """`choices` are the (stage, micro-batch) whose backward may run in either mode. `room` is as in the network.
+    """`choices` are what is decided. `room` is what each device has for activations, and behind that each host.
 
     `zeros` jobs take no time. Each of them has one step, so that every job has its own place in an order. All these
     steps together are less than the least part of a tick by which values differ (`parts` of `attainable_spans`).
@@ -64,7 +82,7 @@ class Jobs:
     jobs: tuple[Job, ...]
     ties: tuple[Tie, ...]
     holdings: tuple[Holding, ...]
-    choices: tuple[tuple[int, int], ...]
+    choices: tuple[Choice, ...]
     room: tuple[int | None, ...]
     parts: int
     zeros: int
@@ -88,11 +106,55 @@ class Jobs:
         return found
 
     @cached_property
+    def pools(self) -> tuple[tuple[int, ...], ...]:
+        """The devices whose passes take of each memory."""
+        return (*((device,) for device in range(self.problem.devices)), *(one.devices for one in _hosts(self.problem)))
+
+    def device(self, n: int) -> int:
+        """The device of a job's stage, whatever stream it runs on."""
+        return self.problem.device(self.jobs[n].task.of)
+
+    def devices_on(self, where: Resource) -> Collection[int]:
+        """The devices whose tasks a stream runs."""
+        sharing = (one.devices for one in self.problem.shared_streams if one.stream == where.stream)
+        return next((devices for devices in sharing if where.device in devices), (where.device,))
+
+    @cached_property
+    def taken_by(self) -> dict[int, int]:
+        """The memory that each job takes of, where there is a limit; no job takes of two."""
+        takers = (one for one in self.holdings if one.takes and self.room[one.pool] is not None)
+        return {n: one.pool for one in takers for n in one.first}
+
+    @cached_property
+    def alike(self) -> tuple[tuple[int, int], ...]:
+        """Where jobs are not in turn: the first job of each micro-batch with that of the next, which may begin later.
+
+        Micro-batches of a chain are alike, so they may be numbered as they begin.
+        """
+        if not self.choices or self.problem.microbatch_scale:
+            return ()
+        first = {chain[0] for chain in self.problem.placement.chains}
+        found: dict[int, list[tuple[int, int]]] = {stage: [] for stage in first}
+        for n, job in enumerate(self.jobs):
+            if job.task.of.kind is F and job.task.of.stage in first and job.task.part == 0:
+                found[job.task.of.stage].append((job.task.of.microbatch, n))
+        return tuple((a[1], b[1]) for line in found.values() for a, b in pairwise(sorted(line)))
+
+    def chosen(self, running: Collection[int]) -> dict[int, int]:
+        """The option of each choice, where these jobs run: the first where none of its jobs does."""
+        found = dict.fromkeys(range(len(self.choices)), 0)
+        for n in running:
+            job = self.jobs[n]
+            if job.choice is not None:
+                found[job.choice] = job.option
+        return found
+
+    @cached_property
     def in_turn(self) -> tuple[tuple[int, int], ...]:
         """Jobs of one type, each with that of the next micro-batch, which in some best schedule comes after it.
 
         Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
-        memory is taken no sooner and given back no later. Not so where backwards of two lengths may stand for another.
+        memory is taken no sooner and given back no later. Not so where micro-batches may differ in what is chosen.
         """
         if self.choices or self.problem.microbatch_scale:
             return ()
@@ -113,30 +175,41 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         for j in problem.microbatches_of[stage]
         if (passes is None or Pass(kind, stage, j) in passes) and not (kind is BW and never_better(problem, stage))
     ]
-    kinds: dict[tuple[int, int], set[bool]] = {}
+    modes: dict[tuple[int, int], set[bool]] = {}
     for p in held:
-        if p.kind is not F:
-            kinds.setdefault((p.stage, p.microbatch), set()).add(p.kind is BW)
-    choices = tuple(sorted(where for where, modes in kinds.items() if len(modes) == len(Mode)))
-    choice = {where: n for n, where in enumerate(choices)}
+        if p.kind in (B, W, BW):
+            modes.setdefault((p.stage, p.microbatch), set()).add(p.kind is BW)
+    choices = [Choice(*where, len(Mode)) for where, found in sorted(modes.items()) if len(found) == len(Mode)]
+    backward = {one[:2]: n for n, one in enumerate(choices)}
+    choices += [
+        Choice(stage, j, len(options))
+        for stage, options in network.options.items()
+        for j in problem.microbatches_of[stage]
+        if len(options) > 1 and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
+    ]
+    activation = {one[:2]: n for n, one in enumerate(choices) if n >= len(backward)}
+
+    def decided(p: Pass) -> tuple[int | None, int]:
+        """The choice that decides whether a pass runs, and the option under which it does."""
+        if p.kind in (F, B, W, BW):
+            return None if p.kind is F else backward.get(p[1:]), int(p.kind is BW)
+        number = next(n for n, option in enumerate(network.options[p.stage]) if p.kind in option)
+        return activation.get(p[1:]), number
+
     types = network.tasks
     zeros = sum(task.ticks == 0 for p in held for task in types[p.kind, p.stage])
     parts = largest_denominator(problem)
     scale = parts * zeros + 1
     jobs = tuple(
-        Job(
-            Task(p, part),
-            task.resource,
-            max(1, task.ticks * scale),
-            None if p.kind is F else choice.get((p.stage, p.microbatch)),
-            p.kind is BW,
-        )
+        Job(Task(p, part), task.resource, max(1, task.ticks * scale), *decided(p))
         for p in held
         for part, task in enumerate(types[p.kind, p.stage])
     )
     number = {job.task: n for n, job in enumerate(jobs)}
     ties = tuple(_ties(problem, held, number, scale))
-    return Jobs(problem, jobs, ties, tuple(_holdings(problem, held, number)), choices, network.room, parts, zeros)
+    holdings = tuple(_holdings(problem, held, number))
+    room = (*network.room, *(host.room for host in _hosts(problem)))
+    return Jobs(problem, jobs, ties, holdings, tuple(choices), room, parts, zeros)
 
 
 def never_better(problem: Problem, stage: int) -> bool:
@@ -175,25 +248,39 @@ def _ties(problem: Problem, held: list[Pass], number: dict[Task, int], scale: in
             named = (Task(Pass(a.kind, a.stage, p.microbatch), a.part) for a in arc.alternatives)
             here = tuple(number[task] for task in named if task in number)
             if here:
-                found.append(Tie(number[Task(p, arc.after.part)], here, arc.lag * scale))
+                found.append(Tie(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
     return found
 
 
-def _holdings(problem: Problem, held: list[Pass], number: dict[Task, int]) -> list[Holding]:
-    """The passes that change the level of a device's memory."""
+def _hosts(problem: Problem) -> list[HostMemory]:
+    """The hosts whose memory is limited."""
+    return [host for host in problem.network.hosts if host.room is not None]
+
+
+def _holdings(problem: Problem, held: list[Pass], number: dict[Task, int]) -> Iterator[Holding]:
+    """The passes that change the level of a device's or a limited host's memory."""
     network = problem.network
     first = {pass_type: _first_parts(network, pass_type) for pass_type in network.tasks}
-    found = []
+    hosts = {device: problem.devices + n for n, host in enumerate(_hosts(problem)) for device in host.devices}
+
+    def ends(p: Pass) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        begin, end = first[p.kind, p.stage], network.ends[p.kind, p.stage]
+        return tuple(number[Task(p, part)] for part in begin), tuple(number[Task(p, part)] for part in end)
+
     for p in held:
-        change = network.change[p.kind, p.stage]
-        # What is taken at the end counts from the start on, what is given back at the start only from the end on.
-        takes = max(0, change.at_start) + max(0, change.at_end)
-        gives = max(0, -change.at_start) + max(0, -change.at_end)
-        if takes or gives:
-            sides = first[p.kind, p.stage], network.ends[p.kind, p.stage]
-            ends = (tuple(number[Task(p, part)] for part in parts) for parts in sides)
-            found.append(Holding(problem.placement.stage_device[p.stage], takes, gives, *ends))
-    return found
+        device = problem.device(p)
+        pools = [(device, network.change[p.kind, p.stage])]
+        if device in hosts and p[:2] in network.host_change:
+            pools.append((hosts[device], network.host_change[p.kind, p.stage]))
+        for pool, change in pools:
+            # What is taken at the end counts from the start on, what is given back at the start only from the end on.
+            takes = max(0, change.at_start) + max(0, change.at_end)
+            gives = max(0, -change.at_start) + max(0, -change.at_end)
+            if takes or gives:
+                yield Holding(pool, takes, gives, *ends(p), number[Task(p)])
+        forward = p._replace(kind=F)
+        if p[:2] in network.given_up and Task(forward) in number:
+            yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), number[Task(p)])
 
 
 def _first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:

@@ -8,42 +8,53 @@ from formulations.tasks.jobs import Jobs
 
 
 class KnownOrder:
-    """`precedes(x, y)`: whether x ends before y starts in every schedule that runs both and keeps jobs in turn."""
+    """`precedes(x, y)`: whether x ends before y starts in every schedule that runs both and keeps jobs in turn.
 
-    def __init__(self, jobs: Jobs) -> None:
+    `numbered` says whether micro-batches are numbered as they begin, where that is all that can be said of their order.
+    """
+
+    def __init__(self, jobs: Jobs, numbered: bool = False) -> None:
         self._jobs = jobs
         into: list[list[tuple[int, ...]]] = [[] for _ in jobs.jobs]
+        optional: list[list[int]] = [[] for _ in jobs.jobs]
         for tie in jobs.ties:
-            into[tie.after].append(tie.alternatives)
-        for before, after in jobs.in_turn:
+            if tie.optional:
+                optional[tie.after] += tie.alternatives
+            else:
+                into[tie.after].append(tie.alternatives)
+        for before, after in (*jobs.in_turn, *(jobs.alike if numbered else ())):
             into[after].append((before,))
-        every = {n: {one for group in groups for one in group} for n, groups in enumerate(into)}
+        every = {n: {one for group in (*groups, optional[n]) for one in group} for n, groups in enumerate(into)}
         self.sequence = list(TopologicalSorter(every).static_order())
         self._before = [0] * len(jobs.jobs)
         self._same_mode = self._jobs_by_mode()
         for n in self.sequence:
             for alternatives in into[n]:
                 self._before[n] |= self._of_one(alternatives)
+            for one in optional[n]:
+                self._before[n] |= self._with(one)
 
-    def _jobs_by_mode(self) -> dict[tuple[int, bool], int]:
-        """The jobs that run if a backward runs in a mode."""
-        found: dict[tuple[int, bool], int] = {}
+    def _jobs_by_mode(self) -> dict[tuple[int, int], int]:
+        """The jobs that run if a choice is an option."""
+        found: dict[tuple[int, int], int] = {}
         for n, job in enumerate(self._jobs.jobs):
             if job.choice is not None:
-                mode = job.choice, job.fused
+                mode = job.choice, job.option
                 found[mode] = found.get(mode, 0) | 1 << n
         return found
 
     def _of_one(self, alternatives: tuple[int, ...]) -> int:
         """What precedes whichever of the alternatives runs, and those that run only if that one does."""
-        sets = [self._before[a] | 1 << a for a in alternatives]
-        common, own = sets[0], 0
-        for a, before in zip(alternatives, sets, strict=True):
-            job = self._jobs.jobs[a]
-            common &= before
-            if job.choice is not None:
-                own |= before & self._same_mode[job.choice, job.fused]
+        common, own = self._before[alternatives[0]] | 1 << alternatives[0], 0
+        for a in alternatives:
+            common &= self._before[a] | 1 << a
+            own |= self._with(a)
         return common | own
+
+    def _with(self, n: int) -> int:
+        """The job itself and what precedes it, of that what runs only if it does."""
+        job, before = self._jobs.jobs[n], self._before[n] | 1 << n
+        return before if job.choice is None else before & self._same_mode[job.choice, job.option]
 
     def precedes(self, x: int, y: int) -> bool:
         return bool(self._before[y] >> x & 1)
@@ -51,4 +62,4 @@ class KnownOrder:
     def exclude(self, x: int, y: int) -> bool:
         """Whether never both of them run."""
         one, other = self._jobs.jobs[x], self._jobs.jobs[y]
-        return one.choice is not None and one.choice == other.choice and one.fused != other.fused
+        return one.choice is not None and one.choice == other.choice and one.option != other.option

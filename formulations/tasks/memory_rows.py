@@ -17,15 +17,15 @@ from formulations.variables.order_literals import Truth, negation
 
 
 def post_memory(model: TaskVariables, held: Callable[[Holding], int] = lambda _: 0) -> None:
-    """A row for each pass that takes memory on a device with a capacity.
+    """A row for each pass that takes of a memory with a capacity.
 
     `held` is what passes that are not in the model hold when this one begins.
     """
     jobs = model.jobs
-    for device, room in enumerate(jobs.room):
+    for pool, room in enumerate(jobs.room):
         if room is None:
             continue
-        here = [holding for holding in jobs.holdings if holding.device == device]
+        here = [holding for holding in jobs.holdings if holding.pool == pool]
         takers = [holding for holding in here if holding.takes]
         givers = [holding for holding in here if holding.gives]
         for taker in takers:
@@ -36,7 +36,7 @@ def post_memory(model: TaskVariables, held: Callable[[Holding], int] = lambda _:
 
 def _add(model: TaskVariables, taker: Holding, level: Linear, room: int) -> None:
     """The row, where the pass runs."""
-    runs = model.runs(taker.first[0])
+    runs = model.runs(taker.where)
     if isinstance(level, int):
         if level > room:
             model.never(runs)
@@ -48,7 +48,7 @@ def _add(model: TaskVariables, taker: Holding, level: Linear, room: int) -> None
 
 def known_to_end(model: TaskVariables, giver: Holding, taker: Holding) -> Truth:
     """Whether all of a pass has ended before another begins; a literal that holds is one the schedule waits for."""
-    return _all_before(model, giver.last, taker.first)
+    return _all_before(model, giver.last, taker.first, model.runs(giver.where))
 
 
 def _may_come_first(model: TaskVariables, other: Holding, taker: Holding) -> Truth:
@@ -56,14 +56,13 @@ def _may_come_first(model: TaskVariables, other: Holding, taker: Holding) -> Tru
 
     A pass that begins with several jobs at once has begun when the first of those listed has ended.
     """
-    later = _all_before(model, taker.first[:1], other.first)
+    later = _all_before(model, taker.first[:1], other.first, model.runs(taker.where))
     # A literal is free where the other does not run, and then holds.
-    return model.runs(other.first[0]) if later is False else negation(later)
+    return model.runs(other.where) if later is False else negation(later)
 
 
-def _all_before(model: TaskVariables, ones: Sequence[int], others: Sequence[int]) -> Truth:
-    """Whether every one runs and ends before each of the others starts: known, an order literal, or a new literal."""
-    runs = model.runs(ones[0])
+def _all_before(model: TaskVariables, ones: Sequence[int], others: Sequence[int], runs: Truth) -> Truth:
+    """Whether `runs` and every one ends before each of the others starts: known, an order literal, or a new one."""
     pairs = [(x, y) for x in ones for y in others if not model.known.precedes(x, y)]
     if not pairs:
         return runs

@@ -27,22 +27,20 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
     streams = {where: sorted(here, key=starts.__getitem__) for where, here in running_on.items()}
     task_orders = {where: tuple(jobs.jobs[n].task for n in order) for where, order in streams.items() if order}
     waits: list[Wait] = []
-    for device in range(jobs.problem.devices):
-        found = _Device(jobs, starts, streams, device).waits()
+    for pool in range(len(jobs.pools)):
+        found = _Memory(jobs, starts, streams, pool).waits()
         if found is None:
             return None
         waits += found
     return Schedule(slots, name, task_orders, waits)
 
 
-class _Device:
-    """The memory of one device under these starts."""
+class _Memory:
+    """The memory of one device or host under these starts."""
 
-    def __init__(
-        self, jobs: Jobs, starts: Mapping[int, int], streams: Mapping[Resource, list[int]], device: int
-    ) -> None:
-        self._jobs, self._starts, self._device = jobs, starts, device
-        here = [one for one in jobs.holdings if one.device == device and one.first[0] in starts]
+    def __init__(self, jobs: Jobs, starts: Mapping[int, int], streams: Mapping[Resource, list[int]], pool: int) -> None:
+        self._jobs, self._starts, self._room = jobs, starts, jobs.room[pool]
+        here = [one for one in jobs.holdings if one.pool == pool and one.where in starts]
         self._takers = sorted((one for one in here if one.takes), key=self._begin)
         self._givers = sorted((one for one in here if one.gives), key=self._end)
         self._place = {n: place for order in streams.values() for place, n in enumerate(order)}
@@ -58,7 +56,7 @@ class _Device:
 
     def waits(self) -> list[Wait] | None:
         """The waits that keep its memory; None if there are none that do."""
-        room = self._jobs.room[self._device]
+        room = self._room
         found: list[Wait] = []
         for taker in self._takers if room is not None else ():
             assert room is not None

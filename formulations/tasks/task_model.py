@@ -27,7 +27,7 @@ class TaskModel:
         at_least: Value = 0,
         starts: Mapping[int, int] | None = None,
     ) -> None:
-        self.jobs, self.known = jobs, KnownOrder(jobs)
+        self.jobs, self.known = jobs, KnownOrder(jobs, numbered=True)
         highest = ceil(at_most) * jobs.scale + jobs.zeros
         self.span = jobs.problem.objective is Objective.SPAN
         # Under the span devices begin late: no start need be later than all jobs and lags one after another.
@@ -47,11 +47,11 @@ class TaskModel:
     def _post_ties(self) -> None:
         """Each job waits for that one of the alternatives that runs."""
         model = self.variables
-        for after, alternatives, lag in self.jobs.ties:
+        for after, alternatives, lag, _ in self.jobs.ties:
             for before in alternatives:
                 row = model.cp.add(model.start[after] >= model.end(before) + lag)
                 row.only_enforce_if(model.where(before, after))
-        for before, after in self.jobs.in_turn:
+        for before, after in (*self.jobs.in_turn, *self.jobs.alike):
             model.cp.add(model.start[after] >= model.end(before))
 
     def _post_order(self) -> None:
@@ -78,10 +78,11 @@ class TaskModel:
         """Makespan, or the longest time of a device from its first start to its last end."""
         model = self.variables
         value = model.cp.new_int_var(min(lowest, highest), highest, "value")
-        devices = {where.device for where in self.jobs.on} if self.span else ()
+        jobs = range(len(self.jobs.jobs))
+        devices = {self.jobs.device(n) for n in jobs} if self.span else ()
         begin = {device: self._begin(device) for device in devices}
-        for n, job in enumerate(self.jobs.jobs):
-            since = begin.get(job.resource.device, 0)
+        for n in jobs:
+            since = begin.get(self.jobs.device(n), 0)
             model.cp.add(value >= model.end(n) - since).only_enforce_if(model.where(n))
         model.cp.minimize(value)
         return value
@@ -89,7 +90,7 @@ class TaskModel:
     def _begin(self, device: int) -> cp_model.IntVar:
         """When a device starts its first job: one that is known to precede all others, or whichever is first."""
         model = self.variables
-        here = [n for n, job in enumerate(self.jobs.jobs) if job.resource.device == device]
+        here = [n for n in range(len(self.jobs.jobs)) if self.jobs.device(n) == device]
         for first in here:
             if model.runs(first) is True and all(n == first or self.known.precedes(first, n) for n in here):
                 return model.start[first]
@@ -101,13 +102,13 @@ class TaskModel:
     def _hint(self, starts: Mapping[int, int]) -> None:
         """The starts of a schedule that keeps jobs in turn; jobs without one do not run."""
         model = self.variables
-        modes = {}
+        chosen = self.jobs.chosen(starts)
         for n, start in starts.items():
             model.cp.add_hint(model.start[n], start)
-            modes[self.jobs.jobs[n].choice] = self.jobs.jobs[n].fused
-        for choice, fused in modes.items():
-            if choice is not None:
-                model.cp.add_hint(model.fused[choice], fused)
+        for choice, options in enumerate(model.chosen):
+            for option, literal in enumerate(options):
+                if isinstance(literal, cp_model.IntVar):
+                    model.cp.add_hint(literal, chosen[choice] == option)
         for (x, y), ahead in model.order.undecided.items():
             if x in starts and y in starts:
                 model.cp.add_hint(ahead, starts[x] < starts[y])

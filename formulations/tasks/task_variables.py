@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ortools.sat.python import cp_model
 
-from formulations.tasks.jobs import Jobs
+from formulations.tasks.jobs import Choice, Jobs
 from formulations.tasks.known_order import KnownOrder
 from formulations.tasks.order_of_jobs import JobOrder
 from formulations.variables.model_variables import refuse_too_long
@@ -12,7 +12,10 @@ from formulations.variables.order_literals import Literal, Truth, negation
 
 
 class TaskVariables:
-    """`start[n]` in steps for each job, `fused[c]` for each choice; a job that does not run starts anywhere."""
+    """`start[n]` in steps for each job, and `chosen[c][k]`, whether choice c is option k.
+
+    A job that does not run starts anywhere.
+    """
 
     def __init__(self, jobs: Jobs, known: KnownOrder, horizon: int) -> None:
         """All ends are up to the horizon, in steps. Raises `TooLong`."""
@@ -20,15 +23,23 @@ class TaskVariables:
         self.jobs, self.known, self.horizon = jobs, known, horizon
         self.cp = cp_model.CpModel()
         self.start = [self.cp.new_int_var(0, max(0, horizon - job.steps), f"S{job.task}") for job in jobs.jobs]
-        self.fused = [self.cp.new_bool_var(f"fused{stage}.{j}") for stage, j in jobs.choices]
+        self.chosen = [self._options(choice) for choice in jobs.choices]
         self.order = JobOrder(self.cp, jobs, known)
 
+    def _options(self, choice: Choice) -> list[Truth]:
+        """A literal for each option, of which just one holds."""
+        name = f"C{choice.stage}.{choice.microbatch}"
+        if choice.options == 2:
+            second = self.cp.new_bool_var(name)
+            return [negation(second), second]
+        found = [self.cp.new_bool_var(f"{name}={option}") for option in range(choice.options)]
+        self.cp.add_exactly_one(found)
+        return [*found]
+
     def runs(self, n: int) -> Truth:
-        """Whether a job runs: known, or decided by its backward's mode."""
+        """Whether a job runs: known, or decided by what is chosen."""
         job = self.jobs.jobs[n]
-        if job.choice is None:
-            return True
-        return self.fused[job.choice] if job.fused else negation(self.fused[job.choice])
+        return True if job.choice is None else self.chosen[job.choice][job.option]
 
     def end(self, n: int) -> cp_model.LinearExpr | int:
         return self.start[n] + self.jobs.jobs[n].steps

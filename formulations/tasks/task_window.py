@@ -44,7 +44,7 @@ class Placed:
     @cached_property
     def value(self) -> int:
         """The longest time from a device's opening to its end."""
-        return max((self.end(n) - self.opening[self.jobs.jobs[n].resource.device] for n in self.start), default=0)
+        return max((self.end(n) - self.opening[self.jobs.device(n)] for n in self.start), default=0)
 
     @cached_property
     def behind(self) -> Mapping[int, int]:
@@ -60,7 +60,7 @@ class Placed:
             held_back.setdefault(before, []).append((after, 0))
         # Every job takes a step, so what follows starts later.
         for n in sorted(self.start, key=lambda n: -self.start[n]):
-            ways = [-self.opening[self.jobs.jobs[n].resource.device]]
+            ways = [-self.opening[self.jobs.device(n)]]
             following = [*self.after[n], *held_back.get(n, ())]
             following += [(self.behind[n], 0)] if n in self.behind else []
             ways += [lag + self.jobs.jobs[a].steps + found[a] for a, lag in following]
@@ -93,13 +93,17 @@ class TaskWindow:
         ties = [Tie(inside[n], (inside[b],), lag) for n in self._inside for b, lag in placed.before[n] if b in inside]
         ties += [Tie(inside[n], (inside[b],), 0) for b, n in self.kept_waits if b in inside and n in inside]
         for where, order in placed.orders.items():
-            if where.device not in self._free:
+            if not all(device in self._free for device in placed.jobs.devices_on(where)):
                 kept = [inside[n] for n in order if n in inside]
                 ties += [Tie(after, (before,), 0) for before, after in pairwise(kept)]
         jobs = tuple(placed.jobs.jobs[n]._replace(choice=None) for n in self._inside)
-        holdings = [one for one in placed.jobs.holdings if one.device in self._free and one.first[0] in placed.start]
+        holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in placed.start]
         own = tuple(found for one in holdings if (found := self._inside_of(one)) is not None)
         return replace(placed.jobs, jobs=jobs, ties=tuple(ties), holdings=own)
+
+    def _is_free(self, pool: int) -> bool:
+        """Whether all devices that take of a memory are free."""
+        return all(device in self._free for device in self.placed.jobs.pools[pool])
 
     def _inside_of(self, one: Holding) -> Holding | None:
         """What of a pass's taking and giving happens inside, with the window's own numbers."""
@@ -111,7 +115,7 @@ class TaskWindow:
         if not takes and not gives:
             return None
         first, last = (tuple(inside[n] for n in on if n in inside) for on in (one.first, one.last))
-        return Holding(one.device, takes, gives, first or last, last)
+        return Holding(one.pool, takes, gives, first or last, last, (first or last)[0])
 
     def _held(self, taker: Holding) -> int:
         """What passes hold that began before the window.
@@ -120,28 +124,32 @@ class TaskWindow:
         """
         placed, begin = self.placed, self.placed.start[self._inside[taker.first[0]]]
         level = 0
-        for one in self._outside[taker.device]:
+        for one in self._outside[taker.pool]:
             level += one.takes if placed.start[one.first[0]] < self.since else 0
             level -= one.gives if max(map(placed.end, one.last)) <= begin else 0
         return level
 
     @cached_property
     def _outside(self) -> Mapping[int, Sequence[Holding]]:
-        """The passes of each device, those alone that take or give before the window."""
+        """The passes that take of each memory, those alone that take or give before the window."""
         placed, found = self.placed, dict[int, list[Holding]]()
         for one in placed.jobs.holdings:
-            if one.first[0] in placed.start:
+            if one.where in placed.start:
                 took = one.takes if placed.start[one.first[0]] < self.since else 0
                 gave = one.gives if all(placed.start[n] < self.since for n in one.last) else 0
                 if took or gave:
-                    found.setdefault(one.device, []).append(one._replace(takes=took, gives=gave))
-        return {device: found.get(device, []) for device in range(placed.jobs.problem.devices)}
+                    found.setdefault(one.pool, []).append(one._replace(takes=took, gives=gave))
+        return {pool: found.get(pool, []) for pool in range(len(placed.jobs.pools))}
 
     @cached_property
     def kept_waits(self) -> Sequence[tuple[int, int]]:
-        """The waits of memory that stay: those of devices that are not free, and those for what comes behind."""
-        device = {n: self.placed.jobs.jobs[n].resource.device for n in self.placed.start}
-        return [(b, n) for b, n in self.placed.waits if n not in self._number or device[n] not in self._free]
+        """The waits of memory that stay: those of memory that is not free, and those for what comes behind."""
+        pool_of, device = self.placed.jobs.taken_by, self.placed.jobs.device
+        return [
+            (b, n)
+            for b, n in self.placed.waits
+            if n not in self._number or not self._is_free(pool_of.get(n, device(n)))
+        ]
 
     def _earliest(self) -> dict[int, int]:
         """When each job can start at the earliest, as its device opens and what stands before the window ends."""
@@ -150,10 +158,11 @@ class TaskWindow:
         for where, order in placed.orders.items():
             ahead = bisect_left(order, self.since, key=placed.start.__getitem__)
             last = order[ahead - 1 : ahead] if ahead else ()
-            begin[where] = max([placed.opening[where.device], *map(placed.end, last)])
+            begin[where] = max(map(placed.end, last), default=0)
         for n in self._inside:
             ends = [placed.end(b) + lag for b, lag in placed.before[n] if b not in self._number]
-            found[n] = max([begin[placed.jobs.jobs[n].resource], *ends])
+            opening = placed.opening[placed.jobs.device(n)]
+            found[n] = max([opening, begin[placed.jobs.jobs[n].resource], *ends])
         for before, n in self.kept_waits:
             if n in found and before not in found:
                 found[n] = max(found[n], placed.end(before))
@@ -161,18 +170,23 @@ class TaskWindow:
             if one.takes:
                 # What it counts as given back before the window has ended: see `_held`.
                 n = self._inside[one.first[0]]
-                freed = [max(map(placed.end, other.last)) for other in self._outside[one.device] if other.gives]
-                freed += [placed.end(m) for m in self._ended_before[one.device]]
+                freed = [max(map(placed.end, other.last)) for other in self._outside[one.pool] if other.gives]
+                freed += [placed.end(m) for m in self._ended_before[one.pool]]
                 found[n] = max([found[n], *(end for end in freed if end <= placed.start[n])])
         return found
 
     @cached_property
     def _ended_before(self) -> Mapping[int, Sequence[int]]:
-        """Of each device, what started before the window of passes that give memory back inside it."""
-        found: dict[int, list[int]] = {device: [] for device in self._free}
+        """Of each memory, what started before the window of passes that give some back inside it."""
+        found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
         for one in self.placed.jobs.holdings:
-            if one.gives and one.device in found and any(n in self._number for n in one.last):
-                found[one.device] += [n for n in one.last if self.placed.start[n] < self.since]
+            if (
+                one.gives
+                and one.where in self.placed.start
+                and one.pool in found
+                and any(n in self._number for n in one.last)
+            ):
+                found[one.pool] += [n for n in one.last if self.placed.start[n] < self.since]
         return found
 
     def _rest(self) -> dict[int, int]:
@@ -189,7 +203,7 @@ class TaskWindow:
             last = behind[where]
             following += [(last, 0)] if last is not None else []
             ways = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
-            found[n] = max([-placed.opening[where.device], *ways])
+            found[n] = max([-placed.opening[placed.jobs.device(n)], *ways])
         for n, after in self.kept_waits:
             if n in found and after not in found:
                 found[n] = max(found[n], placed.jobs.jobs[after].steps + placed.tails[after])
@@ -209,7 +223,7 @@ class TaskWindow:
     def _post_order(self) -> None:
         """Ties, and of two jobs of a resource one before the other."""
         model, placed = self.model, self.placed
-        for after, (before,), lag in self._jobs.ties:
+        for after, (before,), lag, _ in self._jobs.ties:
             model.cp.add(model.start[after] >= model.end(before) + lag)
         for before, after in self._jobs.in_turn:
             model.cp.add(model.start[after] >= model.end(before))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pipesched.files.memory_options import stage_options
 from pipesched.files.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
 from pipesched.files.problem_schema import ChainTask, ProblemFile, WeightTask
 from pipesched.files.times_in_ticks import Columns, layers_of
@@ -14,8 +15,10 @@ from pipesched.problem.stage import COMPUTE, Stage, TaskSpec, stages_of
 def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage, ...]:
     """The stages of these columns; what names no stream is on the first."""
     first = (form.streams or [COMPUTE])[0]
+    options = stage_options(form.memory, times | held, len(held["activation"]))
+    held = {key: column for key, column in held.items() if isinstance(key, str)} | options
     if form.tasks is None:
-        stages = stages_of(**times, **held)
+        stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **held)
         return stages if first == COMPUTE else tuple(replace(stage, stream=first) for stage in stages)
     ticks = {key: column for key, column in times.items() if isinstance(key, tuple)}
     others = {key: column for key, column in times.items() if isinstance(key, str)}

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from pipesched.files.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.memory_checks import option_mistakes, values_per_stage
 from pipesched.files.problem_schema import ProblemFile
 from pipesched.files.schema_errors import shown
 from pipesched.files.task_checks import task_lists, task_mistakes
@@ -28,6 +29,7 @@ def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str
     found += _size(form, stages)
     found += _lengths(form, stages)
     found += task_mistakes(form, stages, wrong)
+    found += option_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:
@@ -125,6 +127,7 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward
+        yield from values_per_stage(form.memory)
 
 
 def _backward(form: ProblemFile) -> Iterator[str]:

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.memory_options import memory_keys
 from pipesched.files.pass_tasks import tasks_section
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
@@ -22,7 +23,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "time_unit": problem.time_unit,
         **_streams_and_tasks(problem),
         "times": _times(problem),
-        "memory": _memory(problem),
+        "memory": _memory(problem) | memory_keys(problem),
         "objective": problem.objective.value,
     }
 

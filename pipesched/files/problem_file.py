@@ -12,11 +12,13 @@ from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.file_stages import stages_from
 from pipesched.files.link_times import latency_of, stream_of, unused_diagonal
+from pipesched.files.memory_options import host_groups, option_memory, option_times, shared_streams
 from pipesched.files.problem_checks import mistakes, placement_of
 from pipesched.files.problem_schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.files.times_in_ticks import Columns, per, times_in_ticks
+from pipesched.problem.memory_options import HostPool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem
 
@@ -81,9 +83,11 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     """All numbers present and consistent: into integer ticks and integer memory."""
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
-    times, links, tick, times_rounded = times_in_ticks(given, form.tasks, where, form.microbatches)
+    times, links, tick, times_rounded = times_in_ticks(
+        given, form.tasks, where, form.microbatches, option_times(form.memory)
+    )
     section = form.memory or MemorySection.model_validate({})
-    held, pools, resolution, memory_rounded = _memory(section, where, form.microbatches)
+    held, pools, hosts, resolution, memory_rounded = _memory(section, where, form.microbatches)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [_ROUNDED.format(" and ".join(rounded))] if rounded else []
@@ -101,14 +105,16 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         links,
         stream_of(given.transfer),
         tuple(form.streams or ()),
+        host_pools=hosts,
+        shared_streams=shared_streams(form.memory),
         notes=tuple(notes),
     )
 
 
 def _memory(
     section: MemorySection, where: Placement, microbatches: int
-) -> tuple[Columns, tuple[Pool, ...], Fraction, list[str]]:
-    """What stages hold and devices have in whole steps, the step, and what a note says of it if it was rounded.
+) -> tuple[Columns, tuple[Pool, ...], tuple[HostPool, ...], Fraction, list[str]]:
+    """What stages hold, devices and hosts have in whole steps, the step, and what a note says of it if it was rounded.
 
     Activations and capacities are rounded down, and what B gives back up, so that what fits still does.
     """
@@ -118,9 +124,15 @@ def _memory(
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
     static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
-    passes = [*activation, *freed]
+    moved = {key: per(value, where.stages) for key, value in option_memory(section)}
+    groups = host_groups(section, where.devices)
+    limit = section.offload.host_capacity.capacity if section.offload and section.offload.host_capacity else None
+    host = per(limit, len(groups)) if limit is not None else []
+    passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
     ample = max(capacity or [Fraction(0)])
-    step, rounded = step_of(passes, microbatches * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static])
+    step, rounded = step_of(
+        passes, microbatches * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static, *host]
+    )
     taken = [floor(number / step) for number in activation]
     given = [min(most, ceil(number / step)) for most, number in zip(taken, freed, strict=True)]
     held = [floor(number / step) for number in static]
@@ -131,18 +143,23 @@ def _memory(
             f"memory.capacity: found {shown(float(max(capacity or [])))}; allowed: up to {most:.2g} with activations "
             "so small or of so many digits, or leave capacity out where memory is ample"
         )
-    factor = gcd(*taken, *given, *whole, *held) or 1
+    # Of what moves or stays no more is counted than there is.
+    parts = {key: [floor(number / step) for number in column] for key, column in moved.items()}
+    hosts = [min(floor(number / step), LARGEST) for number in host]
+    factor = gcd(*taken, *given, *whole, *held, *hosts, *(n for column in parts.values() for n in column)) or 1
 
     def in_steps(values: list[int]) -> tuple[int, ...]:
         return tuple(number // factor for number in values)
 
-    columns = {"activation": in_steps(taken), "freed": in_steps(given)}
+    columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given)}
+    columns |= {key: in_steps(column) for key, column in parts.items()}
     besides = in_steps(held)
     if by_stage:
         columns["static"], besides = besides, (0,) * where.devices
     limits = in_steps(whole) if whole else (None,) * where.devices
     pools = tuple(Pool(limit, own) for limit, own in zip(limits, besides, strict=True))
-    return columns, pools, step * factor, [f"memory to multiples of {short(step)}"] if rounded else []
+    host_pools = tuple(HostPool(*one) for one in zip(in_steps(hosts), groups, strict=True))
+    return columns, pools, host_pools, step * factor, [f"memory to multiples of {short(step)}"] if rounded else []
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:

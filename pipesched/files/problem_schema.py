@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files import field_types
+from pipesched.files.memory_keys import DecideSection, OffloadSection, RecomputeWay
 from pipesched.files.transfer_field import TransferField
 from pipesched.problem.problem import Objective
 
@@ -76,6 +77,9 @@ class MemorySection(_Section):
     freed_by_backward: field_types.SignedNumbers | None = Field(
         None, description="part given back when B ends, the rest when W ends; negative: B takes more; default 0"
     )
+    offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
+    recompute: list[RecomputeWay] | None = Field(None, description="ways to compute activations again; up to six")
+    decide: DecideSection | None = None
 
 
 class ProblemFile(_Section):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from math import gcd
 from typing import Any
@@ -17,14 +18,22 @@ Columns = dict[Any, Any]
 
 
 def times_in_ticks(
-    times: Times, tasks: Tasks | None, where: Placement, microbatches: int
+    times: Times,
+    tasks: Tasks | None,
+    where: Placement,
+    microbatches: int,
+    others: Iterable[tuple[Any, Fraction | list[Fraction]]] = (),
 ) -> tuple[Columns, tuple[tuple[int, ...], ...], Fraction, list[str]]:
-    """The times in ticks, those of links, the tick, and what a note says of them if they were rounded."""
+    """The times in ticks, those of links, the tick, and what a note says of them if they were rounded.
+
+    `others` are further times by column, one number or one a stage each.
+    """
     transfer = latency_of(times.transfer)
     links = links_of(transfer)
     given: Columns = {key: per(value, where.stages) for key, value in times if value is not None and key != "transfer"}
     if transfer is not None and not links:
         given["transfer"] = per(transfer, where.stages)  # type: ignore[arg-type]
+    given |= {key: per(value, where.stages) for key, value in others}
     most_layers = 1
     if tasks is not None:
         given |= _task_times(tasks, where.stages)

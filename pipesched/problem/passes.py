@@ -10,18 +10,31 @@ from pipesched.errors import BadInput
 
 
 class PassKind(StrEnum):
-    """What a pass computes.
+    """What a pass computes or copies.
 
-    A backward runs either split (`B`, later `W`) or in one go (`BW`): Zero Bubble, arXiv 2401.10241, section 1.
+    A backward runs either split (`B`, later `W`) or in one go (`BW`): Zero Bubble, arXiv 2401.10241, section 1. What a
+    forward has left for its backward stays where it is, moves to the host and back (`O`, `L`), or is computed again by
+    one of the ways that the stage lists: `R` the first, `Rb` the second and so on.
     """
 
     F = "F"  # forward
     B = "B"  # backward for the input
     W = "W"  # backward for the weights
     BW = "BW"  # full backward, B and W fused
+    OFFLOAD = "O"  # copy of an activation to the host
+    RELOAD = "L"  # its copy back
+    RECOMPUTE = "R"  # forward again, for what its backward needs
+    RECOMPUTE_B = "Rb"
+    RECOMPUTE_C = "Rc"
+    RECOMPUTE_D = "Rd"
+    RECOMPUTE_E = "Re"
+    RECOMPUTE_F = "Rf"
 
 
 F, B, W, BW = PassKind.F, PassKind.B, PassKind.W, PassKind.BW
+OFFLOAD, RELOAD = PassKind.OFFLOAD, PassKind.RELOAD
+# The ways to recompute, in the order in which a stage lists them.
+RECOMPUTATIONS = tuple(kind for kind in PassKind if kind.name.startswith("RECOMPUTE"))
 
 
 class Pass(NamedTuple):
@@ -53,12 +66,14 @@ class Task(NamedTuple):
         return f"{self.of}" if self.part == 0 else f"{self.of}/{self.part}"
 
 
-_PASS = re.compile(r"(F|BW|B|W)(\d{1,9})\.(\d{1,9})")
+_PASS = re.compile(r"(F|BW|B|W|O|L|R[b-f]?)(\d{1,9})\.(\d{1,9})")
 
 
 def parse_pass(text: str) -> Pass:
     """Read `F2.0` back; raises `BadInput` on anything else."""
     match = _PASS.fullmatch(text)
     if match is None:
-        raise BadInput(f"found {text!r}; a pass is written as kind (F, B, W or BW), stage, dot, micro-batch: F2.0")
+        raise BadInput(
+            f"found {text!r}; a pass is written as kind (F, B, W, BW, O, L or R), stage, dot, micro-batch: F2.0"
+        )
     return Pass(PassKind(match[1]), int(match[2]), int(match[3]))

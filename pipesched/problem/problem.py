@@ -10,10 +10,11 @@ from functools import cached_property
 from hashlib import sha256
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
+from pipesched.problem.memory_options import HostPool, SharedStream
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.task_network import Mode, Need, TaskNetwork, network_of
+from pipesched.problem.task_network import Mode, Need, Resource, TaskNetwork, network_of
 
 # What the task is called that sends a pass's tensor to another device.
 SENDING = "transfer"
@@ -47,7 +48,9 @@ class Problem:
     fraction of `memory_unit`). `links[a][b]` are the ticks that a tensor takes from device a to device b, in addition
     to those of its stage; empty where only stages tell. Where `transfer_stream` is given, a transfer is a task of its
     sender on that stream; else it occupies nothing. `stream_names` are the streams that every device has, as the user
-    lists them. `microbatch_scale[j]` is a factor on all times and memory of micro-batch j; empty where all are alike.
+    lists them. `host_pools` are the memory of hosts; a device in none of them has one without limit of its own.
+    `shared_streams` are those that several devices have in common. `microbatch_scale[j]` is a factor on all times and
+    memory of micro-batch j; empty where all are alike.
     """
 
     placement: Placement
@@ -64,6 +67,8 @@ class Problem:
     transfer_stream: str | None = None
     stream_names: tuple[str, ...] = ()
     microbatch_scale: tuple[Fraction, ...] = ()
+    host_pools: tuple[HostPool, ...] = ()
+    shared_streams: tuple[SharedStream, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
 
     def __post_init__(self) -> None:
@@ -168,7 +173,7 @@ class Problem:
         where, found = self.placement, {}
         for s, stage in enumerate(self.stages):
             for kind in stage.kinds:
-                to = None if kind is W else where.next[s] if kind is F else where.previous[s]
+                to = where.next[s] if kind is F else where.previous[s] if kind in (B, BW) else None
                 lag = 0 if to is None else self.lag(s, to)
                 sending = (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
                 found[kind, s] = (*stage.tasks_of(kind), *sending)
@@ -216,10 +221,15 @@ class Problem:
         """What must have ended before a pass may start. This is the dependency graph, and nothing else is.
 
         F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
-        sends, whichever kind that is; W its B.
+        sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
+        B; a copy out and a recomputation their F, a copy back the copy out.
         """
         if kind is W:
             return [Need(((B, stage),), 0)]
+        if kind is RELOAD:
+            return [Need(((OFFLOAD, stage),), 0)]
+        if kind is OFFLOAD or kind in RECOMPUTATIONS:
+            return [Need(((F, stage),), 0)]
         if kind is F:
             before = self.placement.previous[stage]
             return [] if before is None else [Need(((F, before),), self.lag(before, stage))]
@@ -227,11 +237,22 @@ class Problem:
         after = self.placement.next[stage]
         if after is not None:
             needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
+        saving = tuple((kind, stage) for kind in self.stages[stage].saving_kinds if kind is not OFFLOAD)
+        if saving:
+            needs.append(Need(saving, 0, optional=True))
         return needs
 
     def memory_change(self, kind: PassKind, stage: int) -> tuple[int, int]:
-        """What a pass takes when it starts and when it ends (negative: gives back), in the memory's integers."""
+        """What a pass takes when it starts and when it ends (negative: gives back), in the memory's integers.
+
+        What F gives back at its end where it is recomputed is in `given_up`.
+        """
         activation, freed = self.stages[stage].activation, self.stages[stage].freed
+        if kind in (OFFLOAD, RELOAD):
+            moved = self.host_change(OFFLOAD, stage)[0]
+            return (0, -moved) if kind is OFFLOAD else (moved, 0)
+        if kind in RECOMPUTATIONS:
+            return self.given_up(kind, stage), 0
         if kind is F:
             return activation, 0
         if kind is BW:
@@ -239,6 +260,24 @@ class Problem:
         if kind is B:
             return max(0, -freed), -max(0, freed)
         return 0, freed - activation
+
+    def given_up(self, kind: PassKind, stage: int) -> int:
+        """What a micro-batch's F gives back when it ends because a pass of this kind takes it again."""
+        own = self.stages[stage]
+        return own.activation - own.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
+
+    def host_change(self, kind: PassKind, stage: int) -> tuple[int, int]:
+        """What a pass takes of its host's memory when it starts and when it ends (negative: gives back)."""
+        own = self.stages[stage].offload
+        moved = own.amount if own is not None and kind in (OFFLOAD, RELOAD) else 0
+        return (moved, 0) if kind is OFFLOAD else (0, -moved)
+
+    def resource(self, device: int, stream: str) -> Resource:
+        """The stream of a device; of one that devices share, that of the first of them."""
+        for shared, devices in self.shared_streams:
+            if shared == stream and device in devices:
+                return Resource(devices[0], stream)
+        return Resource(device, stream)
 
     def fused_is_dominated(self, stage: int) -> bool:
         """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by."""

@@ -30,6 +30,9 @@ def _finer(stage: Stage, parts: int) -> Stage:
         fused=stage.fused * parts,
         transfer=stage.transfer * parts,
         overlapped=None if stage.overlapped is None else stage.overlapped * parts,
+        offload=stage.offload
+        and stage.offload._replace(out_ticks=stage.offload.out_ticks * parts, in_ticks=stage.offload.in_ticks * parts),
+        recompute=tuple(way._replace(ticks=way.ticks * parts) for way in stage.recompute),
         tasks=tuple((kind, tuple(t._replace(ticks=t.ticks * parts) for t in tasks)) for kind, tasks in stage.tasks),
     )
 

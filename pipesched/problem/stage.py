@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.memory_options import Offload, Recomputation
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 
 # The stream that runs what names no other.
 COMPUTE = "compute"
@@ -37,6 +38,9 @@ class Stage:
     negative `freed` is taken when B starts (autograd's split backward keeps more, not less). `static` is held at all
     times (weights, gradients, optimizer). `stream` is the one that runs what names no other. `tasks` lists the tasks of
     those passes that are not one task on it; their durations are then those of the tasks.
+
+    From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
+    `offload`, or is computed again on `stream` by one of `recompute`.
     """
 
     forward: int
@@ -50,11 +54,29 @@ class Stage:
     static: int = 0
     tasks: tuple[tuple[PassKind, tuple[TaskSpec, ...]], ...] = ()
     stream: str = COMPUTE
+    offload: Offload | None = None
+    recompute: tuple[Recomputation, ...] = ()
+    may_keep: bool = True
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
         """The kinds of passes that this stage may run."""
-        return (F, BW) if self.weight is None else (F, B, W, BW)
+        return (*((F, BW) if self.weight is None else (F, B, W, BW)), *self.saving_kinds)
+
+    @property
+    def saving_kinds(self) -> tuple[PassKind, ...]:
+        """The kinds of passes by which this stage holds less of an activation until its backward."""
+        return (*((OFFLOAD, RELOAD) if self.offload else ()), *RECOMPUTATIONS[: len(self.recompute)])
+
+    @property
+    def held_until_backward(self) -> dict[PassKind | None, tuple[int, int]]:
+        """What stays on the device and what moves to the host, for each way: None keeps all, O, or a recomputation."""
+        found: dict[PassKind | None, tuple[int, int]] = {None: (self.activation, 0)} if self.may_keep else {}
+        if self.offload:
+            found[OFFLOAD] = self.activation - self.offload.amount, self.offload.amount
+        for kind, way in zip(RECOMPUTATIONS, self.recompute, strict=False):
+            found[kind] = way.keeps, 0
+        return found
 
     def tasks_of(self, kind: PassKind) -> tuple[TaskSpec, ...]:
         """The tasks of a pass of this stage, without what sends its tensor on."""
@@ -64,6 +86,13 @@ class Stage:
         if kind is W:
             assert self.weight is not None, "this stage's backward is never split"
             return (TaskSpec(self.stream, self.weight),)
+        if kind in (OFFLOAD, RELOAD):
+            assert self.offload is not None, "this stage never offloads"
+            own = self.offload
+            return (TaskSpec(*((own.out_stream, own.out_ticks) if kind is OFFLOAD else (own.in_stream, own.in_ticks))),)
+        if kind in RECOMPUTATIONS:
+            way = self.recompute[RECOMPUTATIONS.index(kind)]
+            return (TaskSpec(self.stream, way.ticks, way.name),)
         return (TaskSpec(self.stream, {F: self.forward, B: self.backward, BW: self.fused}[kind]),)
 
     def ticks(self, kind: PassKind) -> int:
@@ -92,12 +121,15 @@ def stages_of(
     static: Sequence[int] | None = None,
     tasks: Sequence[tuple[tuple[PassKind, tuple[TaskSpec, ...]], ...]] | None = None,
     stream: Sequence[str] | None = None,
+    offload: Sequence[Offload | None] | None = None,
+    recompute: Sequence[tuple[Recomputation, ...]] | None = None,
+    may_keep: Sequence[bool] | None = None,
 ) -> tuple[Stage, ...]:
     """Stages from one sequence a quantity, each with an entry a stage; what is left out is as in `Stage`."""
     given: dict[str, Sequence[Any] | None] = {
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
         "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
-        "stream": stream,
+        "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep,
     }  # fmt: skip
     rows = {name: column for name, column in given.items() if column is not None}
     entries = zip(*rows.values(), strict=True)

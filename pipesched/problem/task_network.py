@@ -7,12 +7,12 @@ others are then not there. An arc between two tasks holds where both are.
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
 
 if TYPE_CHECKING:
     from pipesched.problem.problem import Problem
@@ -29,7 +29,7 @@ class Mode(StrEnum):
 
 
 class Resource(NamedTuple):
-    """A stream of a device; it runs one task at a time."""
+    """A stream of a device; it runs one task at a time. Of a stream that devices share, `device` is their first."""
 
     device: int
     stream: str
@@ -48,7 +48,7 @@ class TaskType(NamedTuple):
 
 
 class MemoryChange(NamedTuple):
-    """What a pass takes of its device's memory when it starts and when it ends (negative: gives back).
+    """What a pass takes of a memory when it starts and when it ends (negative: gives back).
 
     It starts with the first of its tasks, and ends when the last of those in `TaskNetwork.ends` has ended.
     """
@@ -70,18 +70,30 @@ class TaskTemplate(NamedTuple):
 
 
 class Arc(NamedTuple):
-    """A task starts no sooner than `lag` ticks after the end of that one of the alternatives that runs."""
+    """A task starts no sooner than `lag` ticks after the end of that one of the alternatives that runs.
+
+    Of an `optional` arc's alternatives none may run; of another's always one does.
+    """
 
     after: TaskType
     alternatives: tuple[TaskType, ...]
     lag: int
+    optional: bool = False
 
 
 class Need(NamedTuple):
-    """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs."""
+    """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs, if any does."""
 
     alternatives: tuple[PassType, ...]
     lag: int
+    optional: bool = False
+
+
+class HostMemory(NamedTuple):
+    """The memory of a host: how much there is, None where unlimited, and the devices whose passes take of it."""
+
+    room: int | None
+    devices: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -92,6 +104,10 @@ class TaskNetwork:
     leaves for activations, None where it is unlimited. Between micro-batches only resources and memory tie tasks.
     `ends` are the parts of a pass after all of which it has ended: the last of a chain, each of a W's tasks. A task
     that sends the pass's tensor on comes after its end.
+
+    Passes that copy or recompute an activation are there or not, as `options` says for each stage that may hold less of
+    one: the sets of kinds of which a micro-batch runs just one. `given_up` is what a recomputed micro-batch's F gives
+    back when it ends, by the pass that takes it again. `host_change` is as `change`, of the memory of `hosts`.
     """
 
     tasks: Mapping[PassType, tuple[TaskTemplate, ...]]
@@ -100,6 +116,10 @@ class TaskNetwork:
     arcs: tuple[Arc, ...]
     room: tuple[int | None, ...]
     modes: frozenset[Mode]
+    options: Mapping[int, tuple[frozenset[PassKind], ...]] = field(default_factory=dict)
+    given_up: Mapping[PassType, int] = field(default_factory=dict)
+    host_change: Mapping[PassType, MemoryChange] = field(default_factory=dict)
+    hosts: tuple[HostMemory, ...] = ()
 
     @cached_property
     def arcs_into(self) -> Mapping[PassType, tuple[Arc, ...]]:
@@ -124,16 +144,19 @@ class TaskNetwork:
         """What an arc says of whole passes: a tensor that a task sends arrives as long after the pass as it takes."""
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
-        return Need(tuple(task.pass_type for task in arc.alternatives), arc.lag + sum(task.ticks for task in sending))
+        lag = arc.lag + sum(task.ticks for task in sending)
+        return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional)
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
         """The passes that p waits for, each with its lag.
 
-        Of alternatives it is the one that is present, or the first if none is.
+        Of alternatives it is the one that is present, or the first if none is and one must be.
         """
-        for alternatives, lag in self.needs[p[:2]]:
+        for alternatives, lag, optional in self.needs[p[:2]]:
             passes = [Pass(kind, stage, p.microbatch) for kind, stage in alternatives]
-            yield next((other for other in passes if other in present), passes[0]), lag
+            found = next((other for other in passes if other in present), None if optional else passes[0])
+            if found is not None:
+                yield found, lag
 
     @cached_property
     def held_in_flight(self) -> tuple[int, ...]:
@@ -158,7 +181,9 @@ class TaskNetwork:
 
     @cached_property
     def one_task_each(self) -> bool:
-        """Whether every pass is one task, so that one stream of a device runs everything."""
+        """Whether every pass is one task and runs in any case, so that one stream of a device runs everything."""
+        if self.options:
+            return False
         devices = {resource.device for resource in self.resources}
         return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(devices)
 
@@ -172,13 +197,17 @@ def network_of(problem: Problem, modes: Collection[Mode]) -> TaskNetwork:
     """The network of a problem whose backwards run in these modes."""
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
     types = [(kind, stage) for kind in kinds for stage in range(problem.placement.stages)]
+    saving = [(kind, s) for s, stage in enumerate(problem.stages) for kind in stage.saving_kinds]
+    types += saving
     tasks = {
         (kind, stage): tuple(
-            TaskTemplate(Resource(problem.placement.stage_device[stage], task.stream), task.ticks, task.name)
+            TaskTemplate(problem.resource(problem.placement.stage_device[stage], task.stream), task.ticks, task.name)
             for task in problem.tasks_of(kind, stage)
         )
         for kind, stage in types
     }
+    if saving:
+        return _with_options(problem, modes, tasks, saving)
     return TaskNetwork(
         tasks,
         {pass_type: problem.ends_of(*pass_type) for pass_type in types},
@@ -189,6 +218,35 @@ def network_of(problem: Problem, modes: Collection[Mode]) -> TaskNetwork:
     )
 
 
+def _with_options(
+    problem: Problem,
+    modes: Collection[Mode],
+    tasks: Mapping[PassType, tuple[TaskTemplate, ...]],
+    saving: Collection[PassType],
+) -> TaskNetwork:
+    """The network of a problem whose activations may be offloaded or recomputed."""
+    of_way: dict[PassKind | None, frozenset[PassKind]]
+    of_way = {kind: frozenset((kind,)) for kind, _ in saving}
+    of_way |= {None: frozenset(), OFFLOAD: frozenset((OFFLOAD, RELOAD))}
+    options = {
+        stage: tuple(of_way[way] for way in own.held_until_backward)
+        for stage, own in enumerate(problem.stages)
+        if own.saving_kinds
+    }
+    return TaskNetwork(
+        tasks,
+        {pass_type: problem.ends_of(*pass_type) for pass_type in tasks},
+        {pass_type: MemoryChange(*problem.memory_change(*pass_type)) for pass_type in tasks},
+        tuple(arc for pass_type in tasks for arc in _arcs(problem, pass_type, tasks)),
+        problem.room,
+        frozenset(modes),
+        options,
+        {pass_type: problem.given_up(*pass_type) for pass_type in saving if problem.given_up(*pass_type)},
+        {copy: MemoryChange(*problem.host_change(*copy)) for copy in saving if copy[0] in (OFFLOAD, RELOAD)},
+        tuple(HostMemory(*pool) for pool in problem.host_pools),
+    )
+
+
 def _arcs(problem: Problem, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
     """The first task of a pass waits for what the pass needs, and each other one for the task before it.
 
@@ -196,7 +254,7 @@ def _arcs(problem: Problem, after: PassType, tasks: Mapping[PassType, tuple[Task
     """
     own = problem.tasks_of(*after)
     apart = after[0] is W
-    for alternatives, lag in problem.needs(*after):
+    for alternatives, lag, optional in problem.needs(*after):
         sent = problem.sends(lag)
         for part, task in enumerate(own if apart else own[:1]):
             senders = tuple(
@@ -204,6 +262,6 @@ def _arcs(problem: Problem, after: PassType, tasks: Mapping[PassType, tuple[Task
                 for one in alternatives
                 if one in tasks
             )
-            yield Arc(TaskType(*after, part), senders, 0 if sent else lag)
+            yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional)
     for part in range(1, 0 if apart else len(own)):
         yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective
-from pipesched.schedule.pass_table import Whole
+from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline, blocks
 
 
@@ -97,9 +97,11 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
     columns = timeline.schedule.columns
     rows = columns.on(device)
 
+    of = timeline.problem.network.change
+
     def change(end: int) -> Whole:
-        of = timeline.problem.network.change
-        return columns.each(lambda *pass_type: of[pass_type][end], 2 * len(columns), rows)
+        found = columns.each(lambda *pass_type: of[pass_type][end], 2 * len(columns), rows)
+        return found - given_up(timeline)[rows] if end and timeline.problem.network.given_up else found
 
     # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.
     begin, end = (column[rows] for column in timeline.times)
@@ -110,6 +112,16 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
         order = np.lexsort((later, ticks))
     levels = np.stack((change(0), change(1)), axis=1).ravel()[order].cumsum()
     return np.insert(ticks[order], 0, 0), np.insert(levels, 0, 0)
+
+
+def given_up(timeline: Timeline) -> Whole:
+    """What each forward gives back when it ends since it is recomputed later; 0 for other passes."""
+    columns, network = timeline.schedule.columns, timeline.problem.network
+    found = whole([0] * len(columns))
+    for (kind, stage), freed in network.given_up.items():
+        again, forward = columns.rows(kind, stage), columns.rows(F, stage)
+        found[forward[(again >= 0) & (forward >= 0)]] = freed
+    return found
 
 
 def memory_steps(timeline: Timeline, device: int) -> list[tuple[int, int]]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipesched.errors import BadInput
 from pipesched.problem.passes import F, Pass, Task
@@ -20,6 +21,7 @@ from pipesched.simulation.longest_path import MANY, Numbers, compiled, fits
 
 # Nodes that are waited for, those that wait, and for how many ticks past their end.
 Arcs = tuple[Ints, Ints, int]
+Bools = NDArray[np.bool_]
 
 
 class Graph:
@@ -50,8 +52,15 @@ class Graph:
         task = begin[columns.pass_type[row]] + part
         ticks = np.where(in_block, block[row], whole([each.ticks for each in tasks])[task])
         stream = np.array([streams.index(each.resource.stream) for each in tasks], np.int64)[task]
-        on = columns.device[row] * len(streams) + np.where(in_block, 0, stream)
-        arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule))]
+        device, shared = columns.device[row], np.zeros(len(row), bool)
+        if problem.shared_streams:
+            # A stream that devices share is one of their first device's.
+            owner = np.array([each.resource.device for each in tasks], np.int64)[task]
+            common = {(device, one.stream) for one in problem.shared_streams for device in one.devices}
+            shared = np.array([tuple(each.resource) in common for each in tasks], bool)[task]
+            device = np.where(shared, owner, device)
+        on = device * len(streams) + np.where(in_block, 0, stream)
+        arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule), shared)]
         arcs += [*self._precedences(problem.network), *self._events(schedule)]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = np.repeat(whole([arc[2] for arc in arcs]), [len(arc[0]) for arc in arcs])
@@ -71,8 +80,11 @@ class Graph:
             places[[self._node(task) for task in tasks]] = np.arange(len(tasks))
         return places
 
-    def _in_turn(self, devices: int, streams: int, on: Ints, places: Ints) -> Arcs:
-        """The nodes of each stream one after the other; `on` numbers the streams of all devices."""
+    def _in_turn(self, devices: int, streams: int, on: Ints, places: Ints, shared: Bools) -> Arcs:
+        """The nodes of each stream one after the other; `on` numbers the streams of all devices.
+
+        What a `shared` stream copies opens and closes no device: a forward comes before it and a backward after it.
+        """
         order = np.lexsort((places, on))
         one, other = order[:-1], order[1:]
         same = on[one] == on[other]
@@ -80,18 +92,19 @@ class Graph:
         self.closing: list[list[int]] = [[] for _ in range(devices)]
         for nodes, place in ((self.opening, [*order[:1], *other[~same]]), (self.closing, [*one[~same], *order[-1:]])):
             for node in place:
-                nodes[on[node] // streams].append(int(node))
+                if not shared[node]:
+                    nodes[on[node] // streams].append(int(node))
         return one[same], other[same], 0
 
     def _precedences(self, network: TaskNetwork) -> Iterator[Arcs]:
         """The arcs of the network, for every micro-batch."""
         columns = self._columns
         for pass_type in columns.pass_types:
-            for after, alternatives, lag in network.arcs_into[pass_type]:
+            for after, alternatives, lag, optional in network.arcs_into[pass_type]:
                 later = self._nodes(after)
                 # Of alternatives the schedule holds one.
                 earlier = np.maximum.reduce([self._nodes(task) for task in alternatives])
-                both = later >= 0
+                both = (later >= 0) & ((earlier >= 0) | (not optional))
                 later, earlier = later[both], earlier[both]
                 if (earlier < 0).any():
                     p = columns.passes[columns.rows(*pass_type)[both][np.argmin(earlier)]]

@@ -8,36 +8,62 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
 from pipesched.problem.formatting import memory_amount, memory_text
-from pipesched.problem.passes import B, Pass, Task, W
+from pipesched.problem.passes import RECOMPUTATIONS, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
-from pipesched.validation.pass_rules import all_tasks, memory_changes, needed, own_tasks
+from pipesched.validation.memory_rule import host_name
+from pipesched.validation.pass_rules import all_tasks, dropped, host_changes, memory_changes, needed, own_tasks
 from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
 
 
 def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
-    """At most one violation a device, the first by time; of timelines that break no rule of order and times."""
+    """At most one violation a device or host, the first by time; of timelines that break no rule of order and times."""
     problem = timeline.problem
-    if len(problem.streams) == 1 or all(capacity is None for capacity in problem.room):
+    limits = [*problem.room, *(host.capacity for host in problem.host_pools)]
+    if len(problem.streams) == 1 or all(capacity is None for capacity in limits):
         return
     known = _Known(timeline)
+    again: dict[tuple[int, int], int] = {}
+    for p in timeline.schedule.passes():
+        if p.kind in RECOMPUTATIONS:
+            again[p.stage, p.microbatch] = dropped(problem, p.kind, p.stage)
+
+    def changes(p: Pass) -> tuple[int, int]:
+        at_start, at_end = memory_changes(problem, p.kind, p.stage)
+        return at_start, at_end - (again.get((p.stage, p.microbatch), 0) if p.kind is F else 0)
+
     for device, capacity in enumerate(problem.room):
         if capacity is not None:
             passes = sorted(timeline.schedule.passes_on(device), key=timeline.start)
-            yield from _first_above(problem, known, passes, device, capacity)
+            memory = _Memory(f"device {device}", capacity, problem.static[device])
+            yield from _first_above(problem, known, passes, list(map(changes, passes)), memory)
+    for host_capacity, devices in problem.host_pools:
+        if host_capacity is not None:
+            passes = [p for device in devices for p in timeline.schedule.passes_on(device)]
+            passes.sort(key=timeline.start)
+            copies = [host_changes(problem, p.kind, p.stage) for p in passes]
+            yield from _first_above(problem, known, passes, copies, _Memory(host_name(devices), host_capacity, 0))
+
+
+class _Memory(NamedTuple):
+    """A memory: what it is called, its capacity for what passes take, and what it holds besides."""
+
+    name: str
+    capacity: int
+    static: int
 
 
 def _first_above(
-    problem: Problem, known: _Known, passes: Sequence[Pass], device: int, capacity: int
+    problem: Problem, known: _Known, passes: Sequence[Pass], changes: Sequence[tuple[int, int]], memory: _Memory
 ) -> Iterator[Violation]:
-    """The first pass of a device that may start while too much is held."""
-    changes = [memory_changes(problem, p.kind, p.stage) for p in passes]
+    """The first pass that may start while too much is held, each pass with what it takes and gives back."""
     taking = [p for p, (at_start, _) in zip(passes, changes, strict=True) if at_start > 0]
     taken = np.array([at_start for at_start, _ in changes if at_start > 0], object)
     giving = [p for p, (_, at_end) in zip(passes, changes, strict=True) if at_end < 0]
@@ -48,11 +74,11 @@ def _first_above(
         stream, place = known.place(known.first(p))
         # What is known to start after p has ended its first task is not held yet.
         held = taken[starts[:, stream] <= place].sum() - given[(starts[row] >= ends).all(axis=1)].sum()
-        if held > capacity:
-            static = problem.static[device]
-            most, limit = memory_text(problem, held + static), memory_amount(problem, capacity + static)
+        if held > memory.capacity:
+            static = memory.static
+            most, limit = memory_text(problem, held + static), memory_amount(problem, memory.capacity + static)
             text = (
-                f"device {device} may hold {most} when {p} starts, if tasks take other times: its orders and waits do "
+                f"{memory.name} may hold {most} when {p} starts, if tasks take other times: its orders and waits do "
                 f"not let it wait for what gives memory back; its capacity is {limit}"
             )
             yield Violation("memory", (p,), text)

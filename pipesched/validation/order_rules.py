@@ -10,6 +10,7 @@ from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.schedule import Schedule
+from pipesched.validation.pass_rules import ways_to_save
 from pipesched.validation.violation import Violation
 
 
@@ -17,12 +18,15 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     """Every stage runs each of its micro-batches by one of its alternatives, and no others."""
     columns, none = schedule.columns, np.zeros(0, np.int64)
     held = {pass_type: columns.microbatch[columns.pass_type == n] for n, pass_type in enumerate(columns.pass_types)}
-    alternatives: list[set[PassKind]] = [{F, BW}] + ([{F, B, W}] if problem.splittable else [])
+    bases: list[set[PassKind]] = [{F, BW}] + ([{F, B, W}] if problem.splittable else [])
+    others = {pass_type for pass_type in columns.pass_types if pass_type[0] not in (F, B, W, BW)}
     for stage, walked in enumerate(problem.microbatches_of):
-        times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in PassKind}
-        right = np.any([np.all([times[k] == (k in kinds) for k in PassKind], axis=0) for kinds in alternatives], axis=0)
+        alternatives = [base | ways for base in bases for ways in ways_to_save(problem, stage)]
+        known = [F, B, W, BW, *sorted({kind for kind, s in others if s == stage}.union(*alternatives) - {F, B, W, BW})]
+        times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in known}
+        right = np.any([np.all([times[k] == (k in kinds) for k in known], axis=0) for kinds in alternatives], axis=0)
         for place in np.flatnonzero(~right).tolist():
-            yield from _not_once(stage, walked[place], {k: int(times[k][place]) for k in PassKind}, alternatives)
+            yield from _not_once(stage, walked[place], {k: int(times[k][place]) for k in known}, alternatives)
     unknown: dict[tuple[int, int], list[Pass]] = {}
     for (kind, stage), numbers in sorted(held.items(), key=lambda one: one[0]):
         walked = problem.microbatches_of[stage] if stage < problem.placement.stages else range(0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 
@@ -17,7 +17,7 @@ def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, .
 def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
     """The tasks that make a pass, and the one that sends its tensor on, where transfers occupy a stream."""
     own, stream = own_tasks(problem, kind, stage), problem.transfer_stream
-    if stream is None or kind is W:
+    if stream is None or kind not in (F, B, BW):
         return own
     chain = next(chain for chain in problem.placement.chains if stage in chain)
     place = chain.index(stage) + (1 if kind is F else -1)
@@ -30,15 +30,20 @@ def all_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, .
 def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassKind, int, int]]:
     """Kinds and stages of the same micro-batch that must have ended before a pass starts, and how many ticks before.
 
-    Of the two kinds that may send the gradient a schedule holds one.
+    Of the two kinds that may send the gradient a schedule holds one; of those that bring an activation back at most
+    one.
     """
     where = problem.placement
     chain = next(chain for chain in where.chains if stage in chain)
     place = chain.index(stage)
     if kind is W:
         yield B, stage, 0
-    if kind in (B, BW):
+    if kind is RELOAD:
+        yield OFFLOAD, stage, 0
+    if kind in (B, BW) or kind is OFFLOAD or kind in RECOMPUTATIONS:
         yield F, stage, 0
+    if kind in (B, BW):
+        yield from ((other, stage, 0) for ways in ways_to_save(problem, stage) for other in ways - {OFFLOAD})
     if kind is F and place > 0:
         yield F, chain[place - 1], _travel(problem, chain[place - 1], stage, chain[place - 1])
     if kind in (B, BW) and place + 1 < len(chain):
@@ -66,3 +71,41 @@ def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, i
             return 0, returned - taken
         case PassKind.BW:
             return 0, -taken
+    # Copies move memory between device and host; a recomputation takes what was dropped after the forward.
+    out, back = host_changes(problem, kind, stage)
+    return dropped(problem, kind, stage) - back, -out
+
+
+def dropped(problem: Problem, kind: PassKind, stage: int) -> int:
+    """What is given back after the forward, to be taken again by a recomputation of this kind."""
+    if kind not in RECOMPUTATIONS:
+        return 0
+    way = problem.stages[stage].recompute[RECOMPUTATIONS.index(kind)]
+    return problem.stages[stage].activation - way.keeps
+
+
+def host_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
+    """What a pass takes of host memory at its start and at its end."""
+    if kind is OFFLOAD:
+        return _moved(problem, stage), 0
+    return (0, -_moved(problem, stage)) if kind is RELOAD else (0, 0)
+
+
+def _moved(problem: Problem, stage: int) -> int:
+    copies = problem.stages[stage].offload
+    return copies.amount if copies else 0
+
+
+def ways_to_save(problem: Problem, stage: int) -> list[frozenset[PassKind]]:
+    """What a micro-batch may run on a stage between forward and backward: one of these sets, and nothing else."""
+    own = problem.stages[stage]
+    found = [frozenset[PassKind]()] if own.may_keep else []
+    if own.offload is not None:
+        found.append(frozenset((OFFLOAD, RELOAD)))
+    return found + [frozenset((RECOMPUTATIONS[n],)) for n in range(len(own.recompute))]
+
+
+def stream_owner(problem: Problem, device: int, stream: str) -> int:
+    """The device under which a stream is listed: its own, or the first of those that share it."""
+    sharing = [one.devices for one in problem.shared_streams if one.stream == stream and device in one.devices]
+    return sharing[0][0] if sharing else device

@@ -11,7 +11,7 @@ from pipesched.problem.stage import TaskSpec
 from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
-from pipesched.validation.pass_rules import all_tasks
+from pipesched.validation.pass_rules import all_tasks, stream_owner
 from pipesched.validation.violation import Violation
 
 
@@ -54,7 +54,8 @@ def tasks_of(problem: Problem, schedule: Schedule) -> dict[Resource, list[Task]]
                 continue
             for p in slot:
                 for number, part in enumerate(parts[p.kind, p.stage]):
-                    found.setdefault(Resource(device, part.stream), []).append(Task(p, number))
+                    owner = stream_owner(problem, device, part.stream)
+                    found.setdefault(Resource(owner, part.stream), []).append(Task(p, number))
     return found
 
 

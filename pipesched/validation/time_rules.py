@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipesched.problem.formatting import amount, memory_amount, memory_text
+from pipesched.problem.formatting import amount
 from pipesched.problem.passes import B, F, Pass, PassKind, Task, W
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import Timeline, blocks
-from pipesched.validation.pass_rules import all_tasks, memory_changes, needed, own_tasks
+from pipesched.validation.pass_rules import all_tasks, needed, own_tasks
 from pipesched.validation.violation import Violation
 
 
@@ -124,7 +124,11 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     busy = [_busy(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
     behind = np.cumsum([len(own) for own, *_ in busy])  # where the rows of each number of task end
-    on = columns.device[rows] * len(problem.streams) + stream
+    owner = columns.device[rows]
+    for shared in problem.shared_streams:
+        among = np.isin(owner, shared.devices) & (stream == problem.streams.index(shared.stream))
+        owner = np.where(among, shared.devices[0], owner)
+    on = owner * len(problem.streams) + stream
     # Stable: the tasks of a pass stay in their order.
     order = np.lexsort((_places(timeline, rows, busy), on))
     one, other = order[:-1], order[1:]
@@ -178,32 +182,3 @@ def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole,
     start = timeline.starts_of(rows, np.full(len(rows), part))
     ticks = np.where(block < 0, columns.each(lambda *pass_type: of(*pass_type).ticks)[rows], block)
     return rows, stream.astype(np.int64), start, start + ticks
-
-
-def memory(timeline: Timeline) -> Iterator[Violation]:
-    """On no device do the passes hold more than its capacity; at most one violation a device, the first."""
-    problem, columns = timeline.problem, timeline.schedule.columns
-
-    def change(end: int) -> Whole:
-        return columns.each(lambda kind, stage: memory_changes(problem, kind, stage)[end], 2 * len(columns))
-
-    # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order. With
-    # several streams, what ends at that tick and began before is given back first.
-    ticks, changes = np.stack(timeline.times, axis=1), np.stack((change(0), change(1)), axis=1)
-    several = len(problem.streams) > 1
-    turn = np.stack((np.ones(len(ticks), bool), ticks[:, 0] == ticks[:, 1]), axis=1) if several else ticks
-    for device, capacity in enumerate(problem.room):
-        if capacity is None:
-            continue
-        rows = columns.on(device)
-        when = ticks[rows].ravel()
-        order = np.lexsort((turn[rows].ravel(), when)) if several else np.argsort(when, kind="stable")
-        steps = changes[rows].ravel()[order]
-        levels = steps.cumsum()
-        for at in np.flatnonzero(np.greater(steps, 0) & np.greater(levels, capacity))[:1].tolist():
-            p = columns.passes[rows.start + order[at] // 2]
-            static = problem.static[device]
-            held, limit = memory_text(problem, int(levels[at]) + static), memory_amount(problem, capacity + static)
-            start = amount(problem, timeline.start(p))
-            text = f"device {device} holds {held} when {p} starts at {start}; its capacity is {limit}"
-            yield Violation("memory", (p,), text)

@@ -7,10 +7,11 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.cycle_rule import cycles
 from pipesched.validation.memory_order_rule import memory_by_order
+from pipesched.validation.memory_rule import host_memory, memory
 from pipesched.validation.order_rules import complete, placement, slots
 from pipesched.validation.pass_rules import own_tasks
 from pipesched.validation.task_order_rules import task_orders
-from pipesched.validation.time_rules import inside, memory, precedence, streams, times, waits
+from pipesched.validation.time_rules import inside, precedence, streams, times, waits
 from pipesched.validation.violation import Violation
 
 
@@ -29,7 +30,7 @@ def validate(timeline: Timeline) -> list[Violation]:
     violations = [*precedence(timeline), *inside(timeline), *waits(timeline), *streams(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
     violations += [] if violations or not _has_no_length(timeline) else cycles(timeline)
-    above = list(memory(timeline))
+    above = [*memory(timeline), *host_memory(timeline)]
     # What orders and waits let happen is judged of those that can run, and is worth saying where the times do not.
     return [*violations, *above, *([] if violations or above else memory_by_order(timeline))]
 

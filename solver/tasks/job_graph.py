@@ -94,7 +94,7 @@ def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:
 
 def with_modes(jobs: Jobs, fused: bool) -> list[int]:
     """The jobs that run if every backward that may run in either mode runs in this one."""
-    return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.fused is fused]
+    return [n for n, job in enumerate(jobs.jobs) if job.choice is None or job.option == fused]
 
 
 def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:

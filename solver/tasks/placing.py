@@ -27,7 +27,7 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> Placed | None:
     waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]
     turns = in_turn(orders_of(jobs, schedule).values())
     graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *turns])
-    return placed_at(jobs, graph.heads(lambda n: opening[jobs.jobs[n].resource.device]), opening)
+    return placed_at(jobs, graph.heads(lambda n: opening[jobs.device(n)]), opening)
 
 
 def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> Placed | None:
@@ -39,7 +39,7 @@ def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> 
     waits = _waits(jobs, schedule, orders)
     bare = graph_of(jobs, starts)
     whole = graph_of(jobs, starts, [*((one, other, 0) for one, other in waits), *in_turn(orders.values())])
-    start = whole.heads(lambda n: opening[jobs.jobs[n].resource.device])
+    start = whole.heads(lambda n: opening[jobs.device(n)])
     return Placed(jobs, orders, start, opening, bare.before, bare.after, waits)
 
 
@@ -65,7 +65,7 @@ def put_back(window: TaskWindow, inside: Mapping[int, int]) -> Placed | None:
     def release(n: int) -> int:
         if n in inside or placed.start[n] < window.since:
             return start(n)
-        return opening[jobs.jobs[n].resource.device]
+        return opening[jobs.device(n)]
 
     return placed_at(jobs, graph.heads(release), opening)
 

@@ -80,8 +80,8 @@ class RankSearch:
 def memory_ties(jobs: Jobs, starts: Mapping[int, int]) -> list[Wait]:
     """What each pass that takes memory waits for under these starts: enough that gives back, and those before it."""
     found: list[Wait] = []
-    for device, room in enumerate(jobs.room):
-        here = [one for one in jobs.holdings if one.device == device and one.first[0] in starts]
+    for pool, room in enumerate(jobs.room):
+        here = [one for one in jobs.holdings if one.pool == pool and one.where in starts]
         takers = sorted((min(starts[n] for n in one.first), one) for one in here if one.takes and room is not None)
         givers = sorted((max(starts[n] + jobs.jobs[n].steps for n in one.last), one) for one in here if one.gives)
         level = 0

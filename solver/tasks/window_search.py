@@ -51,10 +51,10 @@ class WindowSearch:
         middle = random.choice(list(placed.start))
         if random.random() < 0.5:
             middle = _waiting(placed, random)
-            near = placed.jobs.jobs[middle].resource.device
+            near = placed.jobs.device(middle)
             lowest = min(max(0, near - random.randrange(wide)), devices - wide)
         free = range(lowest, lowest + wide)
-        starts = sorted(start for n, start in placed.start.items() if placed.jobs.jobs[n].resource.device in free)
+        starts = sorted(start for n, start in placed.start.items() if placed.jobs.device(n) in free)
         count = min(len(starts), max(2, round(self._size * random.uniform(0.7, 1.4))))
         first = min(max(0, bisect_left(starts, placed.start[middle]) - random.randint(0, count)), len(starts) - count)
         return TaskWindow(placed, starts[first], starts[first + count - 1] + 1, free)

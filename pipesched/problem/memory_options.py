@@ -1,0 +1,70 @@
+"""What a stage may do to hold less of an activation between forward and backward: move it to the host, or recompute it.
+
+Offload as in PipeOffload (arXiv 2503.01328), recomputation as in Chen et al. (arXiv 1604.06174), each decided per stage
+and micro-batch. Of one micro-batch an activation is kept, offloaded, or recomputed by one way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Offload(NamedTuple):
+    """The copies of an activation to the host and back: ticks and stream of each, and how much of it moves.
+
+    Device memory is free when the copy out ends and taken again when the copy in starts; host memory is taken when the
+    copy out starts and free when the copy in ends.
+    """
+
+    out_ticks: int
+    in_ticks: int
+    out_stream: str
+    in_stream: str
+    amount: int
+
+
+class Recomputation(NamedTuple):
+    """A way to recompute: a forward again of so many ticks, of whose activation `keeps` stays from F to it."""
+
+    name: str
+    ticks: int
+    keeps: int
+
+
+class HostPool(NamedTuple):
+    """Memory of a host, shared by these devices; `capacity` in the problem's `resolution`, None where unlimited."""
+
+    capacity: int | None
+    devices: tuple[int, ...]
+
+
+class SharedStream(NamedTuple):
+    """A stream that these devices have in common: of all their tasks on it one runs at a time."""
+
+    stream: str
+    devices: tuple[int, ...]
+
+
+def least_held(
+    activations: Sequence[int], choices: Sequence[Sequence[tuple[int, int]]], room: int | None
+) -> list[int] | None:
+    """The choice of each stage of a device that lets one micro-batch pass alone; None where none does.
+
+    `choices[n]` are the (memory held meanwhile, host memory) that stage n may choose from, `activations[n]` what it
+    takes when it starts. Of all that fit it takes the one that needs the least of the host, then that which holds most.
+    """
+    # Of each level held so far the least host memory, and the choices that lead there.
+    states: dict[int, tuple[int, list[int]]] = {0: (0, [])}
+    for taken, options in zip(activations, choices, strict=True):
+        following: dict[int, tuple[int, list[int]]] = {}
+        for held, (host, chosen) in states.items():
+            if room is not None and held + taken > room:
+                continue
+            for number, (keeps, moves) in enumerate(options):
+                one = host + moves, [*chosen, number]
+                if held + keeps not in following or one < following[held + keeps]:
+                    following[held + keeps] = one
+        states = following
+    best = min(((host, -held, chosen) for held, (host, chosen) in states.items()), default=None)
+    return None if best is None else best[2]

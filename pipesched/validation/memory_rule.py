@@ -1,0 +1,84 @@
+"""Rule: at no time do passes hold more of a device's or a host's memory than there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from pipesched.problem.formatting import amount, memory_amount, memory_text
+from pipesched.problem.passes import F, Pass
+from pipesched.schedule.pass_table import Whole, whole
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.pass_rules import dropped, host_changes, memory_changes
+from pipesched.validation.violation import Violation
+
+
+def memory(timeline: Timeline) -> Iterator[Violation]:
+    """On no device do the passes hold more than its capacity; at most one violation a device, the first."""
+    problem, columns = timeline.problem, timeline.schedule.columns
+
+    def change(end: int) -> Whole:
+        return columns.each(lambda kind, stage: memory_changes(problem, kind, stage)[end], 2 * len(columns))
+
+    # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order. With
+    # several streams, what ends at that tick and began before is given back first.
+    ticks, changes = np.stack(timeline.times, axis=1), np.stack((change(0), change(1) - _dropped(timeline)), axis=1)
+    several = len(problem.streams) > 1
+    turn = np.stack((np.ones(len(ticks), bool), ticks[:, 0] == ticks[:, 1]), axis=1) if several else ticks
+    for device, capacity in enumerate(problem.room):
+        if capacity is None:
+            continue
+        rows = columns.on(device)
+        when = ticks[rows].ravel()
+        order = np.lexsort((turn[rows].ravel(), when)) if several else np.argsort(when, kind="stable")
+        steps = changes[rows].ravel()[order]
+        levels = steps.cumsum()
+        for at in np.flatnonzero(np.greater(steps, 0) & np.greater(levels, capacity))[:1].tolist():
+            p = columns.passes[rows.start + order[at] // 2]
+            static = problem.static[device]
+            held, limit = memory_text(problem, int(levels[at]) + static), memory_amount(problem, capacity + static)
+            start = amount(problem, timeline.start(p))
+            text = f"device {device} holds {held} when {p} starts at {start}; its capacity is {limit}"
+            yield Violation("memory", (p,), text)
+
+
+def _dropped(timeline: Timeline) -> Whole:
+    """What each forward gives back when it ends, since its micro-batch recomputes it."""
+    problem, columns = timeline.problem, timeline.schedule.columns
+    found = whole([0] * len(columns))
+    for kind, stage in columns.pass_types:
+        freed = dropped(problem, kind, stage)
+        if freed:
+            again, forward = columns.rows(kind, stage), columns.rows(F, stage)
+            found[forward[again >= 0]] = freed
+    return found
+
+
+def host_memory(timeline: Timeline) -> Iterator[Violation]:
+    """No host holds more than its capacity; at most one violation a host, the first."""
+    problem = timeline.problem
+    for capacity, devices in problem.host_pools:
+        if capacity is None:
+            continue
+        events: list[tuple[int, bool, int, Pass]] = []
+        for p in (p for device in devices for p in timeline.schedule.passes_on(device)):
+            begin, end = timeline.start(p), timeline.end(p)
+            taken, given = host_changes(problem, p.kind, p.stage)
+            # What ends at a tick and began before is given back before what starts then takes.
+            events += [(begin, True, taken, p)] if taken else []
+            events += [(end, begin == end, given, p)] if given else []
+        level = 0
+        for tick, _, change, p in sorted(events):
+            level += change
+            if change > 0 and level > capacity:
+                held, limit = memory_text(problem, level), memory_amount(problem, capacity)
+                when = amount(problem, tick)
+                text = f"{host_name(devices)} holds {held} when {p} starts at {when}; its capacity is {limit}"
+                yield Violation("memory", (p,), text)
+                break
+
+
+def host_name(devices: tuple[int, ...]) -> str:
+    """A host by the devices that use it."""
+    return f"the host of device{'' if len(devices) == 1 else 's'} {', '.join(map(str, devices))}"
