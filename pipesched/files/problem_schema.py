@@ -79,7 +79,7 @@ class MemorySection(_Section):
     )
     offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
     recompute: list[RecomputeWay] | None = Field(None, description="ways to compute activations again; up to six")
-    decide: DecideSection | None = None
+    decide: DecideSection | None = Field(None, description="what the solver may choose of offload and recompute")
 
 
 class ProblemFile(_Section):
@@ -122,7 +122,9 @@ def json_schema() -> Mapping[str, Any]:
     types = schema["$defs"]
     of_tasks = [(types[task], key) for task in ("ChainTask", "WeightTask") for key in ("name", "time")]
     of_passes = [(types["Tasks"], "forward"), (types["Tasks"], "backward")]
-    for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks]:
+    of_options = [(types["OffloadSection"], key) for key in ("out", "in")]
+    of_options += [(types["RecomputeWay"], key) for key in ("name", "time")]
+    for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks, *of_options]:
         section.setdefault("required", []).append(key)
         given = section["properties"][key]
         given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]

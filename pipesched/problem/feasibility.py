@@ -32,21 +32,33 @@ def why_infeasible(problem: Problem) -> str | None:
 
     Necessary: before a micro-batch's first backward on a device ends, all its forwards on that device have run, so
     the device holds all their activations at once. Sufficient: one micro-batch after the other, each backward fused,
-    never holds more than that. So the answer is exact.
+    never holds more than that. So the answer is exact, but for the host's memory where activations may move there: a
+    stage then holds of a micro-batch what it must until its backward, and all of its activation while it runs.
     """
     for device, capacity in enumerate(problem.room):
         for chain in problem.placement.chains:
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
-            needed = sum(problem.network.held_in_flight[s] for s in stages)
+            needed = _least_peak(problem, stages)
             if capacity is not None and needed > capacity:
                 held = problem.static[device]
                 need, whole = memory_text(problem, needed), memory_amount(problem, capacity + held)
                 static = f" in addition to {memory_amount(problem, held)} of static memory" if held else ""
+                least = ", at the least" if any(problem.stages[s].saving_kinds for s in stages) else ""
                 return (
                     f"memory: device {device} must hold the activations of {_listed(stages)} of one micro-batch at "
-                    f"once, {need}{static}; its capacity is {whole}"
+                    f"once, {need}{static}{least}; its capacity is {whole}"
                 )
     return None
+
+
+def _least_peak(problem: Problem, stages: list[int]) -> int:
+    """What a device must hold at some time of a micro-batch that walks these stages of it."""
+    held, peak = 0, 0
+    for s in stages:
+        own = problem.stages[s]
+        peak = max(peak, held + own.activation)
+        held += min(keeps for keeps, _ in own.held_until_backward.values())
+    return peak
 
 
 def _listed(stages: list[int]) -> str:

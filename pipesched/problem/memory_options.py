@@ -6,7 +6,6 @@ and micro-batch. Of one micro-batch an activation is kept, offloaded, or recompu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -44,27 +43,3 @@ class SharedStream(NamedTuple):
 
     stream: str
     devices: tuple[int, ...]
-
-
-def least_held(
-    activations: Sequence[int], choices: Sequence[Sequence[tuple[int, int]]], room: int | None
-) -> list[int] | None:
-    """The choice of each stage of a device that lets one micro-batch pass alone; None where none does.
-
-    `choices[n]` are the (memory held meanwhile, host memory) that stage n may choose from, `activations[n]` what it
-    takes when it starts. Of all that fit it takes the one that needs the least of the host, then that which holds most.
-    """
-    # Of each level held so far the least host memory, and the choices that lead there.
-    states: dict[int, tuple[int, list[int]]] = {0: (0, [])}
-    for taken, options in zip(activations, choices, strict=True):
-        following: dict[int, tuple[int, list[int]]] = {}
-        for held, (host, chosen) in states.items():
-            if room is not None and held + taken > room:
-                continue
-            for number, (keeps, moves) in enumerate(options):
-                one = host + moves, [*chosen, number]
-                if held + keeps not in following or one < following[held + keeps]:
-                    following[held + keeps] = one
-        states = following
-    best = min(((host, -held, chosen) for held, (host, chosen) in states.items()), default=None)
-    return None if best is None else best[2]

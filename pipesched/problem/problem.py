@@ -135,6 +135,13 @@ class Problem:
         pools = zip(self.pools, whole, strict=True)
         return replace(self, pools=tuple(Pool(capacity, pool.static) for pool, capacity in pools))
 
+    def keeping_activations(self) -> Problem:
+        """The same problem with every activation kept from forward to backward."""
+        if not any(stage.saving_kinds for stage in self.stages):
+            return self
+        stages = tuple(replace(stage, offload=None, recompute=(), may_keep=True) for stage in self.stages)
+        return replace(self, stages=stages, host_pools=(), shared_streams=())
+
     def with_stages(self, **columns: Sequence[object]) -> Problem:
         """The same problem with some fields of its stages anew: for each field a sequence with one entry a stage."""
         entries = zip(self.stages, *columns.values(), strict=True)

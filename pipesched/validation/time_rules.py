@@ -126,7 +126,8 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     behind = np.cumsum([len(own) for own, *_ in busy])  # where the rows of each number of task end
     owner = columns.device[rows]
     for shared in problem.shared_streams:
-        among = np.isin(owner, shared.devices) & (stream == problem.streams.index(shared.stream))
+        numbers = [n for n, name in enumerate(problem.streams) if name == shared.stream]
+        among = np.isin(owner, shared.devices) & np.isin(stream, numbers)
         owner = np.where(among, shared.devices[0], owner)
     on = owner * len(problem.streams) + stream
     # Stable: the tasks of a pass stay in their order.

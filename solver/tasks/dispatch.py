@@ -6,7 +6,7 @@ the schedule never runs into a state that it cannot leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
 
@@ -57,31 +57,38 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
 def memory_waits(jobs: Jobs, schedule: Schedule) -> list[Wait]:
     """What each pass that takes memory must wait for, under an order of passes that fits: enough that gives back.
 
-    Passes that take memory of a device come in the order's turn, so what one waits for holds for those behind too.
+    Passes that take of one memory come in the order's turn, so what one waits for holds for those behind too. Those of
+    devices that share a host come by their places in the orders.
     """
-    of_pass: dict[Pass, Holding] = {jobs.jobs[one.first[0]].task.of: one for one in jobs.holdings}
+    held, of_pass = schedule.held, dict[tuple[int, Pass], list[Holding]]()
+    for one in jobs.holdings:
+        if jobs.jobs[one.where].task.of in held:
+            of_pass.setdefault((one.pool, jobs.jobs[one.first[0]].task.of), []).append(one)
     found: list[Wait] = []
-    for device, room in enumerate(jobs.room):
-        if room is None:
-            continue
-        level, last = 0, None
-        given: list[Holding] = []
-        for p in schedule.passes_on(device):
-            own = of_pass.get(p)
-            if own is None:
-                continue
-            if own.takes:
-                level += own.takes
-                while level > room and given:
-                    giver = given.pop(0)
-                    level -= giver.gives
-                    found += [(one, other, 0) for one in giver.last for other in own.first]
-                if last is not None:
-                    found += [(last.first[0], other, 0) for other in own.first]
-                last = own
-            if own.gives:
-                given.append(own)
+    for pool, room in enumerate(jobs.room):
+        if room is not None:
+            places = ((n, p) for device in jobs.pools[pool] for n, p in enumerate(schedule.passes_on(device)))
+            holdings = (of_pass.get((pool, p), ()) for _, p in sorted(places))
+            found += _waits_in_turn([one for own in holdings for one in own], room)
     return found
+
+
+def _waits_in_turn(holdings: Sequence[Holding], room: int) -> Iterator[Wait]:
+    """The waits of passes that take and give back in this order."""
+    level, last = 0, None
+    given: list[Holding] = []
+    for own in holdings:
+        if own.takes:
+            level += own.takes
+            while level > room and given:
+                giver = given.pop(0)
+                level -= giver.gives
+                yield from ((one, other, 0) for one in giver.last for other in own.first)
+            if last is not None:
+                yield from ((last.first[0], other, 0) for other in own.first)
+            last = own
+        if own.gives:
+            given.append(own)
 
 
 def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:

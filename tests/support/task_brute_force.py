@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
@@ -25,31 +25,75 @@ Arcs = frozenset[tuple[Task, Task]]
 
 
 class _Pass(NamedTuple):
-    """The tasks of a pass; what it takes when one of `begins` starts, and gives back when all of `ends` have ended."""
+    """The tasks of a pass: those that begin it, those that end it, and the one that sends its tensor on."""
 
-    device: int
     begins: tuple[Task, ...]
     ends: tuple[Task, ...]
     sends: Task | None
+
+
+class _Holding(NamedTuple):
+    """What is taken of a memory when one of `begins` starts, and given back when all of `ends` have ended."""
+
+    memory: str
+    begins: tuple[Task, ...]
+    ends: tuple[Task, ...]
     takes: int
     gives: int
 
 
-class Game:
-    """One choice of which backwards are fused: durations, what each task waits for, what each pass holds."""
+# For a stage and micro-batch the way to hold less of its activation: O, or a recomputation.
+Ways = Mapping[tuple[int, int], PassKind]
 
-    def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]]) -> None:
+
+class Game:
+    """One choice of fused backwards and of ways to hold less: durations, what tasks wait for, what passes hold."""
+
+    def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]], ways: Ways | None = None) -> None:
         self.problem = problem
         self.ticks: dict[Task, int] = {}
         self.stream: dict[Task, Stream] = {}
         self.lags: dict[tuple[Task, Task], int] = {}
         self.passes: dict[Pass, _Pass] = {}
+        self.holdings: list[_Holding] = []
+        self.rooms = {f"device {device}": room for device, room in enumerate(problem.room)}
+        self.rooms |= {f"host {n}": host.capacity for n, host in enumerate(problem.host_pools)}
         for walked in problem.placement.chains:
             for j in problem.microbatches_of[walked[0]]:
                 for stage in walked:
                     for kind in (F, BW) if (stage, j) in fused else (F, B, W):
                         self._add(Pass(kind, stage, j))
                 self._tie(walked, j, fused)
+        for (stage, j), way in (ways or {}).items():
+            self._save(stage, j, way, BW if (stage, j) in fused else B)
+
+    def _save(self, stage: int, j: int, way: PassKind, backward: PassKind) -> None:
+        """The copies or the recomputation of an activation, and what they change of its memory."""
+        own, device = self.problem.stages[stage], self.problem.placement.stage_device[stage]
+        forward, back = self.passes[Pass(F, stage, j)], self.passes[Pass(backward, stage, j)]
+        if way is OFFLOAD:
+            copy = own.offload
+            assert copy is not None
+            out, load = Task(Pass(OFFLOAD, stage, j)), Task(Pass(RELOAD, stage, j))
+            for task, ticks, stream in ((out, copy.out_ticks, copy.out_stream), (load, copy.in_ticks, copy.in_stream)):
+                common = (
+                    s.devices[0] for s in self.problem.shared_streams if s.stream == stream and device in s.devices
+                )
+                self.ticks[task], self.stream[task] = ticks, (next(common, device), stream)
+            self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, back.begins[0]): 0}
+            self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount))
+            self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0))
+            for n, host in enumerate(self.problem.host_pools):
+                if device in host.devices:
+                    self.holdings.append(_Holding(f"host {n}", (out,), (out,), copy.amount, 0))
+                    self.holdings.append(_Holding(f"host {n}", (load,), (load,), 0, copy.amount))
+            return
+        _, ticks, keeps = own.recompute[RECOMPUTATIONS.index(way)]
+        again = Task(Pass(way, stage, j))
+        self.ticks[again], self.stream[again] = ticks, (device, own.stream)
+        self.lags |= {(forward.ends[-1], again): 0, (again, back.begins[0]): 0}
+        self.holdings.append(_Holding(f"device {device}", forward.begins, forward.ends, 0, own.activation - keeps))
+        self.holdings.append(_Holding(f"device {device}", (again,), (again,), own.activation - keeps, 0))
 
     def _add(self, p: Pass) -> None:
         stage, device = self.problem.stages[p.stage], self.problem.placement.stage_device[p.stage]
@@ -61,7 +105,8 @@ class Game:
         takes = {F: stage.activation, B: max(0, -stage.freed)}.get(p.kind, 0)
         gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
         if p.kind is W:
-            self.passes[p] = _Pass(device, tasks, tasks, None, takes, gives)
+            self.passes[p] = _Pass(tasks, tasks, None)
+            self.holdings.append(_Holding(f"device {device}", tasks, tasks, takes, gives))
             backward = self.passes[Pass(B, *p[1:])]
             for task, spec in zip(tasks, specs, strict=True):
                 before = backward.ends[0] if spec.after is None else Task(backward.ends[0].of, spec.after)
@@ -69,7 +114,8 @@ class Game:
             return
         for one, other in pairwise(tasks):
             self.lags[one, other] = 0
-        self.passes[p] = _Pass(device, tasks[:1], tasks[-1:], self._sending(p, len(tasks)), takes, gives)
+        self.passes[p] = _Pass(tasks[:1], tasks[-1:], self._sending(p, len(tasks)))
+        self.holdings.append(_Holding(f"device {device}", tasks[:1], tasks[-1:], takes, gives))
 
     def _sending(self, p: Pass, part: int) -> Task | None:
         """The task that sends the tensor of a pass on, where that occupies a stream."""
@@ -162,13 +208,13 @@ class Game:
     def fits(self, arcs: Arcs) -> bool:
         """Whether memory holds on any timing, counting as held all that is not known to be given back."""
         known = paths(self.ticks, frozenset(self.lags) | arcs)
-        for p, own in self.passes.items():
-            room = self.problem.room[own.device]
+        for own in self.holdings:
+            room = self.rooms[own.memory]
             if room is None or not own.takes:
                 continue
             level = own.takes
-            for q, other in self.passes.items():
-                if other.device == own.device and q != p:
+            for other in self.holdings:
+                if other.memory == own.memory and other is not own:
                     if (own.begins[0], other.begins[0]) not in known:
                         level += other.takes
                     if all((task, own.begins[0]) in known for task in other.ends):
@@ -177,13 +223,32 @@ class Game:
                 return False
         return True
 
+    def least(
+        self, turns: Arcs, events: Sequence[tuple[Task, Task]], objective: Objective, bar: Fraction | None
+    ) -> Fraction | None:
+        """The least value below the bar of these orders with some of the events, such that memory holds; None if none.
+
+        An event more makes no value less, and what fits without it need not have it.
+        """
+        value = self.value(turns, objective)
+        if value is None or (bar is not None and value >= bar):
+            return None
+        if self.fits(turns):
+            return value
+        best = None
+        for n, event in enumerate(events):
+            found = self.least(turns | {event}, events[n + 1 :], objective, bar)
+            if found is not None:
+                best = bar = found
+        return best
+
     def waits(self) -> list[tuple[Task, Task]]:
         """What a pass that takes memory may wait for: ends of passes that give some back, begins of those that take."""
         found = []
-        for own in self.passes.values():
-            if own.takes and self.problem.room[own.device] is not None:
-                for other in self.passes.values():
-                    if other is not own and other.device == own.device:
+        for own in self.holdings:
+            if own.takes and self.rooms[own.memory] is not None:
+                for other in self.holdings:
+                    if other is not own and other.memory == own.memory:
                         found += [(task, own.begins[0]) for task in other.ends] if other.gives else []
                         found += [(other.begins[0], own.begins[0])] if other.takes else []
         known = paths(self.ticks, frozenset(self.lags))
@@ -225,33 +290,41 @@ def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | N
 MOST_WAITS = 6
 
 
-def optimum(problem: Problem, objective: Objective) -> Fraction | None:
-    """The least value over modes, orders and waits; None if nothing fits. ValueError where the waits are too many."""
+def optimum(problem: Problem, objective: Objective, most_waits: int = MOST_WAITS) -> Fraction | None:
+    """The least value over modes, ways, orders and waits; None if nothing fits. ValueError where waits are too many."""
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
-    for fused in ways:
-        game = Game(problem, frozenset(fused))
+    for fused, saving in product(list(ways), list(_savings(problem, pairs))):
+        game = Game(problem, frozenset(fused), saving)
         events = game.waits()
-        if len(events) > MOST_WAITS:
+        if len(events) > most_waits:
             raise ValueError("too many waits to try")
         for orders in game.orders():
             turns = frozenset(pair for order in orders.values() for pair in pairwise(order))
-            alone = game.value(turns, objective)
-            if alone is None or (best is not None and alone >= best):
-                continue
-            for n in range(len(events) + 1):
-                for chosen in combinations(events, n):
-                    value = game.value(turns | frozenset(chosen), objective)
-                    if value is not None and (best is None or value < best) and game.fits(turns | frozenset(chosen)):
-                        best = value
+            found = game.least(turns, events, objective, best)
+            best = best if found is None else found
     return best
+
+
+def _savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways]:
+    """Every way for every activation: kept, offloaded, or recomputed."""
+    able = [
+        [
+            *([None] if own.may_keep else []),
+            *([OFFLOAD] if own.offload else []),
+            *RECOMPUTATIONS[: len(own.recompute)],
+        ]
+        for own in (problem.stages[stage] for stage, _ in pairs)
+    ]
+    for chosen in product(*able):
+        yield {pair: way for pair, way in zip(pairs, chosen, strict=True) if way is not None}
 
 
 def always_fits(problem: Problem, schedule: Schedule) -> bool:
     """Whether no order of events that the schedule allows takes more memory than there is: every state is visited."""
     fused = frozenset((p.stage, p.microbatch) for p in schedule.passes() if p.kind is BW)
-    game = Game(problem, fused)
+    game = Game(problem, fused, {p[1:]: p.kind for p in schedule.passes() if p.kind in (OFFLOAD, *RECOMPUTATIONS)})
     arcs = set(game.lags) | {(wait.before, wait.after) for wait in schedule.waits}
     for order in schedule.task_orders.values():
         arcs |= set(pairwise(order))
@@ -265,8 +338,8 @@ def always_fits(problem: Problem, schedule: Schedule) -> bool:
         if state in seen:
             continue
         seen.add(state)
-        for device, room in enumerate(problem.room):
-            here = [own for own in game.passes.values() if own.device == device]
+        for memory, room in game.rooms.items():
+            here = [own for own in game.holdings if own.memory == memory]
             taken = sum(own.takes for own in here if begun.intersection(own.begins))
             if room is not None and taken - sum(own.gives for own in here if ended.issuperset(own.ends)) > room:
                 return False

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from formulations.tasks.jobs import jobs_of
 from pipesched.errors import Deadlock
+from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE
 from solver.tasks.dispatch import expanded
+from solver.tasks.memory_decisions import rules, with_decisions
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,9 @@ class TaskSchedules:
 
     def _orders(self, search: Search) -> Iterator[Schedule]:
         """Orders of passes."""
+        if search.problem.network.options:
+            yield from _decided(search.problem)
+            return
         yield sequential(search.problem)
         for one in search.candidates:
             if one.timeline is not None:
@@ -50,3 +56,21 @@ class TaskSchedules:
             yield from list_schedules(search.problem)
         except Deadlock:
             return
+
+
+def _decided(problem: Problem) -> Iterator[Schedule]:
+    """Orders of a problem with more memory, their activations offloaded or recomputed until they fit its own.
+
+    First one micro-batch after the other, then list schedules of up to three times the memory, and without a limit.
+    """
+    kept = problem.keeping_activations()
+    for rule in rules(problem):
+        found = with_decisions(problem, sequential(kept), rule)
+        if found is not None:
+            yield found
+    for times in (1.0, 1.5, 2.0, 3.0, None):
+        room = [None if own is None or times is None else int(own * times) for own in problem.room]
+        with suppress(Deadlock):
+            for order in list_schedules(kept.with_room(room)):
+                decided = (with_decisions(problem, order, rule) for rule in rules(problem))
+                yield from (one for one in decided if one is not None)

@@ -132,7 +132,7 @@ ONE_MISTAKE = {
     "far too many": ("tasks.layers", 10**6,
                      "tasks: found 32000000 tasks in all; allowed: up to 2000000, with fewer layers or micro-batches"),
     "offload": ("memory", {"offload": {"out": 5}},
-                "memory.offload: unknown key; allowed: unit, capacity, static, activation, freed_by_backward"),
+                "memory.offload.in: missing; it is required"),
 }  # fmt: skip
 
 

@@ -1,0 +1,162 @@
+"""Which activations to offload or recompute, for an order of passes whose memory does not fit without.
+
+Along the order of each device: whenever a pass takes more than is left, the activation whose backward is farthest is
+offloaded or recomputed (Belady, IBM Systems Journal 5, 1966); copies back come as early as memory lets them, up to so
+many passes ahead of their backward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
+
+# A way to hold less of an activation, None to keep it.
+Way = PassKind | None
+
+
+class Rule(NamedTuple):
+    """How to decide: ways in their order of preference, and how many passes ahead of a backward its copy may come."""
+
+    prefer: tuple[PassKind, ...]
+    ahead: int
+
+
+def rules(problem: Problem) -> Iterator[Rule]:
+    """Rules to try: each way first in turn, with copies back just before the backward or some passes ahead."""
+    ways = dict.fromkeys(kind for stage in problem.stages for kind in stage.saving_kinds if kind is not RELOAD)
+    for first in ways:
+        others = tuple(way for way in ways if way != first)
+        for ahead in (1, 2, 4) if OFFLOAD in ways else (0,):
+            yield Rule((first, *others), ahead)
+
+
+def with_decisions(problem: Problem, schedule: Schedule, rule: Rule) -> Schedule | None:
+    """The order with copies and recomputations among its passes, so that it fits; None where it cannot."""
+    orders = []
+    for device in range(problem.devices):
+        order = _Device(problem, device, list(schedule.passes_on(device)), rule).order()
+        if order is None:
+            return None
+        orders.append(order)
+    return schedule_of(orders, schedule.name)
+
+
+@dataclass
+class _Device:
+    """One device: its passes in order, and what has been decided so far."""
+
+    problem: Problem
+    device: int
+    passes: Sequence[Pass]
+    rule: Rule
+    ways: dict[tuple[int, int], Way] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._backward = {p[1:]: n for n, p in enumerate(self.passes) if p.kind in (B, BW)}
+        self._room = self.problem.room[self.device]
+        sharing = [host for host in self.problem.host_pools if self.device in host.devices]
+        # A host that devices share is shared out evenly.
+        self._host_room = next((None if h.capacity is None else h.capacity // len(h.devices) for h in sharing), None)
+
+    def order(self) -> list[Pass] | None:
+        """The passes with those that save memory; None where nothing fits."""
+        for p in self.passes:
+            if p.kind is F and not self.problem.stages[p.stage].may_keep:
+                self.ways[p[1:]] = self._choose(p[1:])
+        for _ in range(len(self.passes) + 1):
+            order = self._written()
+            short = self._first_short(order)
+            if short is None:
+                return self._prefetched(order)
+            if not self._save_before(order, short):
+                return None
+        return None
+
+    def _choose(self, which: tuple[int, int]) -> Way:
+        able = self.problem.stages[which[0]].held_until_backward
+        return next((way for way in self.rule.prefer if way in able), None)
+
+    def _written(self) -> list[Pass]:
+        """The order under the ways chosen so far, copies back just before their backward."""
+        order: list[Pass] = []
+        for p in self.passes:
+            way = self.ways.get(p[1:])
+            if p.kind in (B, BW) and way is not None:
+                order.append(p._replace(kind=RELOAD if way is OFFLOAD else way))
+            order.append(p)
+            if p.kind is F and way is OFFLOAD:
+                order.append(p._replace(kind=OFFLOAD))
+        return order
+
+    def _prefetched(self, order: list[Pass]) -> list[Pass]:
+        """Each copy back moved ahead of passes between which there is room for it."""
+        for p in [p for p in order if p.kind is RELOAD]:
+            levels = self._levels(order)
+            at = order.index(p)
+            place, passed = at, 0
+            taken = self.problem.memory_change(RELOAD, p.stage)[0]
+            while place and passed < self.rule.ahead:
+                before = order[place - 1]
+                if before == p._replace(kind=OFFLOAD) or (
+                    self._room is not None and levels[place - 1] + taken > self._room
+                ):
+                    break
+                place -= 1
+                passed += before.kind not in (OFFLOAD, RELOAD)
+            order.insert(place, order.pop(at))
+        return order
+
+    def _levels(self, order: Sequence[Pass]) -> list[int]:
+        """What is held when each pass has taken its own, all before it having ended."""
+        level, found = 0, []
+        for p in order:
+            at_start, at_end = self.problem.memory_change(p.kind, p.stage)
+            level += at_start
+            found.append(level)
+            level += at_end
+            way = self.ways.get(p[1:])
+            if p.kind is F and way is not None and way is not OFFLOAD:
+                level -= self.problem.given_up(way, p.stage)
+        return found
+
+    def _first_short(self, order: Sequence[Pass]) -> int | None:
+        """The place of the first pass for which there is too little memory."""
+        if self._room is None:
+            return None
+        return next((n for n, level in enumerate(self._levels(order)) if level > self._room), None)
+
+    def _save_before(self, order: Sequence[Pass], short: int) -> bool:
+        """Decide to hold less of an activation that is held at a place; whether there is one left."""
+        held = dict.fromkeys(p[1:] for p in order[:short] if p.kind is F and p[1:] not in self.ways)
+        for p in order[:short]:
+            if p.kind in (B, BW):
+                held.pop(p[1:], None)
+        now = order[short][1:]
+        for which in sorted(held, key=lambda one: -self._backward.get(one, 0)):
+            if which == now:
+                continue
+            way = self._way_for(which, order[:short])
+            if way is not None:
+                self.ways[which] = way
+                return True
+        return False
+
+    def _way_for(self, which: tuple[int, int], before: Sequence[Pass]) -> Way:
+        """The preferred way that saves something here; offload only where the host has room."""
+        own = self.problem.stages[which[0]]
+        for way in self.rule.prefer:
+            keeps, moves = own.held_until_backward.get(way, (own.activation, 0))
+            if keeps < own.activation and (way in RECOMPUTATIONS or self._host_fits(moves, before)):
+                return way
+        return None
+
+    def _host_fits(self, moved: int, before: Sequence[Pass]) -> bool:
+        if self._host_room is None:
+            return True
+        held = sum(sum(self.problem.host_change(p.kind, p.stage)) for p in before)
+        return held + moved <= self._host_room
