@@ -16,6 +16,7 @@ from pipesched.files.task_texts import start_texts, task_keys
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import evidence_document
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
@@ -102,12 +103,13 @@ def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
 def _certificate_document(certificate: Certificate | None) -> dict[str, object] | None:
     if certificate is None:
         return None
-    return {
+    document: dict[str, object] = {
         "kind": certificate.kind,
         "value": certificate.value,
         "text": certificate.text,
         "device": certificate.device,
     }
+    return document | ({} if certificate.evidence is None else {"evidence": evidence_document(certificate.evidence)})
 
 
 def read_schedule(path: str | Path) -> ScheduleFile:

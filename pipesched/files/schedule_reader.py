@@ -16,6 +16,7 @@ from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import Evidence, evidence_from
 from pipesched.schedule.schedule import Schedule, parse_slot
 
 
@@ -95,7 +96,14 @@ class ScheduleReader:
             value=self._whole("certificate.value", held.get("value")),
             text=visible(str(held.get("text"))),
             device=device if isinstance(device, int) else None,
+            evidence=self._evidence(held.get("evidence")),
         )
+
+    def _evidence(self, document: object) -> Evidence | None:
+        try:
+            return None if document is None else evidence_from(document)
+        except BadInput as error:
+            raise BadInput(f"{self._path}: certificate.evidence.{error}") from None
 
     def _whole(self, key: str, value: object) -> int:
         if isinstance(value, int) and not isinstance(value, bool):

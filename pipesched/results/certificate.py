@@ -5,19 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesched.problem.attainable_spans import Value
+from pipesched.results.evidence import Evidence
 
 
 @dataclass(frozen=True)
 class Certificate:
     """No schedule of the problem is below `value` ticks, a fraction of a tick where a span can be one.
 
-    `kind` names the argument. `device` is the one it speaks of, None if it speaks of the whole.
+    `kind` names the argument. `device` is the one it speaks of, None if it speaks of the whole. `evidence` is what a
+    check needs that does not know the solver (`pipesched/checking`), None for arguments that it cannot check.
     """
 
     kind: str
     value: Value
     text: str
     device: int | None = None
+    evidence: Evidence | None = None
 
     def document(self) -> dict[str, object]:
         """The object under `certificate` of a JSON answer."""

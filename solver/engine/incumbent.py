@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
 from pipesched.errors import Disagreement, defect_note
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import Refutation
 from pipesched.results.solution import Progress
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
@@ -36,6 +39,7 @@ class Incumbent:
         self._state = State(problem, certificates[0], tuple(certificates), problem.notes)
         self._problem, self._clock, self._report = problem, clock, report
         self._replacing = Lock()
+        self._checked: Certificate | None = None
         self.phase = "bounds"
 
     @property
@@ -99,7 +103,18 @@ class Incumbent:
             f"no schedule there. The strongest analytic bound gives {amount(self._problem, strongest.value)}: "
             f"{strongest.text}"
         )
-        self._replace(lambda state: state.with_certificate(Certificate(EXHAUSTIVE, bound, text)))
+        evidence = Refutation(None if devices is None else tuple(devices))
+        self._replace(lambda state: state.with_certificate(Certificate(EXHAUSTIVE, bound, text, None, evidence)))
+
+    def check_bound(self) -> None:
+        """Check the certificate from its evidence. One that does not stand is a defect, and the next one counts."""
+        while self._checked is not (certificate := self._state.certificate):
+            finding = check_bound(self._problem, certificate)
+            if finding.verdict is Verdict.REFUSED:
+                text = f"a lower bound did not stand the check of its evidence: {finding.text}"
+                self.distrust(Disagreement(text, certificate.kind))
+            else:
+                self._checked = certificate
 
     def distrust(self, defect: Disagreement) -> None:
         """Tell of a defect of this tool, and go on without the kind of argument that is to blame, if one is."""

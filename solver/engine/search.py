@@ -174,7 +174,8 @@ class Search:
         return in_common_ticks(found, None, self.incumbent.state.certificate)
 
     def solution(self) -> Solution:
-        """The result so far, in the ticks that value and bound need."""
+        """The result so far, in the ticks that value and bound need. No bound is reported that was not checked."""
+        self.incumbent.check_bound()
         state, status = self.incumbent.state, Status.UNKNOWN
         if state.timeline is not None:
             status = Status.OPTIMAL if state.value == state.lower_bound else Status.FEASIBLE

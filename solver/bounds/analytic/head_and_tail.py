@@ -6,6 +6,7 @@ from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.busy_interval import BusyInterval, BusyIntervals
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
@@ -24,15 +25,17 @@ def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:
         )
         certificates = []
         for ends in heads_and_tails(problem, paths, objective, [chain[0] for chain in chains]):
-            certificates.append(_certificate(problem, device, ends, always, min(ends.tails)))
+            certificates.append(_certificate(problem, device, ends, False, always, min(ends.tails)))
             # Any chain's forward may be the last.
             shortest = min(zip(by_chain, ends.tails, strict=True), key=lambda pair: pair[0].ticks + pair[1])
-            certificates.append(_certificate(problem, device, ends, *shortest))
+            certificates.append(_certificate(problem, device, ends, True, *shortest))
         found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
     return found
 
 
-def _certificate(problem: Problem, device: int, ends: HeadsAndTails, busy: BusyInterval, back: int) -> Certificate:
+def _certificate(
+    problem: Problem, device: int, ends: HeadsAndTails, to_last_forward: bool, busy: BusyInterval, back: int
+) -> Certificate:
     value = least_from(ends.least_head + busy.ticks + back, largest_denominator(problem))
     if ends.owner is None:
         since, until = "", "back to the first stage and the backward there"
@@ -44,7 +47,7 @@ def _certificate(problem: Problem, device: int, ends: HeadsAndTails, busy: BusyI
         begin = f"Device {device}: {busy.text[0].lower()}{busy.text[1:]}"
     rest = f"From there the way {until} take {amount(problem, back)}" if back else "Together"
     text = f"{begin} {rest}: {amount(problem, value)}."
-    return Certificate("head and tail", value, text, device)
+    return Certificate("head and tail", value, text, device, AroundDevice(device, ends.owner, to_last_forward))
 
 
 BOUNDS.register(Bound("head and tail", head_and_tail, rank=1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnStage
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths
 
@@ -33,7 +34,7 @@ def in_flight_limit(problem: Problem, objective: Objective) -> list[Certificate]
             f"{len(microbatches)} micro-batches need {rounds} such rounds, the last one to the end of its backward: "
             f"{amount(problem, value)}" + (f", {amount(problem, head)} of it before the first." if head else ".")
         )
-        found.append(Certificate("in-flight limit", value, text, device))
+        found.append(Certificate("in-flight limit", value, text, device, OnStage(stage)))
     return found
 
 

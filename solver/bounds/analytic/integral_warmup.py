@@ -16,6 +16,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.passes import F, Pass
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.idle_gaps import forced_apart, head_gap, tail_gap
@@ -139,7 +140,7 @@ class _Heads:
             f"which memory has room for {say(head.sums[-1])}, and with its work and its idle time after the last "
             f"forward it takes at least {say(value)}."
         )
-        return Certificate("integral warm-up", value, text, head.device)
+        return Certificate("integral warm-up", value, text, head.device, OnDevice(head.device))
 
 
 def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]:

@@ -9,6 +9,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice, OnStream
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, chains_on
 
@@ -23,7 +24,7 @@ def load(problem: Problem, objective: Objective) -> list[Certificate]:
         work = paths.work(device)
         if objective is Objective.SPAN:
             text = f"Device {device} computes {amount(problem, work)} in all, one pass at a time."
-            found.append(Certificate("load", work, text, device))
+            found.append(Certificate("load", work, text, device, OnDevice(device)))
         else:
             found += _makespan(problem, paths, device, work)
     return found
@@ -38,7 +39,7 @@ def _makespan(problem: Problem, paths: Paths, device: int, work: int) -> list[Ce
         f"Device {device} cannot start before {amount(problem, head)}, when the first activation reaches it, and then "
         f"computes {amount(problem, work)}, one pass at a time: {amount(problem, head + work)}."
     )
-    return [Certificate("load", head + work, text, device)]
+    return [Certificate("load", head + work, text, device, OnDevice(device))]
 
 
 def _streams(problem: Problem, paths: Paths, device: int) -> list[Certificate]:
@@ -48,7 +49,7 @@ def _streams(problem: Problem, paths: Paths, device: int) -> list[Certificate]:
         work = paths.work(device) if stream == first else _least(problem, device, stream)
         if work or stream == first:
             text = f"Stream {stream} of device {device} runs tasks of {amount(problem, work)} in all, one at a time."
-            found.append(Certificate("load", work, text, device))
+            found.append(Certificate("load", work, text, device, OnStream(device, stream)))
     return found
 
 

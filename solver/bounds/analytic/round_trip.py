@@ -9,6 +9,7 @@ from __future__ import annotations
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.idle_gaps import Gap, forced_apart, head_gap, tail_gap
@@ -33,7 +34,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
         start = min(paths.head[chain[0]] for chain in chains) if objective is Objective.MAKESPAN else 0
         value = start + paths.work(device) + idle
         text = _text(problem, start, paths.work(device), head, tail, f"{why} {amount(problem, value)}.", device)
-        found.append(Certificate("round trip", value, text, device))
+        found.append(Certificate("round trip", value, text, device, OnDevice(device)))
     return found
 
 

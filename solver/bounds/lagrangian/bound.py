@@ -18,11 +18,12 @@ from pipesched.problem.attainable_spans import Value, largest_denominator, least
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import DeviceMultipliers
 from solver.bounds.analytic.critical_paths import Paths, chains_on
 from solver.bounds.analytic.head_and_tail import head_and_tail
 from solver.bounds.analytic.heads_and_tails import heads_and_tails
 from solver.bounds.lagrangian.multipliers import find_multipliers
-from solver.bounds.lagrangian.single_device import one_device
+from solver.bounds.lagrangian.single_device import memory_unit, one_device
 from solver.bounds.lagrangian.subproblem import Multipliers, solve_subproblem
 
 # The horizon is searched for to this relative accuracy, on so many devices.
@@ -147,4 +148,8 @@ def _certificate(problem: Problem, place: _Place, multipliers: Multipliers, unti
         f"and memory at those instants by {float(100 * (times - 1)):.2g} %: so {amount(problem, value)} at least. A "
         "linear program found the multipliers; the sums are exact integers."
     )
-    return Certificate("Lagrangian", value, text, place.device)
+    evidence = DeviceMultipliers(
+        place.device, place.owner, problem.tick, until, memory_unit(problem, place.device) * problem.resolution,
+        *(tuple(map(int, each)) for each in multipliers),
+    )  # fmt: skip
+    return Certificate("Lagrangian", value, text, place.device, evidence)

@@ -14,13 +14,17 @@ from solver.bounds.analytic.critical_paths import Paths, chains_on, gate_of
 _PARTS = 2**20
 
 
+def memory_unit(problem: Problem, device: int) -> int:
+    """What memory is counted in, in the memory's integers."""
+    return max(1, (problem.room[device] or 0) // _PARTS)
+
+
 def one_device(problem: Problem, paths: Paths, device: int, whose: int | None) -> OneDevice:
     """The visits to a device between the start and the end of device `whose`, or time 0 and the makespan if None.
 
     Every chain on the device must pass `whose` before, and no block may be shorter than its passes.
     """
-    capacity = problem.room[device]
-    unit = max(1, (capacity or 0) // _PARTS)
+    capacity, unit = problem.room[device], memory_unit(problem, device)
     trips = []
     for stages in chains_on(problem, device):
         gate = gate_of(problem, whose, stages[0])

@@ -1,0 +1,66 @@
+"""The check of a lower bound: its argument once more, from the problem and the evidence alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TypeVar
+
+from pipesched.checking.attainable import least_attainable
+from pipesched.checking.coverage import require_covered
+from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
+from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
+from pipesched.checking.head_and_tail import head_and_tail
+from pipesched.checking.lagrangian import lagrangian
+from pipesched.checking.warm_up import integral_warm_up
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import AroundDevice, DeviceMultipliers, Evidence, OnDevice, OnStage, Refutation
+
+Wanted = TypeVar("Wanted")
+
+# What each argument proves, by the name of its certificates: in ticks, before it is rounded up to a value that a
+# schedule can have.
+_BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] = {
+    "load": lambda problem, evidence, _: load(problem, _as(OnDevice, evidence)),
+    "head and tail": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
+    "round trip": lambda problem, evidence, _: round_trip(problem, _as(OnDevice, evidence)),
+    "in-flight limit": lambda problem, evidence, _: in_flight_limit(problem, _as(OnStage, evidence)),
+    "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),
+    "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
+}
+
+
+def check_bound(problem: Problem, certificate: Certificate) -> Finding:
+    """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
+    kind, stated = certificate.kind, amount(problem, certificate.value)
+    if isinstance(certificate.evidence, Refutation):
+        return Finding(Verdict.TRUSTED, f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here")
+    try:
+        proved = least_attainable(problem, _proved(problem, certificate))
+    except NotCoveredError as why:
+        return Finding(Verdict.NOT_VERIFIED, str(why))
+    except RefusedEvidenceError as why:
+        return Finding(Verdict.REFUSED, f"{kind}: {why}")
+    if proved < certificate.value:
+        found = amount(problem, proved)
+        return Finding(Verdict.REFUSED, f"{kind}: the evidence proves {found}, and {stated} is stated")
+    return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({kind}, checked from its evidence)")
+
+
+def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
+    """What the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`."""
+    kind, evidence = certificate.kind, certificate.evidence
+    if certificate.value <= 0:
+        return 0  # no time is below zero
+    if evidence is None or kind not in _BY_KIND:
+        raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
+    require_covered(problem)
+    return _BY_KIND[kind](problem, evidence, certificate)
+
+
+def _as(wanted: type[Wanted], evidence: Evidence) -> Wanted:
+    if not isinstance(evidence, wanted):
+        raise RefusedEvidenceError("evidence of another argument")
+    return evidence

@@ -1,0 +1,44 @@
+"""Which problems the check understands: those of which it knows every quantity that is in use."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, Field, fields
+from typing import Any
+
+from pipesched.checking.finding import NotCoveredError
+from pipesched.problem.problem import Objective, Problem
+
+# What the arguments here read, or what decides nothing. A quantity that is added to problems later is not covered as
+# soon as it is used, until the check has been taught what it means.
+_PROBLEM = {
+    "placement", "microbatches", "stages", "pools", "objective", "name", "time_unit", "tick", "memory_unit",
+    "resolution", "links", "stream_names", "notes",
+}  # fmt: skip
+_STAGE = {
+    "forward", "backward", "weight", "fused", "transfer", "overlapped", "activation", "freed", "static", "stream",
+}  # fmt: skip
+_POOL = {"capacity", "static"}
+
+
+def require_covered(problem: Problem) -> None:
+    """`NotCoveredError` for a problem that uses what no argument here has heard of."""
+    if problem.objective is Objective.PERIOD:
+        raise NotCoveredError("bounds of periods are not checked yet")
+    used = _used(problem, _PROBLEM)
+    for owners, known in ((problem.stages, _STAGE), (problem.pools, _POOL)):
+        used += [name for owner in owners for name in _used(owner, known)]
+    if used:
+        raise NotCoveredError(f"the check does not cover problems with {used[0].replace('_', ' ')}")
+    if len({stage.stream for stage in problem.stages}) > 1:
+        raise NotCoveredError("the check does not cover stages on different streams")
+
+
+def _used(owner: Any, known: set[str]) -> list[str]:
+    """The other fields of a dataclass that are not as by default."""
+    return [one.name for one in fields(owner) if one.name not in known and getattr(owner, one.name) != _default(one)]
+
+
+def _default(one: Field[Any]) -> object:
+    if one.default is not MISSING:
+        return one.default
+    return None if one.default_factory is MISSING else one.default_factory()

@@ -1,0 +1,62 @@
+"""The least times of one micro-batch on its way along the stages and back, whatever the order and the modes."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
+
+
+class LeastTimes(NamedTuple):
+    """Of a stage, in ticks; a forward or a full backward may run inside a block of two, which may be shorter.
+
+    `forward` and `gradient` are the least durations of the forward and of the pass that gives the gradient. `backward`
+    is from the start of that pass until nothing of the backward is left. `begins` and `turns` are the least times from
+    the start of the micro-batch's first forward to the start of this forward and of this gradient pass.
+    """
+
+    forward: int
+    gradient: int
+    backward: int
+    begins: int
+    turns: int
+
+    @property
+    def returned(self) -> int:
+        """From the start of the micro-batch's first forward to the end of the gradient pass."""
+        return self.turns + self.gradient
+
+
+def least_times(problem: Problem) -> list[LeastTimes]:
+    """By stage."""
+    durations = [_durations(problem, number) for number in range(len(problem.stages))]
+    found: dict[int, LeastTimes] = {}
+    for chain in problem.placement.chains:
+        begins = [0]
+        for one, other in pairwise(chain):
+            begins.append(begins[-1] + durations[one][0] + problem.lag(one, other))
+        turns = [begins[-1] + durations[chain[-1]][0]]
+        for one, other in zip(chain[::-1], chain[-2::-1], strict=False):
+            turns.append(turns[-1] + durations[one][1] + problem.lag(one, other))
+        for stage, start, turn in zip(chain, begins, reversed(turns), strict=True):
+            found[stage] = LeastTimes(*durations[stage], start, turn)
+    return [found[stage] for stage in range(len(problem.stages))]
+
+
+def _durations(problem: Problem, number: int) -> tuple[int, int, int]:
+    """Of the forward, of the gradient pass, and of the whole backward."""
+    stage, where = problem.stages[number], problem.placement
+    mates = (problem.stages[n].overlapped for n in where.stages_of[where.stage_device[number]])
+    blocks = [block for block in mates if block is not None]
+    full = min([stage.fused, *blocks])
+    forward = min([stage.forward, *blocks])
+    if stage.weight is None:
+        return forward, full, full
+    return forward, min(stage.backward, full), min(stage.backward + stage.weight, full)
+
+
+def least_backward(stage: Stage) -> int:
+    """The least that a micro-batch's backward computes outside of blocks."""
+    return stage.fused if stage.weight is None else min(stage.fused, stage.backward + stage.weight)

@@ -1,0 +1,143 @@
+"""Evidence: what a check of a certificate needs beside the problem. All numbers are exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from pipesched.errors import BadInput
+
+# Beyond these a file holds no evidence that this tool wrote.
+_MOST_ENTRIES, _MOST_DIGITS = 100_000, 60
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """An argument about one device that needs nothing else."""
+
+    device: int
+
+
+@dataclass(frozen=True)
+class OnStage:
+    """An argument about the micro-batches on one stage."""
+
+    stage: int
+
+
+@dataclass(frozen=True)
+class OnStream:
+    """An argument about all tasks on one stream of a device."""
+
+    device: int
+    stream: str
+
+
+@dataclass(frozen=True)
+class AroundDevice:
+    """The way to a device, its busy interval, and the way back; `owner` is the device whose span that is.
+
+    `owner` is None for the makespan. `to_last_forward` says where the busy interval is taken to end: at the gradient of
+    the micro-batch whose forward is the device's last, or at the device's last gradient.
+    """
+
+    device: int
+    owner: int | None
+    to_last_forward: bool
+
+
+@dataclass(frozen=True)
+class DeviceMultipliers:
+    """Lagrangian multipliers of one device's time and memory, under which its micro-batches do not fit.
+
+    They do not fit between the start and the end of device `owner` (or time 0 and the end, if None) if only `until`
+    ticks lie between. A tick is `tick` units of the problem's time, and memory is counted in whole `memory_unit`s of
+    the problem's memory. `running[i]` is the multiplier of running a pass at `instants[i]`, `holding[i]` that of
+    holding a unit of memory.
+    """
+
+    device: int
+    owner: int | None
+    tick: Fraction
+    until: int
+    memory_unit: Fraction
+    instants: tuple[int, ...]
+    running: tuple[int, ...]
+    holding: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Refutation:
+    """CP-SAT searched the exact model of these devices to its end; all of them if None."""
+
+    devices: tuple[int, ...] | None
+
+
+Evidence = OnDevice | OnStage | OnStream | AroundDevice | DeviceMultipliers | Refutation
+
+_FORMS: dict[str, type[Any]] = {
+    "device": OnDevice,
+    "stage": OnStage,
+    "stream": OnStream,
+    "around device": AroundDevice,
+    "multipliers": DeviceMultipliers,
+    "refutation": Refutation,
+}
+
+
+def evidence_document(evidence: Evidence) -> dict[str, object]:
+    """The object under `evidence` of a certificate in a schedule file."""
+    (form,) = (name for name, kind in _FORMS.items() if type(evidence) is kind)
+    values = {each.name: getattr(evidence, each.name) for each in fields(evidence)}
+    return {"form": form} | {name: _written(value) for name, value in values.items()}
+
+
+def _written(value: object) -> object:
+    if isinstance(value, Fraction):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def evidence_from(document: object) -> Evidence:
+    """Read `evidence_document` back; `BadInput` names the first key that is wrong."""
+    form = document.get("form") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or form not in _FORMS:
+        raise BadInput(f"form: found {str(form)[:40]}; allowed: {', '.join(_FORMS)}")
+    kind = _FORMS[form]
+    found = {}
+    for name, annotation in get_type_hints(kind).items():
+        choices = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
+        value = _read(document.get(name), choices)
+        if value is None and NoneType not in choices:
+            raise BadInput(f"{name}: found {str(document.get(name))[:40]}; allowed: what the tool writes there")
+        found[name] = value
+    evidence: Evidence = kind(**found)
+    return evidence
+
+
+def _read(value: object, choices: tuple[Any, ...]) -> object:
+    """The value as one of these types; None where it is none of them."""
+    if isinstance(value, bool):
+        return value if bool in choices else None
+    if isinstance(value, int):
+        return value if int in choices and abs(value) < 10**_MOST_DIGITS else None
+    if isinstance(value, str):
+        return value if str in choices else _fraction(value) if Fraction in choices else None
+    listed = isinstance(value, list) and any(get_args(choice) == (int, ...) for choice in choices)
+    if not listed or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
+        return None
+    whole = all(isinstance(one, int) and not isinstance(one, bool) and abs(one) < 10**_MOST_DIGITS for one in value)
+    return tuple(value) if whole else None
+
+
+def _fraction(text: str) -> Fraction | None:
+    digits = text.replace("/", "", 1)
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 2 * _MOST_DIGITS:
+        return None
+    try:
+        number = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
+    return number if number > 0 else None
