@@ -158,8 +158,10 @@ _AMPLE = replace(_MEMORY, blocks=0.2, linear=0.2, fewest=1, most=3)
 _BLOCKS = Likely(blocks=0.9, tight=0.3, unlimited=0.4, long_links=0.2, short_whole=0.3, most=3)
 _PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none", "all"), fewest=2, most=4, linear=0.6)
 _SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
+_ROW = Likely(tight=1, unlimited=0, long_links=0.6, fewest=3, most=5, linear=0.8, short_whole=0.3, whole_only=0.3)
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
+_IN_A_ROW, _LATER = "must lie between, one after the other", "in later round trips"
 
 BRANCHES: tuple[Branch, ...] = (
     Branch("load, span", "load", "in all, one pass at a time.", likely=_LOOSE),
@@ -167,6 +169,8 @@ BRANCHES: tuple[Branch, ...] = (
     Branch("round trip, forced apart", "round trip", "Memory forces a backward before", likely=_TIGHT),
     Branch("round trip, apart or longer", "round trip", "add up if a backward starts", likely=_LOOSE),
     Branch("round trip, together", "round trip", "the two may be one", likely=_LOOSE),
+    Branch("round trip, several in a row", "round trip", _IN_A_ROW, likely=_ROW),
+    Branch("round trip, several in a row, blocks", "round trip", _IN_A_ROW, likely=replace(_ROW, blocks=0.7)),
     Branch("integral warm-up, none waits", "integral warm-up", "an integral number", ("must wait",)),
     Branch(
         "integral warm-up, one waits",
@@ -181,6 +185,8 @@ BRANCHES: tuple[Branch, ...] = (
     Branch("head and tail, work after the last forward", "head and tail", "can wait in memory", (_IDLES,)),
     Branch("head and tail, that and idle", "head and tail", "ends, and idles", likely=_TIGHT),
     Branch("head and tail, memory", "head and tail", "leaving out weight passes", likely=_TIGHT),
+    Branch("head and tail, work, round trips in a row", "head and tail", _LATER, ("can wait in memory",), likely=_ROW),
+    Branch("head and tail, last forward, round trips in a row", "head and tail", _LATER, ("may come",), likely=_ROW),
     *(
         Branch(
             f"head and tail, memory after the last forward, {words} freed",

@@ -16,7 +16,7 @@ from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.passes import Pass, W
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.analytic.idle_gaps import forced_apart, head_gap, waiting_in_memory
+from solver.bounds.analytic.idle_gaps import between, forced_apart, head_gap, waiting_in_memory
 from solver.bounds.analytic.knapsack import most_value
 from solver.bounds.analytic.memory_energy import area, held_at_last_forward, unused_at_first
 
@@ -38,6 +38,7 @@ class BusyIntervals:
         self.work = paths.work(device)
         self.apart = forced_apart(problem, device, chains)
         self.idle = head_gap(problem, paths, device, chains, spare=int(self.apart)).idle
+        self.between = between(problem, paths, device, chains)
         self.computes = f"It computes {self._say(self.work)} in all"
 
     def to_last_gradient(self) -> BusyInterval:
@@ -59,10 +60,12 @@ class BusyIntervals:
         if not problem.overlaps:
             needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
         before = max(self.work - put_off, needed)
-        ticks = before + self.idle
+        # The last round trip of a row ends before the last gradient, which may be its own.
+        later = self._idle_between(self.between.count + 1)
+        ticks = before + self.idle + later
         text = (
             f"{self.computes}, of which weight passes of {self._say(self.work - before)} at most may come after its "
-            f"last gradient{self._idling(self.idle)}: that gradient ends {self._say(ticks)} later or after that."
+            f"last gradient{self._idling(self.idle, later)}: that gradient ends {self._say(ticks)} later or after that."
         )
         return BusyInterval(ticks, text)
 
@@ -70,12 +73,13 @@ class BusyIntervals:
         """The work that does not wait in memory when the last forward ends, and the round trip from there."""
         # What the head idles comes before the last forward if a backward does.
         idle = self.idle if self.apart else 0
+        later = self._idle_between(self.between.count)
         own = sum(map(self.problem.least_backward, last))
         waiting = own + waiting_in_memory(self.problem, self.device, self.chains, last)
-        ticks = self.work - waiting + idle + self._round_trip(last)
+        ticks = self.work - waiting + idle + later + self._round_trip(last)
         text = (
             f"{self.computes}, of which {self._say(waiting)} at most can wait in memory when its last forward "
-            f"ends{self._idling(idle)}. {self._from_there(last, ticks)}"
+            f"ends{self._idling(idle, later)}. {self._from_there(last, ticks)}"
         )
         return BusyInterval(ticks, text)
 
@@ -138,8 +142,15 @@ class BusyIntervals:
     def _say(self, ticks: Value) -> str:
         return amount(self.problem, ticks)
 
-    def _idling(self, idle: int) -> str:
-        return f", and idles {self._say(idle)} before its first backward, since memory is full" if idle else ""
+    def _idle_between(self, count: int) -> int:
+        """In so many round trips in a row after the first."""
+        return count * self.between.gap.idle
+
+    def _idling(self, idle: int, later: int) -> str:
+        parts = [f"{self._say(idle)} before its first backward, since memory is full"] if idle else []
+        if later:
+            parts.append(f"{self._say(later)} in later round trips, which memory puts one after the other")
+        return f", and idles {' and '.join(parts)}" if parts else ""
 
     def _over_time(self, capacity: int, ticks: Value) -> str:
         return (

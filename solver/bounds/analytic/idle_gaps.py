@@ -1,6 +1,6 @@
-"""The gaps in which a device must idle: before its first backward, and after its last forward.
+"""The gaps in which a device must idle: before its first backward, after its last forward, and between the two.
 
-In either memory leaves only so much work to fill a wait whose least length the chain's round trip sets.
+In each memory leaves only so much work to fill a wait whose least length the chain's round trip sets.
 """
 
 from __future__ import annotations
@@ -59,6 +59,35 @@ def tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]
         filled = waiting_in_memory(problem, device, chains, chain) + own
         gaps.append(Gap(paths.round_trip[chain[-1]] + back, filled))
     return min(gaps, key=lambda gap: gap.idle)
+
+
+class Between(NamedTuple):
+    """How many gaps between the first and the last are apart from these and from each other, and one of them."""
+
+    count: int
+    gap: Gap
+
+
+def between(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> Between:
+    """Round trips in a row between the first and the last, on a device of one stage; none counted on others.
+
+    Memory admits K micro-batches at once, and passes of one kind run in micro-batch order: so forward j + K comes after
+    backward j, and the round trips of micro-batches 0, K, 2K, ... and of the last are apart: (m - 1) // K + 1 of them.
+    From forward j to backward j can run: K - 1 forwards, and what the others that then are in memory have left.
+    """
+    none = Between(0, Gap(0, 0))
+    stages = [stage for chain in chains for stage in chain]
+    capacity = problem.room[device]
+    if len(stages) != 1 or capacity is None:
+        return none
+    (stage,) = stages
+    activation, microbatches = problem.network.held_in_flight[stage], len(problem.microbatches_of[stage])
+    admitted = capacity // activation if activation else microbatches
+    if admitted >= microbatches or not admitted:
+        return none
+    forwards = (admitted - 1) * problem.duration(Pass(F, stage, 0))
+    filled = forwards + waiting_in_memory(problem, device, chains, stages)
+    return Between((microbatches - 1) // admitted - 1, Gap(paths.round_trip[stage], filled))
 
 
 def waiting_in_memory(problem: Problem, device: int, chains: list[list[int]], last: list[int]) -> int:

@@ -6,17 +6,17 @@ the last one is its mirror. Neither can be avoided by any order, and they add up
 
 from __future__ import annotations
 
-from pipesched.problem.formatting import amount
+from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
-from solver.bounds.analytic.idle_gaps import Gap, forced_apart, head_gap, tail_gap
+from solver.bounds.analytic.idle_gaps import Between, Gap, between, forced_apart, head_gap, tail_gap
 
 
 def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
-    """Work plus the idle time at the head and at the tail of each device."""
+    """Work plus the idle time at the head and the tail of each device, and between them where memory is short."""
     paths = Paths(problem)
     found = []
     for device, chains in visited(problem):
@@ -25,8 +25,11 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
         tail = tail_gap(problem, paths, device, chains)
         all_first, mixed = (head_gap(problem, paths, device, chains, spare) for spare in (0, 1))
         together = max(all_first.idle, tail.idle)
+        middle = between(problem, paths, device, chains)
         if forced_apart(problem, device, chains):
-            head, idle, why = mixed, mixed.idle + tail.idle, _FORCED
+            head, idle, why = mixed, mixed.idle + middle.count * middle.gap.idle + tail.idle, _FORCED
+            if middle.count and middle.gap.idle:
+                why = f"{_in_a_row(problem, middle)} {_FORCED}"
         elif mixed.idle + tail.idle <= together:
             head, idle, why = mixed, mixed.idle + tail.idle, _APART
         else:
@@ -38,7 +41,17 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
     return found
 
 
-_FORCED = "Memory forces a backward before the last forward, so the two waits are apart and add up:"
+def _in_a_row(problem: Problem, middle: Between) -> str:
+    """The round trips between the first and the last."""
+    count, length, filled, idle = middle.count, middle.gap.length, middle.gap.filled, middle.gap.idle
+    return (
+        f"So many micro-batches fit into memory at once that {counted(count, 'round trip')} more of "
+        f"{amount(problem, length)} must lie between, one after the other, in each of which at most "
+        f"{amount(problem, filled)} of work can run: it idles {amount(problem, idle)} in each."
+    )
+
+
+_FORCED = "Memory forces a backward before the last forward, so these waits are apart and add up:"
 _APART = "The two waits add up if a backward starts before the last forward; if none does, it idles at least as long:"
 _TOGETHER = "Memory has room for all forwards before the first backward, so the two may be one, the longer:"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 
 from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
@@ -15,12 +14,14 @@ from solver.engine.search import Search
 class ListSchedules:
     """Only a start: until a share of the time has passed, or for the least share where phases before took that long.
 
-    None of a very long problem that has a periodic schedule already, and none a second time. Where `far` is given, only
-    with a gap above it, and not of a very long problem.
+    The first of them may take `first_share`, since all other search goes on from it. None of a very long problem that
+    has a periodic schedule already, and none a second time. Where `far` is given, only with a gap above it, and not of
+    a very long problem.
     """
 
     share: float = 0.2
     least_share: float = 0.1
+    first_share: float = 0.4
     far: float | None = None
     name: str = "list schedules"
 
@@ -35,11 +36,11 @@ class ListSchedules:
 
     def run(self, search: Search) -> None:
         clock = search.clock
-        seconds = max(clock.share(self.share) - clock.seconds, clock.share(self.least_share))
-        run_within(inf if clock.counts_work else seconds, search.stop, lambda: self._try(search))
+        until = max(clock.share(self.share), clock.seconds + clock.share(self.least_share))
+        run_within(clock.allowed(self.first_share), search.stop, lambda: self._try(search, until))
 
-    def _try(self, search: Search) -> None:
+    def _try(self, search: Search, until: float) -> None:
         for schedule in list_schedules(search.problem):
             search.start_from(schedule)
-            if search.done() or search.clock.seconds > search.clock.share(self.share):
+            if search.done() or search.clock.seconds > until:
                 return
