@@ -22,7 +22,7 @@ from pipesched.problem.problem import Objective, Pool, Problem
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
-_ROUNDED = (
+ROUNDED = (
     "numbers with more digits than exact 64-bit sums allow were rounded: {}, which keeps 1e-9 of the largest; all "
     "that is found and proved is about the rounded numbers"
 )
@@ -99,7 +99,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         links,
         stream_of(given.transfer),
         tuple(form.streams or ()),
-        notes=(_ROUNDED.format(" and ".join(rounded)),) if rounded else (),
+        notes=(ROUNDED.format(" and ".join(rounded)),) if rounded else (),
     )
 
 
