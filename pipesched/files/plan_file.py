@@ -50,9 +50,8 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     transfer = latency if isinstance(latency, Fraction) else Fraction(0)
     overhead = form.stage_overhead or OverheadSection.model_validate({})
     memory = form.memory or PlanMemory.model_validate({})
-    tick, times_rounded = _tick(
-        form, [overhead.forward, overhead.backward, transfer, *(x for row in links for x in row)]
-    )
+    more = [overhead.forward or Fraction(0), overhead.backward or Fraction(0)]
+    tick, times_rounded = _tick(form, [*more, transfer, *(lag for row in links for lag in row)])
     capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
     step, memory_rounded = _resolution(form.layers, form.microbatches, capacity)
     rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []

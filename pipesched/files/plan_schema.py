@@ -48,7 +48,7 @@ class LayerEntry(_Section):
         None, description="taken when F starts, held until the backward; default 0"
     )
     freed_by_backward: field_types.Number | None = Field(
-        None, description="part of it given back when B ends, the rest when W ends; default 0"
+        None, description="part of it that B gives back, W the rest; default 0"
     )
     recompute: list[RecomputeEntry] | None = Field(None, description="ways to recompute it in the backward")
     with_previous: Literal[True, False] = Field(False, description="shares a stage with the layer before it")
