@@ -24,3 +24,12 @@ def even_counts(model: Model, stages: int) -> tuple[int, ...] | None:
     if any(start not in model.cuts for start in starts):
         return None
     return tuple(b - a for a, b in pairwise(starts))
+
+
+def some_counts(model: Model, stages: int) -> tuple[int, ...]:
+    """Layers of each stage in some partition: the even one, or else the first cuts that there are."""
+    even = even_counts(model, stages)
+    if even is not None:
+        return even
+    starts = [*model.cuts[:stages], model.cuts[-1]]
+    return tuple(b - a for a, b in pairwise(starts))
