@@ -28,6 +28,7 @@ class Heuristic:
 
     `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason. `closed_form` evaluates
     the formulas `bubble` and `peak` on a problem that meets their assumptions, and gives None on any other.
+    `same_for_all_costs`: problems that differ only in times and memory get the same order.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Heuristic:
     peak: str
     order: Callable[[Problem], Schedule]
     closed_form: Callable[[Problem], ClosedForm | None]
+    same_for_all_costs: bool = False
 
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")

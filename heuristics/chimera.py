@@ -70,5 +70,6 @@ HEURISTICS.register(
         peak="p/2 + 1 + min(d, p-1-d) on device d, p/2+1 to p, if p divides m",
         order=chimera,
         closed_form=_closed_form,
+        same_for_all_costs=True,
     )
 )

@@ -39,5 +39,6 @@ HEURISTICS.register(
         peak="m",
         order=gpipe,
         closed_form=_closed_form,
+        same_for_all_costs=True,
     )
 )

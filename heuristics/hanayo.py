@@ -49,5 +49,6 @@ HEURISTICS.register(
         peak="(v-1)p + d+1 chunk activations on device d for v chunks, v even; vp - d for v odd (p divides m)",
         order=hanayo,
         closed_form=_closed_form,
+        same_for_all_costs=True,
     )
 )

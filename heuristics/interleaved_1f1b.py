@@ -40,5 +40,6 @@ HEURISTICS.register(
         peak="2(p-1-d) + (v-1)p + 1 chunk activations on device d (v > 1, p divides m)",
         order=interleaved_1f1b,
         closed_form=_closed_form,
+        same_for_all_costs=True,
     )
 )

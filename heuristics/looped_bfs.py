@@ -40,5 +40,6 @@ HEURISTICS.register(
         peak="vm chunk activations",
         order=looped_bfs,
         closed_form=_closed_form,
+        same_for_all_costs=True,
     )
 )

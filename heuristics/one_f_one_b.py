@@ -44,5 +44,6 @@ HEURISTICS.register(
         peak="min(m, p-i) on the i-th device, i from 0",
         order=one_f_one_b,
         closed_form=_closed_form,
+        same_for_all_costs=True,
     )
 )

@@ -66,5 +66,6 @@ for _name, _depth, _bubble, _peak in (
             peak=_peak,
             order=partial(handcrafted, name=_name, depth=_depth),
             closed_form=partial(_closed_form, depth=_depth),
+            same_for_all_costs=True,
         )
     )

@@ -24,7 +24,7 @@ from pipesched.problem.problem import Objective, Pool, Problem
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
-_ROUNDED = (
+ROUNDED = (
     "numbers with more digits than exact 64-bit sums allow were rounded: {}, which keeps 1e-9 of the largest; all "
     "that is found and proved is about the rounded numbers"
 )
@@ -90,7 +90,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     held, pools, hosts, resolution, memory_rounded = _memory(section, where, form.microbatches)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
-    notes += [_ROUNDED.format(" and ".join(rounded))] if rounded else []
+    notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
     return Problem(
         where,
         form.microbatches,

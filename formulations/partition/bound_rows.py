@@ -1,0 +1,169 @@
+"""Lower bounds that hold for every order, as rows of a partition's variables: load, head and tail, round trips.
+
+They are the arguments of the analytic bounds on one problem (solver/bounds/analytic), stated for all partitions at
+once: sums of stages' times become linear expressions, and the micro-batches that memory admits become a choice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ortools.sat.python import cp_model
+
+from formulations.partition.partition_model import Linear, PartitionModel
+from pipesched.layers.plan_problem import Choice
+from pipesched.problem.problem import Objective
+
+# A limit of more micro-batches than this many times the stages, on one stage, is stated as none.
+_MOST_ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class _Paths:
+    """Of each stage of a chain: the way to its first forward, from a gradient's end on to the iteration's, and around.
+
+    `around[k]` is from the end of a forward of stage k to the earliest start of the same micro-batch's backward.
+    """
+
+    head: list[Linear]
+    tail: list[Linear]
+    around: list[Linear]
+
+
+class BoundRows:
+    """Rows that hold `value`, the objective in ticks, above every bound for this placement."""
+
+    def __init__(self, model: PartitionModel, choice: Choice, value: cp_model.IntVar) -> None:
+        plan = model.plan
+        self.model, self.value, self.plan = model, value, plan
+        self.placement = choice.on(plan.cluster.devices)
+        self.chains = self.placement.chains
+        # With blocks, several chains or transfers as tasks only the load is stated; it always holds.
+        self.one_chain = len(self.chains) == 1
+        self.span = plan.objective is Objective.SPAN
+        self._capacity = None
+        if plan.cluster.capacity is not None:
+            self._capacity = [int(room / plan.resolution) for room in plan.cluster.capacity]
+        self._keeps_whole = all(layer.freed_by_backward == 0 for layer in plan.model.layers)
+
+    def add(self) -> None:
+        """All of them."""
+        self._memory()
+        self.add_loads()
+        if self.one_chain:
+            paths = self._paths()
+            for device in range(self.placement.devices):
+                self._head_and_tail(device, paths)
+            if self._capacity is not None:
+                for stage in range(self.placement.stages):
+                    self._in_flight(stage, paths)
+
+    def add_loads(self) -> None:
+        """What every device computes."""
+        for device in range(self.placement.devices):
+            self._load(device)
+
+    def _held(self, device: int) -> tuple[int, ...]:
+        """The places on their chain of the stages of a device."""
+        length = len(self.chains[0])
+        return tuple(stage % length for stage in self.placement.stages_of[device])
+
+    def _static(self, device: int) -> Linear:
+        return sum(self.model.terms[k].memory for k in self._held(device))
+
+    def _memory(self) -> None:
+        """Before a micro-batch's first backward on a device it holds all its activations of one chain there."""
+        if self._capacity is None:
+            return
+        terms, length = self.model.terms, len(self.chains[0])
+        for device, capacity in enumerate(self._capacity):
+            for chain in self.chains:
+                on = [s % length for s in self.placement.stages_of[device] if s in chain]
+                self.model.cp.add(self._static(device) + sum(terms[k].activation for k in on) <= capacity)
+
+    def _load(self, device: int) -> None:
+        """One pass at a time; before the first the way to the device."""
+        m, share = self.plan.microbatches, -(-self.plan.microbatches // len(self.chains))
+        work: Linear = 0
+        for stage in self.placement.stages_of[device]:
+            chain = self.placement.chain_index[stage]
+            number = min(share, max(0, m - chain * share))
+            work += number * self.model.terms[stage % len(self.chains[0])].work
+        self.model.cp.add(self.value >= work)
+
+    def _paths(self) -> _Paths:
+        lags = _lags(self)
+        stages, terms = range(len(self.chains[0])), self.model.terms
+        head: list[Linear] = [0]
+        back: list[Linear] = [0]
+        for k in stages[:-1]:
+            head.append(head[-1] + terms[k].forward + lags[k][0])
+            # The last backward, on the first stage, runs to the end of its W.
+            back.append(back[-1] + (terms[k].rest if k == 0 else terms[k].gradient) + lags[k][1])
+        around: list[Linear] = [0]
+        for k in reversed(stages[:-1]):
+            around.insert(0, around[0] + terms[k + 1].forward + terms[k + 1].gradient + sum(lags[k]))
+        return _Paths(head, back, around)
+
+    def _work(self, device: int) -> Linear:
+        return self.plan.microbatches * sum(self.model.terms[k].work for k in self._held(device))
+
+    def _head_and_tail(self, device: int, paths: _Paths) -> None:
+        """The way to a device, its work, and the way back from its last gradient; a W may come after that."""
+        held, m, terms = self._held(device), self.plan.microbatches, self.model.terms
+        first = held[0]
+        gradients = m * sum(terms[k].forward + terms[k].gradient for k in held)
+        busy = gradients if self.plan.model.splittable else self._work(device)
+        self.model.cp.add(self.value >= paths.head[first] + busy + paths.tail[first])
+        if not self.span:
+            self.model.cp.add(self.value >= paths.head[first] + self._work(device))
+
+    def _in_flight(self, stage: int, paths: _Paths) -> None:
+        """Memory admits so many micro-batches to the stage at once; a literal for each number."""
+        model, cp = self.model, self.model.cp
+        device = self.placement.stage_device[stage]
+        assert self._capacity is not None
+        capacity, static = self._capacity[device], self._static(device)
+        most = min(self.plan.microbatches, _MOST_ROUNDS * self.placement.stages)
+        literals = [cp.new_bool_var(f"admits{stage}.{number}") for number in range(1, most + 1)]
+        cp.add_exactly_one(literals)
+        for number, admits in enumerate(literals, 1):
+            # So many fit at least; one more, and the rows of this number would not follow. Fewer rows hold for more.
+            cp.add(static + number * model.terms[stage].activation <= capacity).only_enforce_if(admits)
+            if number < self.plan.microbatches and number < most:
+                for bound in self._admitting(stage, number, paths):
+                    cp.add(self.value >= bound).only_enforce_if(admits)
+
+    def _admitting(self, stage: int, number: int, paths: _Paths) -> list[Linear]:
+        """What holds where at most so many micro-batches are on the stage at once, fewer than there are."""
+        terms, m = self.model.terms[stage], self.plan.microbatches
+        around = paths.around[stage]
+        rounds = -(-m // number)
+        there_and_back = terms.forward + around + terms.gradient
+        found = [paths.head[stage] + rounds * there_and_back + paths.tail[stage]]
+        if len(self._held(self.placement.stage_device[stage])) > 1:
+            return found
+        # One stage on the device: it idles before its first backward, when memory is full of forwards.
+        idle = terms.forward + around - number * terms.forward
+        work = m * terms.work
+        if not self.plan.model.splittable:
+            found.append(paths.head[stage] + work + idle + paths.tail[stage])
+        elif not self.span:
+            found.append(paths.head[stage] + work + idle)
+        if self._keeps_whole:
+            # And when the last forward ends, backwards of no more than so many are left; the last is a way around off.
+            after = around + terms.gradient + paths.tail[stage]
+            end = paths.head[stage] + work - number * terms.rest + after
+            found += [end, end + idle]
+        return found
+
+
+def _lags(rows: BoundRows) -> list[tuple[int, int]]:
+    """Ticks from each stage of the chain to the next, and of the gradient back."""
+    where, cluster, tick = rows.placement.stage_device, rows.plan.cluster, rows.plan.tick
+    chain = rows.chains[0]
+    pairs = pairwise(chain)
+    return [
+        (int(cluster.lag(where[a], where[b]) / tick), int(cluster.lag(where[b], where[a]) / tick)) for a, b in pairs
+    ]

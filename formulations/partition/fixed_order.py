@@ -1,0 +1,64 @@
+"""Rows for an order that is the same whatever the stages cost: its memory, and the lengths of its paths."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ortools.sat.python import cp_model
+
+from formulations.partition.partition_model import Linear, PartitionModel
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.schedule.schedule import Schedule
+
+# How often passes of each kind and stage lie on a path.
+Counts = Iterable[tuple[tuple[PassKind, int], int]]
+
+
+def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int) -> None:
+    """The objective is no less than the length of a path of these passes and transfers: a Benders cut."""
+    length: Linear = lags
+    for (kind, stage), number in passes:
+        terms = model.terms[stage % model.stages]
+        length += number * {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight}[kind]
+    model.cp.add(value >= length)
+
+
+def add_memory(model: PartitionModel, schedule: Schedule, capacity: Sequence[int]) -> None:
+    """At no moment of its order a device holds more than it has."""
+    for device, room in enumerate(capacity):
+        own = {p.stage for p in schedule.passes_on(device)}
+        static = sum(model.terms[stage % model.stages].memory for stage in own)
+        for held in _fullest(schedule, device):
+            taken = sum(number * _amount(model, state) for state, number in held.items())
+            model.cp.add(static + taken <= room)
+
+
+# What a micro-batch holds on a stage: F where its backward is to come, W where only its W is.
+State = tuple[PassKind, int]
+
+
+def _amount(model: PartitionModel, state: State) -> Linear:
+    terms = model.terms[state[1] % model.stages]
+    return terms.activation if state[0] is F else terms.held_for_weight
+
+
+def _fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
+    """Micro-batches by state at the moments that hold most: no other of them has as many in every state."""
+    now: Counter[State] = Counter()
+    seen: dict[tuple[tuple[State, int], ...], Counter[State]] = {}
+    for p in schedule.passes_on(device):
+        if p.kind is F:
+            now[F, p.stage] += 1
+        elif p.kind is W:
+            now[W, p.stage] -= 1
+        else:
+            now[F, p.stage] -= 1
+            now[W, p.stage] += p.kind is B
+        if p.kind in (F, B):  # a B may take memory as it starts
+            seen[tuple(sorted(now.items()))] = +now
+    found: list[Counter[State]] = []
+    for held in sorted(seen.values(), key=lambda counts: -counts.total()):
+        if not any(held <= other for other in found):
+            found.append(held)
+    return found

@@ -1,0 +1,181 @@
+"""The variables of a partition: where the stages of a chain begin, and how many layers are recomputed on each.
+
+Layers come in runs of equal ones. A stage's costs are sums over its layers, so linear in these variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias
+
+from ortools.sat.python import cp_model
+
+from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Decide, PlanProblem
+
+# A number or an expression of OR-Tools, whose own types do not add up.
+Linear: TypeAlias = Any
+
+
+@dataclass(frozen=True)
+class StageTerms:
+    """What one stage costs and holds: linear in the variables; times in ticks, memory in the problem's integers.
+
+    `gradient` is the least time of a pass that sends the gradient on (B where backwards may be split), `work` the
+    least that a micro-batch's passes take in all, `rest` the part of it that is backward.
+    """
+
+    forward: Linear
+    backward: Linear
+    weight: Linear
+    gradient: Linear
+    full: Linear
+    rest: Linear
+    work: Linear
+    memory: Linear
+    activation: Linear
+    held_for_weight: Linear
+
+
+class PartitionModel:
+    """`begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, way]` layers of stage k are recomputed."""
+
+    def __init__(self, plan: PlanProblem, stages: int) -> None:
+        self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
+        self.runs = plan.model.layers
+        self.begin = [self._begin(k) for k in range(stages + 1)]
+        self._in_order()
+        self.recomputed = [self._recomputed(k) for k in range(stages)]
+        self.terms = [self._terms(k) for k in range(stages)]
+        if plan.counts is not None:
+            for k, count in enumerate(plan.counts):
+                self.cp.add(sum(self._held(k)) == count)
+
+    def _begin(self, k: int) -> list[Linear]:
+        if k in (0, self.stages):
+            return [0 if k == 0 else run.count for run in self.runs]
+        found: list[Linear] = []
+        whole: cp_model.IntVar | None = None
+        for r, run in enumerate(self.runs):
+            number = self.cp.new_int_var(0, run.count, f"begin{k}.{r}")
+            all_of_it = self.cp.new_bool_var(f"whole{k}.{r}")
+            self.cp.add(number == run.count).only_enforce_if(all_of_it)
+            self.cp.add(number <= run.count - 1).only_enforce_if(~all_of_it)
+            if whole is not None:
+                # A run begins where the one before it has ended.
+                self.cp.add(number == 0).only_enforce_if(~whole)
+                if run.with_previous:
+                    self.cp.add(number >= 1).only_enforce_if(whole)
+            whole = all_of_it
+            found.append(number)
+        return found
+
+    def _in_order(self) -> None:
+        for k in range(self.stages):
+            for before, after in zip(self.begin[k], self.begin[k + 1], strict=True):
+                self.cp.add(before <= after)
+            self.cp.add(sum(self._held(k)) >= 1)
+
+    def _held(self, k: int) -> list[Linear]:
+        """Layers of each run on stage k."""
+        return [after - before for before, after in zip(self.begin[k], self.begin[k + 1], strict=True)]
+
+    def _of_kind(self, k: int, kind: LayerType) -> Linear:
+        held = zip(self.runs, self._held(k), strict=True)
+        return sum(number for run, number in held if run.name == kind.name)
+
+    def _recomputed(self, k: int) -> dict[tuple[str, str], Linear]:
+        if self.plan.recompute is Decide.NEVER:
+            return {}
+        found: dict[tuple[str, str], Linear] = {}
+        for kind in (kind for kind in self.plan.model.kinds if kind.recompute):
+            held = self._of_kind(k, kind)
+            if self.plan.recompute is Decide.ALWAYS:
+                found[kind.name, kind.recompute[0].name] = held
+                continue
+            most = sum(run.count for run in self.runs if run.name == kind.name)
+            numbers = [self.cp.new_int_var(0, most, f"{kind.name}.{way.name}.{k}") for way in kind.recompute]
+            self.cp.add(sum(numbers) <= held)
+            found |= {(kind.name, way.name): number for way, number in zip(kind.recompute, numbers, strict=True)}
+        return found
+
+    def _terms(self, k: int) -> StageTerms:
+        plan, splits = self.plan, self.plan.model.splittable
+
+        def times(of: Callable[[LayerType], Fraction]) -> Linear:
+            return self._total(k, of, plan.tick)
+
+        def extra(of: Callable[[LayerType, RecomputeWay], Fraction], step: Fraction) -> Linear:
+            kinds = {kind.name: kind for kind in plan.model.kinds}
+            ways = self.recomputed[k].items()
+            return sum(number * _whole(of(kinds[name], kinds[name].way(way)), step) for (name, way), number in ways)
+
+        again = extra(lambda _, way: way.time, plan.tick)
+        more_forward = _whole(plan.model.forward_overhead, plan.tick)
+        more_backward = _whole(plan.model.backward_overhead, plan.tick) + again
+        forward = times(lambda layer: layer.forward) + more_forward
+        full = times(lambda layer: layer.full_backward) + more_backward
+        shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
+        rest = times(lambda layer: layer.least_backward) + more_backward
+        saved = extra(lambda layer, way: layer.activation * (1 - way.keeps), plan.resolution)
+        return StageTerms(
+            forward=forward,
+            backward=times(lambda layer: layer.backward) + more_backward,
+            weight=times(lambda layer: layer.weight or Fraction(0)),
+            gradient=shortest if splits else full,
+            full=full,
+            rest=rest,
+            work=forward + rest,
+            memory=self._total(k, lambda layer: layer.memory, plan.resolution),
+            activation=self._total(k, lambda layer: layer.activation, plan.resolution) - saved,
+            held_for_weight=self._total(k, lambda layer: layer.activation - layer.freed_by_backward, plan.resolution),
+        )
+
+    def _total(self, k: int, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
+        held = zip(self.runs, self._held(k), strict=True)
+        return sum(number * _whole(of(run), step) for run, number in held)
+
+    def partition(self, value: Callable[[Linear], int]) -> Partition:
+        """The partition that a solution is."""
+        counts = tuple(value(sum(self._held(k))) for k in range(self.stages))
+        recompute = tuple(
+            tuple(Recomputed(*names, value(number)) for names, number in ways.items() if value(number))
+            for ways in self.recomputed
+        )
+        return Partition(counts, recompute if any(recompute) else ())
+
+    def hint(self, partition: Partition) -> None:
+        """Begin the search at this partition."""
+        self.cp.clear_hints()  # type: ignore[no-untyped-call]
+        for variable, number in self.values_of(partition):
+            self.cp.add_hint(variable, number)
+
+    def values_of(self, partition: Partition) -> Iterator[tuple[cp_model.IntVar, int]]:
+        """Every variable that tells partitions apart, and its value for this one."""
+        for k, numbers in enumerate(self._begins(partition)):
+            for variable, number in zip(self.begin[k], numbers, strict=True):
+                if isinstance(variable, cp_model.IntVar):
+                    yield variable, number
+        for k, ways in enumerate(self.recomputed):
+            known: Mapping[tuple[str, str], int] = {one[:2]: one[2] for one in partition.recomputed_on(k)}
+            for names, variable in ways.items():
+                if isinstance(variable, cp_model.IntVar):
+                    yield variable, known.get(names, 0)
+
+    def _begins(self, partition: Partition) -> list[Sequence[int]]:
+        """Layers of each run before every stage."""
+        found: list[Sequence[int]] = []
+        for held in (*partition.ranges(), range(sum(partition.counts), 0)):
+            left, numbers = held.start, []
+            for run in self.runs:
+                numbers.append(min(left, run.count))
+                left -= numbers[-1]
+            found.append(numbers)
+        return found
+
+
+def _whole(amount: Fraction, step: Fraction) -> int:
+    return int(amount / step)

@@ -1,0 +1,118 @@
+"""Checks of a plan file that concern several keys at once; each runs on whatever keys are valid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pipesched.files.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.plan_schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile
+from pipesched.files.problem_checks import MOST_CELLS
+from pipesched.files.schema_errors import shown
+from pipesched.layers.plan_problem import Choice
+
+# Placements with one possible number of chunks.
+_FIXED = {"linear": 1, "v-shape": 2, "bidirectional": 2}
+# `free` leaves out the one that holds every layer twice.
+_FREE = ("linear", "interleaved", "v-shape", "wave")
+_DEFAULT_CHUNKS = [1, 2]
+
+
+def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
+    """Every broken rule over several keys, one line each; none speaks of a key path already known as wrong."""
+    found = [] if any(path.split(".")[0] == "layers" for path in wrong) else [*_layers(form)]
+    if form.devices is not None and not wrong & {"placement", "chunks"}:
+        found += [*_choices(form)]
+    capacity = form.memory.capacity if form.memory else None
+    if isinstance(capacity, list) and form.devices is not None and len(capacity) != form.devices:
+        found.append(
+            f"memory.capacity: found {len(capacity)} values; allowed: one number, or a list of {form.devices}, "
+            "one per device"
+        )
+    latency = latency_of(form.transfer)
+    if isinstance(latency, list) and not is_matrix(latency):
+        found.append("transfer: found a list; allowed: a number, or a row of numbers for each sending device")
+    elif form.devices is not None and (size := wrong_size(latency, form.devices)):
+        found.append(size.removeprefix("times."))
+    return found
+
+
+def choices_of(form: PlanFile) -> list[Choice]:
+    """The placements that the file allows, each once."""
+    given = form.chunks or _DEFAULT_CHUNKS
+    names = (
+        _FREE if form.placement == "free" else [form.placement] if isinstance(form.placement, str) else form.placement
+    )
+    found: dict[Choice, None] = {}
+    for name in names:
+        for chunks in given:
+            if name in _FIXED:
+                # A name alone brings its own number of chunks; among several, those listed decide.
+                fits = _FIXED[name] == chunks or (form.chunks is None and len(names) == 1)
+                found |= {Choice(name, _FIXED[name]): None} if fits else {}
+            elif chunks > (2 if name == "wave" and form.placement == "free" else 1):
+                found[Choice(name, chunks)] = None  # one chunk is linear, and a wave of two is a V
+    return list(found)
+
+
+def _layers(form: PlanFile) -> Iterator[str]:
+    entries = form.layers or []
+    for at, layer in enumerate(entries):
+        place = f"layers[{at}]"
+        yield from (
+            f"{place}.{key}: missing; it is required" for key in REQUIRED_OF_LAYERS if getattr(layer, key) is None
+        )
+        for way, entry in enumerate(layer.recompute or ()):
+            missing = (key for key in REQUIRED_OF_RECOMPUTE if getattr(entry, key) is None)
+            yield from (f"{place}.recompute[{way}].{key}: missing; it is required" for key in missing)
+        yield from _layer(place, layer)
+    if form.layers is not None and not entries:
+        yield "layers: found none; allowed: at least one"
+    elif entries and entries[0].with_previous:
+        yield "layers[0].with_previous: found true; allowed: false, since no layer is before it"
+    split = [layer.weight is not None for layer in entries]
+    for at in (at for at, has in enumerate(split) if has != split[0]):
+        yield f"layers[{at}].weight: found {'one' if split[at] else 'none'}; allowed: of all layers or of none"
+    first: dict[str, int] = {}
+    for at, layer in enumerate(entries):
+        before = entries[first.setdefault(layer.name or "", at)]
+        if layer.name and layer.model_copy(update=_entry(before)) != before:
+            yield (
+                f"layers[{at}].name: found {layer.name!r} with other costs than layers[{first[layer.name]}] of that "
+                "name; allowed: equal costs, or another name"
+            )
+
+
+def _entry(layer: LayerEntry) -> dict[str, object]:
+    return {"count": layer.count, "with_previous": layer.with_previous}
+
+
+def _layer(place: str, layer: LayerEntry) -> Iterator[str]:
+    if layer.fused is not None and layer.weight is None:
+        yield f"{place}.fused: found without weight; allowed: with weight, since backward is then the full one"
+    activation, freed = float(layer.activation or 0), float(layer.freed_by_backward or 0)
+    if freed > activation:
+        yield f"{place}.freed_by_backward: found {shown(freed)}; allowed: at most the activation, {shown(activation)}"
+    twice = [name for name, number in Counter(way.name for way in layer.recompute or ()).items() if number > 1]
+    yield from (f"{place}.recompute: found {name!r} twice; allowed: each name once" for name in twice if name)
+
+
+def _choices(form: PlanFile) -> Iterator[str]:
+    """Whether there is a placement at all, with a layer for every stage."""
+    assert form.devices is not None
+    choices = choices_of(form)
+    if not choices:
+        yield (
+            f"chunks: found {', '.join(map(str, form.chunks or []))} with placement {shown(form.placement)}; allowed: "
+            "1 for linear, 2 for v-shape and bidirectional, 2 or more for interleaved and wave"
+        )
+        return
+    chains = {choice: choice.on(form.devices).chains[0] for choice in choices}
+    if isinstance(form.partition, list):
+        lengths = sorted({len(chain) for chain in chains.values()})
+        if len(form.partition) not in lengths:
+            ways = " or ".join(map(str, lengths))
+            yield f"partition: found {len(form.partition)} values; allowed: a list of {ways}, one per stage"
+    cells = form.devices * max(choice.chunks for choice in choices) * (form.microbatches or 1)
+    if cells > MOST_CELLS:
+        yield f"microbatches: found {cells} stages times micro-batches; allowed: up to {MOST_CELLS}"

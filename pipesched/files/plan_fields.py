@@ -1,0 +1,92 @@
+"""The field types that only a plan file has: choices of placements, chunks, partitions and schedules."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated
+
+from pydantic import WithJsonSchema
+
+from pipesched.files.field_types import WrongEntries, WrongEntry, as_list, at_least, field, or_list, whole_number
+from pipesched.problem.placement import PLACEMENTS
+
+
+def _share(value: object) -> Fraction | None:
+    number = at_least(0)(value)
+    return number if number is not None and number <= 1 else None
+
+
+def _placements(value: object) -> object:
+    entries = as_list(value)
+    if entries is None:
+        return value if isinstance(value, str) and value in (*PLACEMENTS, "free") else None
+    allowed = ", ".join(PLACEMENTS)
+    wrong = [WrongEntry(f"[{at}]", one, allowed) for at, one in enumerate(entries) if one not in list(PLACEMENTS)]
+    if wrong:
+        raise WrongEntries(wrong)
+    return list(dict.fromkeys(map(str, entries))) or None
+
+
+def _whole_numbers(value: object) -> list[int] | None:
+    entries = as_list(value)
+    if entries is None:
+        return None
+    allowed = "a whole number of at least 1"
+    numbers = [whole_number(1)(one) for one in entries]
+    wrong = [WrongEntry(f"[{at}]", entries[at], allowed) for at, one in enumerate(numbers) if one is None]
+    if wrong:
+        raise WrongEntries(wrong)
+    return [one for one in numbers if one is not None] or None
+
+
+def _chunks(value: object) -> list[int] | None:
+    one = whole_number(1)(value)
+    return _whole_numbers(value) if one is None else [one]
+
+
+def _partition(value: object) -> object:
+    return value if isinstance(value, str) and value in ("free", "even") else _whole_numbers(value)
+
+
+def _schedules(value: object) -> object:
+    entries = as_list(value)
+    if entries is None:
+        return value if isinstance(value, str) else None
+    wrong = [WrongEntry(f"[{at}]", one, "a name") for at, one in enumerate(entries) if not isinstance(one, str)]
+    if wrong:
+        raise WrongEntries(wrong)
+    return list(dict.fromkeys(map(str, entries))) or None
+
+
+_WHOLE = {"type": "integer", "minimum": 1}
+
+ShareField = Annotated[
+    Fraction, field("a share from 0 to 1", _share), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+]
+PlacementsField = Annotated[
+    str | list[str],
+    field(f"free, {', '.join(PLACEMENTS)}, or a list of these names", _placements),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": ["free", *PLACEMENTS]},
+                {"type": "array", "items": {"enum": list(PLACEMENTS)}, "minItems": 1},
+            ]
+        }
+    ),
+]
+ChunksField = Annotated[
+    list[int],
+    field("a whole number of at least 1, or a list of them to choose from", _chunks),
+    WithJsonSchema(or_list(_WHOLE)),
+]
+PartitionField = Annotated[
+    str | list[int],
+    field("free, even, or a list with the number of layers of each stage", _partition),
+    WithJsonSchema({"anyOf": [{"enum": ["free", "even"]}, {"type": "array", "items": _WHOLE, "minItems": 1}]}),
+]
+SchedulesField = Annotated[
+    str | list[str],
+    field("free, the name of a published schedule, or a list of such names", _schedules),
+    WithJsonSchema(or_list({"type": "string"})),
+]

@@ -1,0 +1,149 @@
+"""The plan file: a model made of layers and what may be chosen, as a `PlanProblem` of exact numbers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import ceil, floor
+from pathlib import Path
+
+from pipesched.errors import BadInput
+from pipesched.files.link_times import latency_of, links_of, stream_of
+from pipesched.files.plan_checks import choices_of, plan_mistakes
+from pipesched.files.plan_schema import REQUIRED, LayerEntry, OverheadSection, PlanFile, PlanMemory
+from pipesched.files.problem_file import ROUNDED, read_document
+from pipesched.files.rounding import short, step_of
+from pipesched.files.schema_errors import parse_model
+from pipesched.files.times_in_ticks import per
+from pipesched.layers.cluster import Cluster
+from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.model import Model
+from pipesched.layers.partition import Partition, mistakes
+from pipesched.layers.plan_problem import Decide, PlanProblem
+from pipesched.problem.problem import Objective
+
+
+def read_plan(path: str | Path) -> PlanProblem:
+    """Read a YAML or JSON plan file; `BadInput` lists every mistake."""
+    return plan_problem_from(read_document(path), str(path), Path(path).stem)
+
+
+def plan_problem_from(document: object, source: str = "plan", default_name: str = "plan") -> PlanProblem:
+    """A plan problem from a dictionary with the file's keys; `BadInput` lists every mistake, as for a file."""
+    try:
+        form, found, wrong = parse_model(PlanFile, document, REQUIRED)
+        found += plan_mistakes(form, wrong)
+    except BadInput as error:
+        raise BadInput(f"{source}: {error}") from None
+    if found:
+        raise BadInput(*(f"{source}: {mistake}" for mistake in found))
+    plan = _build(form, default_name)
+    broken = mistakes(plan.model, Partition(plan.counts)) if plan.counts else []
+    if broken:
+        raise BadInput(*(f"{source}: partition: {mistake}" for mistake in broken))
+    return plan
+
+
+def _build(form: PlanFile, default_name: str) -> PlanProblem:
+    assert form.devices and form.microbatches and form.layers
+    latency = latency_of(form.transfer)
+    links = links_of(latency)
+    transfer = latency if isinstance(latency, Fraction) else Fraction(0)
+    overhead = form.stage_overhead or OverheadSection.model_validate({})
+    memory = form.memory or PlanMemory.model_validate({})
+    more = [overhead.forward or Fraction(0), overhead.backward or Fraction(0)]
+    tick, times_rounded = _tick(form, [*more, transfer, *(lag for row in links for lag in row)])
+    capacity = None if memory.capacity is None else per(memory.capacity, form.devices)
+    step, memory_rounded = _resolution(form.layers, form.microbatches, capacity)
+    rounded = [f"times to multiples of {short(tick)}"] if times_rounded else []
+    rounded += [f"memory to multiples of {short(step)}"] if memory_rounded else []
+
+    def time(number: Fraction) -> Fraction:
+        return round(number / tick) * tick
+
+    cluster = Cluster(
+        form.devices,
+        None if capacity is None else tuple(floor(room / step) * step for room in capacity),
+        memory.unit,
+        time(transfer),
+        tuple(tuple(map(time, row)) for row in links),
+        stream_of(form.transfer),
+    )
+    model = Model(tuple(_layer(layer, tick, step) for layer in form.layers), *map(time, more))
+    return PlanProblem(
+        model,
+        cluster,
+        form.microbatches,
+        tuple(choices_of(form)),
+        tuple(form.partition) if isinstance(form.partition, list) else None,
+        form.partition == "even",
+        () if form.schedule == "free" else (form.schedule,) if isinstance(form.schedule, str) else tuple(form.schedule),
+        Decide(form.decide.recompute if form.decide else "free"),
+        Objective(form.objective),
+        form.name or default_name,
+        form.time_unit,
+        tick,
+        step,
+        (ROUNDED.format(" and ".join(rounded)),) if rounded else (),
+    )
+
+
+def _tick(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:
+    """The tick of all times, and whether they must be rounded to it."""
+    numbers, total = [*others], sum(others, Fraction(0)) * (form.devices or 1) * 4
+    for layer in form.layers or ():
+        own = [x for x in (layer.forward, layer.backward, layer.weight, layer.fused) if x is not None]
+        own += [way.time for way in layer.recompute or () if way.time is not None]
+        numbers += own
+        total += layer.count * sum(own, Fraction(0))
+    return step_of(numbers, total * (form.microbatches or 1))
+
+
+def _resolution(layers: list[LayerEntry], microbatches: int, capacity: list[Fraction] | None) -> tuple[Fraction, bool]:
+    """The step of all amounts of memory, and whether they must be rounded to it."""
+    zero = Fraction(0)
+    held = [
+        (layer.count, (layer.activation or zero, layer.freed_by_backward or zero, *_kept(layer))) for layer in layers
+    ]
+    numbers = [number for _, own in held for number in own]
+    total = microbatches * sum((count * sum(own, Fraction(0)) for count, own in held), Fraction(0))
+    also = [*(layer.memory or zero for layer in layers), *(capacity or ())]
+    return step_of(numbers, total + max(capacity or [zero]), also=also)
+
+
+def _kept(layer: LayerEntry) -> list[Fraction]:
+    return [(layer.activation or 0) * way.keeps for way in layer.recompute or () if way.keeps is not None]
+
+
+def _layer(entry: LayerEntry, tick: Fraction, step: Fraction) -> LayerType:
+    """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does."""
+
+    def time(number: Fraction | None) -> Fraction | None:
+        return None if number is None else round(number / tick) * tick
+
+    def surely(number: Fraction | None) -> Fraction:
+        assert number is not None
+        return round(number / tick) * tick
+
+    zero = Fraction(0)
+    whole = entry.activation or zero
+    activation = floor(whole / step) * step
+    ways = []
+    for way in entry.recompute or ():
+        assert way.name is not None and way.keeps is not None
+        kept = floor(whole * way.keeps / step) * step
+        ways.append(RecomputeWay(way.name, surely(way.time), kept / activation if activation else Fraction(1)))
+    weight, fused = time(entry.weight), time(entry.fused)
+    assert entry.name is not None
+    return LayerType(
+        entry.name,
+        surely(entry.forward),
+        surely(entry.backward),
+        entry.count,
+        weight,
+        fused,
+        floor((entry.memory or zero) / step) * step,
+        activation,
+        min(activation, ceil((entry.freed_by_backward or zero) / step) * step),
+        tuple(ways),
+        entry.with_previous,
+    )

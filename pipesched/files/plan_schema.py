@@ -1,0 +1,129 @@
+"""The keys of a plan file, what each may hold, and the JSON Schema that editors check it by."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from pipesched.files import field_types
+from pipesched.files.plan_fields import ChunksField, PartitionField, PlacementsField, SchedulesField, ShareField
+from pipesched.files.transfer_field import TransferField
+from pipesched.layers.plan_problem import Decide
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+class RecomputeEntry(_Section):
+    """A way to keep less of a layer's activation, for a longer backward."""
+
+    name: field_types.Name | None = Field(None, description="what it is called, such as full")
+    time: field_types.Number | None = Field(None, description="added to the backward")
+    keeps: ShareField | None = Field(None, description="the share of the activation that is kept, 0 to 1")
+
+
+class LayerEntry(_Section):
+    """Equal layers that follow each other, with the costs of one of them and one micro-batch."""
+
+    name: field_types.Name | None = Field(None, description="entries of one name have the same costs")
+    count: field_types.Count = Field(1, description="how many; default 1")
+    forward: field_types.Number | None = Field(None, description="forward (F)")
+    backward: field_types.Number | None = Field(
+        None, description="backward for the input (B); without weight: the full backward"
+    )
+    weight: field_types.Number | None = Field(
+        None, description="backward for the weights (W); of all layers or of none"
+    )
+    fused: field_types.Number | None = Field(
+        None, description="full backward in one go (BW); default backward + weight"
+    )
+    memory: field_types.Number | None = Field(
+        None, description="parameters, gradients and optimizer, always held; default 0"
+    )
+    activation: field_types.Number | None = Field(
+        None, description="taken when F starts, held until the backward; default 0"
+    )
+    freed_by_backward: field_types.Number | None = Field(
+        None, description="part of it that B gives back, W the rest; default 0"
+    )
+    recompute: list[RecomputeEntry] | None = Field(None, description="ways to recompute it in the backward")
+    with_previous: Literal[True, False] = Field(False, description="shares a stage with the layer before it")
+
+
+class PlanMemory(_Section):
+    """Memory of a device: its layers and the activations they hold; without this section it is unlimited."""
+
+    unit: field_types.Text = Field("GiB", description="a label only")
+    capacity: field_types.NumbersPerDevice | None = Field(
+        None, description="the whole device's; a number, or one per device"
+    )
+
+
+class DecideSection(_Section):
+    """What the plan decides besides partition, placement and order."""
+
+    recompute: Annotated[str, field_types.one_of(*Decide), WithJsonSchema({"enum": [one.value for one in Decide]})] = (
+        Field("free", description="free: as many layers as is best; never; always: every layer in its first way")
+    )
+
+
+class OverheadSection(_Section):
+    """Time that every stage adds to each of its passes, whatever layers it has."""
+
+    forward: field_types.Number | None = Field(None, description="to a forward; default 0")
+    backward: field_types.Number | None = Field(None, description="to a backward (B or BW); default 0")
+
+
+class PlanFile(_Section):
+    """A model made of layers, to be cut into stages, placed and scheduled."""
+
+    name: field_types.Text | None = Field(None, description="free text; default the file's stem")
+    devices: field_types.Count | None = Field(None, description="pipeline ranks")
+    microbatches: field_types.Count | None = Field(None, description="micro-batches of one iteration")
+    time_unit: field_types.Text = Field("", description="a label only")
+    layers: list[LayerEntry] | None = Field(None, description="the model's layers, first to last")
+    stage_overhead: OverheadSection | None = None
+    placement: PlacementsField = Field("free", description="free, a placement's name or a list of names")
+    chunks: ChunksField | None = Field(None, description="stages per device to choose from; default 1 and 2")
+    partition: PartitionField = Field("free", description="free, even, or the layers of each stage")
+    schedule: SchedulesField = Field("free", description="free, or published schedules of which one is run")
+    memory: PlanMemory | None = None
+    decide: DecideSection | None = None
+    transfer: TransferField | None = Field(
+        None, description="one activation or gradient between two devices: a number, or by pair of devices; default 0"
+    )
+    objective: Annotated[
+        str, field_types.one_of("makespan", "span"), WithJsonSchema({"enum": ["makespan", "span"]})
+    ] = Field("makespan", description="what to minimise")
+
+
+REQUIRED = ("devices", "microbatches", "layers")
+REQUIRED_OF_LAYERS = ("name", "forward", "backward")
+REQUIRED_OF_RECOMPUTE = ("name", "time", "keeps")
+
+
+def json_schema() -> Mapping[str, Any]:
+    """The JSON Schema of the plan file, for editors."""
+    schema = PlanFile.model_json_schema()
+    types = schema["$defs"]
+    sections = [
+        (schema, REQUIRED),
+        (types["LayerEntry"], REQUIRED_OF_LAYERS),
+        (types["RecomputeEntry"], REQUIRED_OF_RECOMPUTE),
+    ]
+    for section, keys in sections:
+        section["required"] = list(keys)
+        for key in keys:
+            given = section["properties"][key]
+            given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]
+            del given["default"]
+    schema["properties"]["layers"]["anyOf"][0]["minItems"] = 1
+    return schema
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))  # noqa: T201 - docs/plan.schema.json is this output

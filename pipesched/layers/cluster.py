@@ -1,0 +1,28 @@
+"""A cluster: the devices that stages are placed on, their memory, and the links between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """`capacity[d]` is the whole memory of device d, in `memory_unit`; None where memory is unlimited.
+
+    `transfer` is the time of one activation or gradient between two devices; where `links` is given, `links[a][b]` is
+    that from device a to device b instead. `transfer_stream` names the sender's stream that it occupies, if it does.
+    """
+
+    devices: int
+    capacity: tuple[Fraction, ...] | None = None
+    memory_unit: str = "activations"
+    transfer: Fraction = Fraction(0)
+    links: tuple[tuple[Fraction, ...], ...] = ()
+    transfer_stream: str | None = None
+
+    def lag(self, sender: int, receiver: int) -> Fraction:
+        """The time of a transfer from one device to another; 0 inside a device."""
+        if sender == receiver:
+            return Fraction(0)
+        return self.links[sender][receiver] if self.links else self.transfer

@@ -1,0 +1,65 @@
+"""A type of layer: what one layer costs and holds, and how it may be recomputed. Exact numbers in the file's units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class RecomputeWay(NamedTuple):
+    """A way to keep less of a layer's activation, for more time in its backward.
+
+    `time` is added to the backward. `keeps` is the share of the layer's activation that is held from the forward to
+    the backward. What the recomputation itself takes for the moment it runs is not counted.
+    """
+
+    name: str
+    time: Fraction
+    keeps: Fraction
+
+
+@dataclass(frozen=True)
+class LayerType:
+    """Equal layers that follow each other: `count` of them, each with these costs.
+
+    Times are those of one micro-batch. Without `weight` the backward is never split and `backward` is the full one;
+    with it, `fused` is a full backward in one go (None: backward + weight). `memory` is held at all times (parameters,
+    gradients, optimizer); `activation` is taken by a forward, of which the backward for the input gives back
+    `freed_by_backward` (negative: it takes more). `with_previous`: shares a stage with the layer before it.
+    """
+
+    name: str
+    forward: Fraction
+    backward: Fraction
+    count: int = 1
+    weight: Fraction | None = None
+    fused: Fraction | None = None
+    memory: Fraction = Fraction(0)
+    activation: Fraction = Fraction(0)
+    freed_by_backward: Fraction = Fraction(0)
+    recompute: tuple[RecomputeWay, ...] = ()
+    with_previous: bool = False
+
+    @property
+    def full_backward(self) -> Fraction:
+        """A backward in one go."""
+        whole = self.backward + (self.weight or 0)
+        return whole if self.fused is None else self.fused
+
+    @property
+    def least_backward(self) -> Fraction:
+        """The least time that a backward takes in all, in one pass or in two."""
+        return min(self.full_backward, self.backward + (self.weight or 0))
+
+    @property
+    def alone(self) -> LayerType:
+        """One layer of this type, as two entries of a file with the same name must have it."""
+        return replace(self, count=1, with_previous=False)
+
+    def way(self, name: str) -> RecomputeWay:
+        """The way of recomputation with this name; KeyError where there is none."""
+        for one in self.recompute:
+            if one.name == name:
+                return one
+        raise KeyError(name)

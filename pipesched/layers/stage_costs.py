@@ -1,0 +1,71 @@
+"""What the stages of a partition cost and hold: sums over their layers, with what is recomputed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipesched.layers.layer import LayerType
+from pipesched.layers.model import Model
+from pipesched.layers.partition import Partition, Recomputed
+
+
+@dataclass(frozen=True)
+class StageCosts:
+    """One stage, in the file's units; as in `Stage` but exact. `recomputation` is the part of the backward that it is.
+
+    `saved` is what recomputation takes off the activation.
+    """
+
+    forward: Fraction
+    backward: Fraction
+    weight: Fraction | None
+    fused: Fraction
+    memory: Fraction
+    activation: Fraction
+    freed: Fraction
+    recomputation: Fraction = Fraction(0)
+    saved: Fraction = Fraction(0)
+
+
+def stage_costs(model: Model, partition: Partition) -> tuple[StageCosts, ...]:
+    """Of every stage of the partition; ValueError where more layers are recomputed than a stage has."""
+    held = partition.layers_of(model)
+    return tuple(costs_of(model, layers, partition.recomputed_on(stage)) for stage, layers in enumerate(held))
+
+
+def costs_of(model: Model, layers: Sequence[LayerType], recomputed: Sequence[Recomputed] = ()) -> StageCosts:
+    """A stage of these layers.
+
+    A recomputed layer adds its time to the backward, B as well as a full one. Where it then waits for its W it holds
+    what a layer that was not recomputed holds there.
+    """
+    types = {layer.name: layer for layer in layers}
+    available = Counter(layer.name for layer in layers)
+    time = saved = Fraction(0)
+    for name, way_name, number in recomputed:
+        available[name] -= number
+        if number < 0 or available[name] < 0:
+            raise ValueError(f"recomputed: found {number} layers {name}; allowed: those of the stage, each in one way")
+        way = types[name].way(way_name)
+        time += number * way.time
+        saved += number * types[name].activation * (1 - way.keeps)
+    backward = _total(layer.backward for layer in layers) + model.backward_overhead
+    splits = model.splittable
+    return StageCosts(
+        forward=_total(layer.forward for layer in layers) + model.forward_overhead,
+        backward=backward + time,
+        weight=_total(layer.weight or Fraction(0) for layer in layers) if splits else None,
+        fused=_total(layer.full_backward for layer in layers) + model.backward_overhead + time,
+        memory=_total(layer.memory for layer in layers),
+        activation=_total(layer.activation for layer in layers) - saved,
+        freed=_total(layer.freed_by_backward for layer in layers) - saved if splits else Fraction(0),
+        recomputation=time,
+        saved=saved,
+    )
+
+
+def _total(numbers: Iterable[Fraction]) -> Fraction:
+    return sum(numbers, Fraction(0))

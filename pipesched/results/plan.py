@@ -1,0 +1,126 @@
+"""What a plan search brings: the best partition, placement, recomputation and order, with one certificate over all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.certificate import Certificate
+from pipesched.results.gap import gap
+from pipesched.results.memory_figures import memory_capacity, peak_memory
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A partition on a placement with the order found for it; `timeline` is a valid one of its problem."""
+
+    choice: Choice
+    partition: Partition
+    timeline: Timeline
+    schedule: str
+
+    @property
+    def value(self) -> Fraction:
+        """The objective in the file's time unit."""
+        problem = self.timeline.problem
+        return measure(self.timeline).value(problem.objective) * problem.tick
+
+
+@dataclass(frozen=True)
+class ChoiceResult:
+    """What is known of one placement: its best plan, and a time in the file's unit that none of its plans is below.
+
+    `lower_bound` is None where it has no plan at all: `reason` then says why.
+    """
+
+    choice: Choice
+    lower_bound: Fraction | None
+    best: Candidate | None = None
+    reason: str = ""
+
+    @property
+    def status(self) -> Status:
+        if self.best is None:
+            return Status.INFEASIBLE if self.lower_bound is None else Status.UNKNOWN
+        return Status.OPTIMAL if self.best.value == self.lower_bound else Status.FEASIBLE
+
+    def document(self) -> dict[str, object]:
+        """An entry under `choices` of `plan --json`."""
+        document: dict[str, object] = {
+            "placement": self.choice.placement,
+            "chunks": self.choice.chunks,
+            "value": None if self.best is None else float(self.best.value),
+            "lower_bound": None if self.lower_bound is None else float(self.lower_bound),
+            "status": self.status.value,
+            "partition": None if self.best is None else list(self.best.partition.counts),
+        }
+        return document | ({"reason": self.reason} if self.reason else {})
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The answer to a plan: the best of all choices. Values are in the file's time unit.
+
+    `certificate.value` counts in the plan problem's ticks; it speaks of all plans that the file allows.
+    """
+
+    problem: PlanProblem
+    status: Status
+    certificate: Certificate | None
+    choices: tuple[ChoiceResult, ...]
+    best: Candidate | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    wall_seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def value(self) -> Fraction | None:
+        return None if self.best is None else self.best.value
+
+    @property
+    def lower_bound(self) -> Fraction:
+        return Fraction(0) if self.certificate is None else self.certificate.value * self.problem.tick
+
+    @property
+    def gap(self) -> float | None:
+        """(value - lower bound) / value; None without a plan."""
+        return None if self.value is None else gap(self.value, self.lower_bound)
+
+    @property
+    def metrics(self) -> Metrics | None:
+        return None if self.best is None else measure(self.best.timeline)
+
+    def document(self, settings: dict[str, object] | None = None) -> dict[str, object]:
+        """The object of `plan --json`; `settings` are those of runtimes, by format."""
+        best, metrics = self.best, self.metrics
+        problem = None if best is None else best.timeline.problem
+        partition = None if best is None else best.partition
+        document: dict[str, object] = {
+            "name": self.problem.name,
+            "objective": self.problem.objective.value,
+            "status": self.status.value,
+            "value": None if self.value is None else float(self.value),
+            "lower_bound": float(self.lower_bound),
+            "gap": self.gap,
+            "placement": None if best is None else best.choice.placement,
+            "chunks": None if best is None else best.choice.chunks,
+            "partition": None if partition is None else list(partition.counts),
+            "stage_device": None if problem is None else list(problem.placement.stage_device),
+            "recompute": None if partition is None else list(partition.recompute_counts()),
+            "schedule": None if best is None else best.schedule,
+            "bubble": None if metrics is None else metrics.bubbles,
+            "peak_memory": None if problem is None or metrics is None else peak_memory(problem, metrics),
+            "memory_capacity": None if problem is None else memory_capacity(problem),
+            "choices": [choice.document() for choice in self.choices],
+            "certificate": None if self.certificate is None else self.certificate.document(),
+            "settings": settings or {},
+            "notes": list(self.notes),
+            "wall_seconds": round(self.wall_seconds, 3),
+        }
+        return document | ({"reason": self.reason} if self.reason else {})

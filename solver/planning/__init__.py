@@ -1,0 +1,1 @@
+"""The search for plans: partitions, placements, recomputation and orders, with one lower bound over all of them."""

@@ -1,0 +1,68 @@
+"""How much of its time a plan search has left: in seconds, or in CP-SAT's own units, which repeat on every run."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from threading import Event
+
+from solver.backends.cp_sat import Parameters
+from solver.limits import Limits
+
+
+class Budget:
+    """Hands out parts of the time limit. Units are counted as spent when they are handed out, used or not."""
+
+    def __init__(self, limits: Limits, stop: Event) -> None:
+        self.limits, self.stop = limits, stop
+        self._begin = time.monotonic()
+        self._units = limits.deterministic
+
+    @property
+    def seconds(self) -> float:
+        """Since the search began."""
+        return time.monotonic() - self._begin
+
+    @property
+    def left(self) -> float:
+        """Seconds, or units."""
+        return self.limits.seconds - self.seconds if self._units is None else self._units
+
+    @property
+    def whole(self) -> float:
+        """Of all that there was, in seconds or units."""
+        return self.limits.seconds if self.limits.deterministic is None else self.limits.deterministic
+
+    def over(self) -> bool:
+        """Whether nothing is left, or the user has stopped the search."""
+        return self.stop.is_set() or self.left <= 0
+
+    def parameters(self, most: float) -> Parameters:
+        """For one call of CP-SAT that takes so much at most."""
+        given = self._take(most)
+        deterministic = None if self._units is None else given
+        workers = self.limits.workers if self._units is None else 1
+        return Parameters(given, deterministic, self.limits.seed, workers)
+
+    def give_back(self, parameters: Parameters, used: float) -> None:
+        """Units that a call of CP-SAT did not use."""
+        if self._units is not None and parameters.deterministic is not None:
+            self._units += max(0.0, parameters.deterministic - used)
+
+    def of_solve(self, most: float) -> Limits:
+        """For one solve that takes so much at most."""
+        given = self._take(most)
+        if self._units is None:
+            return replace(self.limits, seconds=given)
+        return replace(self.limits, deterministic=given, workers=1)
+
+    def solved(self, limits: Limits, optimal: bool) -> None:
+        """Most of the units of a solve that came to its end."""
+        if self._units is not None and limits.deterministic is not None and optimal:
+            self._units += 0.9 * limits.deterministic
+
+    def _take(self, most: float) -> float:
+        given = max(0.0, min(most, self.left))
+        if self._units is not None:
+            self._units -= given
+        return given

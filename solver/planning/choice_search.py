@@ -1,0 +1,175 @@
+"""The search over all partitions of one placement: bounds, cheapest partitions, and orders for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from fractions import Fraction
+from math import ceil
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, DoesNotApply
+from pipesched.layers.even import some_counts
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.plan import Candidate, ChoiceResult
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.schedule import Schedule
+from pipesched.validation.validator import validate
+from solver.construction.timing import best_times
+from solver.planning.budget import Budget
+from solver.planning.fixed_order import FixedOrder, provable
+from solver.planning.master import Master
+from solver.solve import solve
+
+Offer = Callable[[Candidate], None]
+
+
+class ChoiceSearch:
+    """What is known of one placement.
+
+    `bound`: no plan of it is below so many ticks; None where it has no plan, `reason` says why. `settled`: no partition
+    is left that could be better than the best plan of all.
+    """
+
+    def __init__(self, plan: PlanProblem, choice: Choice, budget: Budget, offer: Offer) -> None:
+        self.plan, self.choice, self.budget, self._offer_to_all = plan, choice, budget, offer
+        self.stages = len(choice.on(plan.cluster.devices).chains[0])
+        self.best: Candidate | None = None
+        self.bound: Fraction | None = Fraction(0)
+        self.reason = ""
+        self.argument = "no time is below zero"
+        self.settled = False
+        self.next: Partition | None = None
+        self._solved: list[Fraction] = []  # values of partitions that are solved to the end, and left out
+        self.visits: dict[Partition, int] = {}
+        self._master: Master | None = None
+        if self.stages > plan.model.most_stages:
+            self.no_plan(f"{self.stages} stages; the model can be cut into {plan.model.most_stages} at most")
+
+    def result(self) -> ChoiceResult:
+        """What is known, in the file's unit."""
+        bound = None if self.bound is None else self.bound * self.plan.tick
+        return ChoiceResult(self.choice, bound, self.best, self.reason)
+
+    def why_not(self, name: str) -> str | None:
+        """Why a published schedule does not apply to this placement; None where it does."""
+        try:
+            self.order_of(name)
+        except DoesNotApply as reason:
+            return str(reason)
+        return None
+
+    def order_of(self, name: str) -> Schedule:
+        """The order of a published schedule on some partition; `DoesNotApply`."""
+        sample = Partition(self.plan.counts or some_counts(self.plan.model, self.stages))
+        return HEURISTICS[name].order(self.plan.problem(self.choice, sample))
+
+    def best_of_order(self, order: Schedule, most: float) -> FixedOrder:
+        """The best partition for an order; what is found is offered."""
+        known = self.best if self.best is not None and self.best.timeline.schedule is order else None
+        search = FixedOrder(self.plan, self.choice, order, known)
+        if provable(self.plan, self.choice):
+            search.run(self.budget, most, self.offer)
+        return search
+
+    def relax(self, most: float, best: Fraction | None) -> None:
+        """Solve the master for partitions below the best plan: a better bound, and the partition to look at next."""
+        if self._master is None:
+            self._master = Master(self.plan, self.choice)
+        if best is not None:
+            self._master.at_most(ceil(best / self.plan.tick) - 1)
+        found = self._master.cheapest(self.budget, most)
+        self.next = found.partition
+        self.argument = "load, head and tail, and round trips under the memory of every partition"
+        if found.bound is not None:
+            self.bound = min([Fraction(found.bound), *self._solved])
+        elif best is not None:
+            self.bound, self.settled = min([best / self.plan.tick, *self._solved]), True
+        elif self._solved:
+            self.bound, self.settled = min(self._solved), True
+        else:
+            self.no_plan("no partition fits the memory")
+
+    def visit(self, most: float) -> None:
+        """Look for an order of the next partition, longer each time it comes again."""
+        assert self.next is not None and self._master is not None
+        partition, self.next = self.next, None
+        visits = self.visits[partition] = self.visits.get(partition, 0) + 1
+        solution = self.solve(partition, most * 2 ** (visits - 1))
+        self._offer(partition, solution)
+        lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / self.plan.tick
+        if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            self._master.exclude(partition)
+            self._solved += [lower] if solution.status is Status.OPTIMAL else []
+        else:
+            self._master.exclude(partition, int(lower))
+
+    def solve(self, partition: Partition, most: float) -> Solution:
+        """Any order for a partition, beginning with that of the best plan where it fits."""
+        problem = self.plan.problem(self.choice, partition)
+        limits = self.budget.of_solve(most)
+        found = None
+        if self.best is not None:
+            # Its order may not fit the memory that these stages leave.
+            with suppress(BadInput):
+                found = solve(problem, limits, stop=self.budget.stop, start=self.best.timeline.schedule)
+        found = found or solve(problem, limits, stop=self.budget.stop)
+        self.budget.solved(limits, found.status is Status.OPTIMAL)
+        return found
+
+    def improve(self, most: float) -> bool:
+        """A better order for the best partition, then the best partition for that order; whether any was found."""
+        assert self.best is not None
+        before = self.best.value
+        self._offer(self.best.partition, self.solve(self.best.partition, most * 0.7))
+        if not self.budget.over() and provable(self.plan, self.choice):
+            self.best_of_order(self.best.timeline.schedule, most * 0.3)
+        return self.best.value < before
+
+    def visit_published(self, names: Sequence[str]) -> None:
+        """Published schedules whose order depends on the costs, on the next partition."""
+        assert self.next is not None and self._master is not None
+        partition, self.next = self.next, None
+        problem = self.plan.problem(self.choice, partition)
+        for name in names:
+            try:
+                timeline = best_times(problem, HEURISTICS[name].order(problem))
+            except DoesNotApply:
+                continue
+            candidate = Candidate(self.choice, partition, timeline, name)
+            if self.offer(candidate):
+                self._solved.append(candidate.value / self.plan.tick)
+        self._master.exclude(partition)
+
+    def proved(self, bounds: Sequence[int]) -> None:
+        """Bounds for each order that is allowed here, over all partitions; none where no partition fits."""
+        own = [] if self.best is None else [self.best.value / self.plan.tick]
+        if not bounds and not own:
+            self.no_plan("no partition fits the memory with the order of these schedules")
+            return
+        self.bound = min([*map(Fraction, bounds), *own])
+        self.argument = "longest paths of the orders allowed, for every partition"
+        self.settled = bool(own) and self.bound == own[0]
+
+    def distrust(self) -> None:
+        """Its bound was wrong, and is left out."""
+        self.bound, self.settled = Fraction(0), True
+
+    def offer(self, candidate: Candidate) -> bool:
+        """Keep a plan if it is better than those before; whether it is valid."""
+        if validate(candidate.timeline):
+            return False
+        if self.best is None or candidate.value < self.best.value:
+            self.best = candidate
+            self._offer_to_all(candidate)
+        return True
+
+    def _offer(self, partition: Partition, solution: Solution) -> None:
+        if solution.timeline is not None:
+            name = solution.timeline.schedule.name
+            self.offer(Candidate(self.choice, partition, solution.timeline, name or "pipesched"))
+
+    def no_plan(self, reason: str) -> None:
+        """This placement is out, for this reason."""
+        self.bound, self.settled, self.reason = None, True, reason

@@ -1,0 +1,45 @@
+"""The critical path of a timeline: how often each stage's passes lie on the longest chain of waits that ends last.
+
+For an order that is the same whatever the stages cost, the chain is there for all costs: its length is a lower bound
+on the makespan of every partition, linear in the costs of the stages (a Benders cut).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from pipesched.problem.passes import Pass, PassKind
+from pipesched.schedule.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class CriticalPath:
+    """`passes[kind, stage]` passes lie on it, and transfers of `lags` ticks in all."""
+
+    passes: tuple[tuple[tuple[PassKind, int], int], ...]
+    lags: int
+
+
+def critical_path(timeline: Timeline, device: int | None = None) -> CriticalPath:
+    """Of the pass that ends last, on this device or anywhere; ties are broken by the order of passes."""
+    problem, schedule = timeline.problem, timeline.schedule
+    present = set(schedule.passes())
+    before: dict[Pass, Pass] = {}
+    for d in range(problem.devices):
+        row = schedule.passes_on(d)
+        before |= dict(zip(row[1:], row, strict=False))
+    last = present if device is None else set(schedule.passes_on(device))
+    here = max(last, key=lambda p: (timeline.end(p), p))
+    counts: Counter[tuple[PassKind, int]] = Counter()
+    lags = 0
+    while True:
+        counts[here.kind, here.stage] += 1
+        waits = [*problem.network.predecessors(here, present)]
+        if here in before:
+            waits.append((before[here], 0))
+        binding = [(p, lag) for p, lag in waits if timeline.end(p) + lag == timeline.start(here)]
+        if timeline.start(here) == 0 or not binding:
+            return CriticalPath(tuple(sorted(counts.items())), lags)
+        here, lag = min(binding, key=lambda wait: (wait[1], wait[0]))
+        lags += lag

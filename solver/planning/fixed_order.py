@@ -1,0 +1,64 @@
+"""The best partition for a published order that is the same whatever the stages cost, by cuts from critical paths.
+
+The master holds every path found so far; its cheapest partition is simulated, exactly, and the longest path there is
+the next cut. There are finitely many paths, and the last partition is proved the best of all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.problem import Objective
+from pipesched.results.plan import Candidate
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
+from solver.planning.budget import Budget
+from solver.planning.critical_path import critical_path
+from solver.planning.master import Master
+
+
+def provable(plan: PlanProblem, choice: Choice) -> bool:
+    """Whether a path bounds the objective: the makespan, and the span where it is the makespan.
+
+    That is so where backwards are not split and there is one way through the stages: the first device then begins
+    first and ends last.
+    """
+    chains = choice.on(plan.cluster.devices).chains
+    return plan.objective is Objective.MAKESPAN or not (plan.model.splittable or len(chains) > 1)
+
+
+class FixedOrder:
+    """The search for one order on one placement; no plan with this order is below `bound` ticks (None: none fits)."""
+
+    def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule, best: Candidate | None = None) -> None:
+        self.plan, self.choice, self.order, self.best = plan, choice, order, best
+        self.master = Master(plan, choice, every_order=False)
+        self.master.of_order(order)
+        self.bound: int | None = 0
+        if best is not None:
+            self.master.add_path(critical_path(best.timeline))
+
+    def run(self, budget: Budget, most: float, offer: Callable[[Candidate], object]) -> None:
+        """Until the best partition is proved, or `most` seconds or units are spent."""
+        until = max(0.0, budget.left - most)
+        while self.bound is not None and not self.proved and not budget.over() and budget.left > until:
+            hint = None if self.best is None else self.best.partition
+            found = self.master.cheapest(budget, max(most / 4, 0.1), hint)
+            self.bound = found.bound
+            if found.partition is not None:
+                self._try(found.partition, offer)
+
+    @property
+    def proved(self) -> bool:
+        """Whether no partition is better than the best."""
+        return self.best is not None and self.bound is not None and self.bound >= self.best.value / self.plan.tick
+
+    def _try(self, partition: Partition, offer: Callable[[Candidate], object]) -> None:
+        timeline = simulate(self.plan.problem(self.choice, partition), self.order)
+        self.master.add_path(critical_path(timeline))
+        found = Candidate(self.choice, partition, timeline, self.order.name)
+        if self.best is None or found.value < self.best.value:
+            self.best = found
+            offer(found)

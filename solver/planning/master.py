@@ -1,0 +1,90 @@
+"""The master problem: a lower bound over all partitions of one placement, and the partitions that reach it.
+
+Logic-based Benders decomposition (Hooker and Ottosson, Mathematical Programming 96, 2003): its cheapest partition is
+scheduled, what that proves comes back as a cut, and its bound rises until no partition is left below the best plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf
+
+from formulations.partition.bound_rows import BoundRows
+from formulations.partition.fixed_order import add_memory, add_path
+from formulations.partition.partition_model import PartitionModel
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.schedule.schedule import Schedule
+from solver.backends.cp_sat import solve_model
+from solver.planning.budget import Budget
+from solver.planning.critical_path import CriticalPath
+
+_MOST_TICKS = 2**53
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """What the master found: no partition it allows is below `bound` ticks (None: it allows none), and one near that.
+
+    `complete`: the partition is the cheapest, and the bound its value.
+    """
+
+    bound: int | None
+    partition: Partition | None
+    complete: bool
+
+
+class Master:
+    """The rows for one placement: those that hold for every order, or only those that are added."""
+
+    def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:
+        self.plan, self.choice = plan, choice
+        self.model = PartitionModel(plan, len(choice.on(plan.cluster.devices).chains[0]))
+        self.value = self.model.cp.new_int_var(0, _MOST_TICKS, "value")
+        self._bounds = BoundRows(self.model, choice, self.value)
+        if every_order:
+            self._bounds.add()
+        self.model.cp.minimize(self.value)
+        self._bound = 0
+
+    def of_order(self, schedule: Schedule) -> None:
+        """Only partitions with which this order fits the memory; its loads are the first cuts."""
+        self._bounds.add_loads()
+        capacity = self.plan.cluster.capacity
+        if capacity is not None:
+            room = [int(each / self.plan.resolution) for each in capacity]
+            add_memory(self.model, schedule, room)
+
+    def add_path(self, path: CriticalPath) -> None:
+        """No partition is shorter than this path."""
+        add_path(self.model, self.value, path.passes, path.lags)
+
+    def at_most(self, ticks: int) -> None:
+        """Only partitions whose bound is not above this."""
+        self.model.cp.add(self.value <= ticks)
+
+    def exclude(self, partition: Partition, bound: float = inf) -> None:
+        """No schedule of this partition is below the bound, in ticks; without one it is no longer looked at."""
+        cp, equal = self.model.cp, []
+        for number, (variable, value) in enumerate(self.model.values_of(partition)):
+            literal = cp.new_bool_var(f"same{number}")
+            cp.add(variable != value).only_enforce_if(~literal)
+            cp.add(variable == value).only_enforce_if(literal)
+            equal.append(literal)
+        if bound == inf:
+            cp.add_bool_or([~literal for literal in equal])
+        else:
+            cp.add(self.value >= ceil(bound)).only_enforce_if(*equal)
+
+    def cheapest(self, budget: Budget, most: float, hint: Partition | None = None) -> Cheapest:
+        """Solve it, for so many seconds or units; its bound never falls from call to call."""
+        if hint is not None:
+            self.model.hint(hint)
+        parameters = budget.parameters(most)
+        answer = solve_model(self.model.cp, parameters, budget.stop)
+        budget.give_back(parameters, answer.work)
+        if answer.infeasible:
+            return Cheapest(None, None, True)
+        self._bound = max(self._bound, ceil(answer.bound - 1e-6))
+        partition = self.model.partition(answer.value_of) if answer.has_solution else None
+        return Cheapest(self._bound, partition, answer.complete)
