@@ -61,7 +61,7 @@ class BusyIntervals:
             needed = sum((paths.forward[s] + paths.gradient[s]) * n for s, n in self._counts())
         before = max(self.work - put_off, needed)
         # The last round trip of a row ends before the last gradient, which may be its own.
-        later = self._idle_between(self.between.count + 1)
+        later = self._idle_between(self.between.trips + 1)
         ticks = before + self.idle + later
         text = (
             f"{self.computes}, of which weight passes of {self._say(self.work - before)} at most may come after its "
@@ -73,7 +73,7 @@ class BusyIntervals:
         """The work that does not wait in memory when the last forward ends, and the round trip from there."""
         # What the head idles comes before the last forward if a backward does.
         idle = self.idle if self.apart else 0
-        later = self._idle_between(self.between.count)
+        later = self._idle_between(self.between.trips)
         own = sum(map(self.problem.least_backward, last))
         waiting = own + waiting_in_memory(self.problem, self.device, self.chains, last)
         ticks = self.work - waiting + idle + later + self._round_trip(last)

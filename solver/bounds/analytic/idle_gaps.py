@@ -64,7 +64,7 @@ def tail_gap(problem: Problem, paths: Paths, device: int, chains: list[list[int]
 class Between(NamedTuple):
     """How many gaps between the first and the last are apart from these and from each other, and one of them."""
 
-    count: int
+    trips: int
     gap: Gap
 
 

@@ -27,8 +27,8 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
         together = max(all_first.idle, tail.idle)
         middle = between(problem, paths, device, chains)
         if forced_apart(problem, device, chains):
-            head, idle, why = mixed, mixed.idle + middle.count * middle.gap.idle + tail.idle, _FORCED
-            if middle.count and middle.gap.idle:
+            head, idle, why = mixed, mixed.idle + middle.trips * middle.gap.idle + tail.idle, _FORCED
+            if middle.trips and middle.gap.idle:
                 why = f"{_in_a_row(problem, middle)} {_FORCED}"
         elif mixed.idle + tail.idle <= together:
             head, idle, why = mixed, mixed.idle + tail.idle, _APART
@@ -43,7 +43,7 @@ def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:
 
 def _in_a_row(problem: Problem, middle: Between) -> str:
     """The round trips between the first and the last."""
-    count, length, filled, idle = middle.count, middle.gap.length, middle.gap.filled, middle.gap.idle
+    count, length, filled, idle = middle.trips, middle.gap.length, middle.gap.filled, middle.gap.idle
     return (
         f"So many micro-batches fit into memory at once that {counted(count, 'round trip')} more of "
         f"{amount(problem, length)} must lie between, one after the other, in each of which at most "
