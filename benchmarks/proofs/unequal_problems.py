@@ -57,13 +57,14 @@ def _known(problem: Problem) -> int:
     return ceil(value_of(problem, best_times(problem, sequential(problem))))
 
 
-def bounds(problem: Problem) -> Iterator[tuple[str, Fraction]]:
+def bounds(problem: Problem, analytic_only: bool = False) -> Iterator[tuple[str, Fraction]]:
     """Every lower bound besides those of a solve, by its kind, in ticks."""
     chains, known = without_scale(problem), _known(problem)
     found = certificates(problem, problem.objective)
     proved = ceil(found[0].value)
-    found += lagrangian_bounds(chains, 9 * proved // 10, min(known, 2 * proved), 60, Event())
-    found += lp_bounds(chains, known, 60, Event())
+    if not analytic_only:
+        found += lagrangian_bounds(chains, 9 * proved // 10, min(known, 2 * proved), 60, Event())
+        found += lp_bounds(chains, known, 60, Event())
     for one in found:
         yield one.kind, Fraction(one.value)
 

@@ -13,6 +13,11 @@ from pipesched.schedule.timeline import Timeline
 Renaming = Callable[[Pass], Pass]
 
 
+def schedule_back(chains: MicrobatchChains, schedule: Schedule) -> Schedule:
+    """A schedule of the chains as one of the unequal micro-batches."""
+    return _renamed(schedule, chains.back)
+
+
 def timeline_into(chains: MicrobatchChains, timeline: Timeline) -> Timeline:
     """A timeline of the unequal micro-batches, which may be in finer ticks, as one of their chains."""
     parts = int(chains.of.tick / timeline.problem.tick)
