@@ -131,7 +131,7 @@ class Jobs:
 
         Micro-batches of a chain are alike, so they may be numbered as they begin.
         """
-        if not self.choices or self.problem.microbatch_scale:
+        if not self.choices:
             return ()
         first = {chain[0] for chain in self.problem.placement.chains}
         found: dict[int, list[tuple[int, int]]] = {stage: [] for stage in first}
