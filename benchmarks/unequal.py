@@ -1,6 +1,6 @@
 """Unequal micro-batches: the instance of DynaPipe's tests, random factors, and bounds against every order.
 
-    python -m benchmarks.unequal --seconds 60 --attacked 3000 --write docs/unequal.md
+python -m benchmarks.unequal --seconds 60 --attacked 3000 --write docs/unequal.md
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from benchmarks.modes import published
 from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of, solved
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
@@ -75,9 +74,9 @@ def solved_table(problems: Sequence[Problem], seconds: float, workers: int) -> s
     """Each problem with its best published schedule, and what a solve finds and proves."""
     lines = []
     for problem in problems:
-        best = published(problem)
         found = solve(problem, Limits(seconds=seconds, workers=workers))
-        old = f"{problem.in_units(best[1]):.6g} ({best[0]})" if best else "none fits"
+        best = found.best_candidate
+        old = "none fits" if best is None else f"{best.value:.6g} ({best.name})"
         gap = "" if found.gap is None else f"{100 * found.gap:.2f} %"
         value = "none" if found.value is None else f"{found.value:.6g}"
         lines.append([problem.name, old, value, f"{found.lower_bound:.6g}", gap, f"{found.wall_seconds:.0f} s"])

@@ -72,9 +72,7 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
         else replace(like, name=name, problem=problem, schedule=schedule, labels=labels, rows=None)
     )
     if problem.microbatch_scale:
-        raise BadInput(
-            f"{name}: found microbatch_scale; allowed: micro-batches of one shape, as PyTorch's runtime takes"
-        )
+        raise BadInput(f"{name}: found microbatch_scale; allowed: micro-batches of one shape with PyTorch")
     if len(problem.placement.chains) > 1:
         return job
     exporter = EXPORTERS["torch-csv-comms" if job.comms else "torch-csv"]
