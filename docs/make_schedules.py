@@ -22,6 +22,8 @@ PICTURES = FOLDER / "images" / "schedules"
 DEVICES, MICROBATCHES = 4, 8
 PLACEMENTS = ({"placement": "linear"}, {"placement": "interleaved", "chunks": 2}, {"placement": "v-shape"},
               {"placement": "wave", "chunks": 4}, {"placement": "bidirectional"})  # fmt: skip
+# For schedules of unequal micro-batches, which all others take as well.
+UNEQUAL = {"microbatch_scale": [2, 1, 1.5, 2.5, 1, 0.5, 1.5, 2], "microbatch_order": "free"}
 
 
 HEADER = f"""# Published schedules
@@ -36,7 +38,7 @@ for the input, blue backward for the weights, dark green full backward.
 def example(heuristic: Heuristic) -> Timeline:
     """The schedule on the first placement it applies to: 4 devices, 8 micro-batches, F = B = W = 1, free transfers."""
     reasons = []
-    for placement in PLACEMENTS:
+    for placement in (*PLACEMENTS, *(placement | UNEQUAL for placement in PLACEMENTS[:2])):
         problem = _problem(placement)
         try:
             return simulate(problem, heuristic.order(problem))
@@ -55,7 +57,7 @@ def page() -> str:
     lines = [HEADER]
     for heuristic in HEURISTICS:
         timeline = example(heuristic)
-        metrics = measure(timeline)
+        metrics, tick, step = measure(timeline), timeline.problem.tick, timeline.problem.resolution
         lines += [
             f"## {heuristic.name}",
             "",
@@ -63,9 +65,9 @@ def page() -> str:
             f"- needs: {heuristic.needs}",
             f"- bubble time: {heuristic.bubble}",
             f"- peak activations: {heuristic.peak}",
-            f"- in the picture ({timeline.problem.placement.name} placement): makespan {metrics.makespan}, span "
-            f"{metrics.span}, bubble(makespan) {100 * metrics.bubbles['makespan']:.2f} %, bubble(span) "
-            f"{100 * metrics.bubbles['span']:.2f} %, peak {max(metrics.peak_memory)} activations",
+            f"- in the picture ({timeline.problem.placement.name} placement): makespan "
+            f"{float(metrics.makespan * tick):g}, span {float(metrics.span * tick):g}, bubble(makespan) {100 * metrics.bubbles['makespan']:.2f} %, bubble(span) "
+            f"{100 * metrics.bubbles['span']:.2f} %, peak {float(max(metrics.peak_memory) * step):g} activations",
             "",
             f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",
             "",

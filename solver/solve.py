@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Event
 
 from pipesched.errors import BadInput
 from pipesched.problem.feasibility import refuse_overflow, why_infeasible
+from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Solution
+from pipesched.schedule.chain_timelines import timeline_into
+from pipesched.schedule.timeline import Timeline
 from solver.cyclic.solve_period import solve_period
 from solver.engine.engine import WITHOUT_SEARCH, engine_of
 from solver.engine.incumbent import Report
 from solver.engine.search import Engine, Search
 from solver.engine.start import Start, start_timelines
+from solver.engine.unequal import report_of, solution_of
 from solver.limits import Limits
 
 
@@ -35,12 +40,26 @@ def solve(
     report, stop, limits = report or (lambda _: None), stop or Event(), limits or Limits()
     engine = engine or engine_of(problem)
     if problem.objective is Objective.PERIOD:
+        if problem.microbatch_scale:
+            allowed = "makespan or span, since unequal micro-batches have no steady state"
+            raise BadInput(f"objective: found period with microbatch_scale; allowed: {allowed}")
         if start is not None:
             raise BadInput("start: found one for the objective period; allowed: for makespan or span")
         return solve_period(problem, limits, report, stop)
     reason = why_infeasible(problem)
     known = [] if start is None or reason is not None else start_timelines(problem, start)
-    search = Search(problem, limits, report, stop, engine)
+    chains = microbatch_chains(problem) if problem.microbatch_scale else None
+    if chains is None:
+        search = Search(problem, limits, report, stop, engine)
+    else:
+        known = [timeline_into(chains, timeline) for timeline in known]
+        search = Search(chains.problem, limits, report_of(chains, report), stop, engine, chains=chains)
+    found = _searched(search, known, reason)
+    return found if chains is None else solution_of(chains, found)
+
+
+def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> Solution:
+    """What the engine finds; nothing where there is a reason why there is no schedule."""
     if reason is not None:
         return search.infeasible(reason)
     if known:
@@ -48,11 +67,11 @@ def solve(
     for timeline in known:
         search.start_from_timeline(timeline)
     search.run()
-    return engine.finish(search)
+    return search.engine.finish(search)
 
 
 def without_search(problem: Problem, limits: Limits | None = None) -> Solution:
     """Bounds and published schedules alone, as many as the time limit allows."""
-    if problem.objective is Objective.PERIOD:
+    if problem.objective is Objective.PERIOD and not problem.microbatch_scale:
         return solve_period(problem, limits, search=False)
     return solve(problem, limits, engine=WITHOUT_SEARCH)

@@ -2,7 +2,7 @@
 
 Knows what the contract says, and neither simulator nor solver nor the tests' slower search. No order is left out: not
 micro-batch order on a stage, nor fused or split backwards, blocks, or weight passes run at any time. Micro-batches of a
-chain are alike, so they are numbered as they start on the chain's first stage.
+chain that are alike are numbered as they start on the chain's first stage.
 """
 
 from __future__ import annotations
@@ -82,11 +82,16 @@ class _Passes:
             for k, (q, lag) in enumerate(before):
                 self.needs[number[p], k], self.lags[number[p], k] = number[q], lag
         ticks = {F: "forward", B: "backward", W: "weight", BW: "fused"}
-        self.ticks = np.array([getattr(stages[p.stage], ticks[p.kind]) for p in self.passes], np.int64)
+        own = [getattr(stages[p.stage], ticks[p.kind]) * self._scale(p.microbatch) for p in self.passes]
+        self.ticks = np.array(list(map(int, own)), np.int64)
         self.block = np.full(len(needs), -1)
         self.least = self.ticks.copy()
         if problem.overlaps:
             self._blocks([stage.overlapped for stage in stages if stage.overlapped is not None])
+
+    def _scale(self, j: int) -> Fraction:
+        """The factor on times and memory of a micro-batch."""
+        return self.problem.microbatch_scale[j] if self.problem.microbatch_scale else Fraction(1)
 
     def _needs(
         self, stages: tuple[int, ...], j: int, fused: frozenset[tuple[int, int]]
@@ -99,7 +104,7 @@ class _Passes:
             here, there = (where[one], where[following])[:: -1 if back else 1]
             if here == there:
                 return 0
-            return self.problem.stages[one].transfer + (links[here][there] if links else 0)
+            return int((self.problem.stages[one].transfer + (links[here][there] if links else 0)) * self._scale(j))
 
         for place, s in enumerate(stages):
             before = stages[place - 1 : place] if place else ()
@@ -172,24 +177,33 @@ class _Passes:
 
     def _before(self, here: np.ndarray) -> np.ndarray:
         """For each pass the passes of its device that surely come first, as bits."""
-        entries = {stages[0] for stages in self.problem.placement.chains}
         bits = np.zeros(len(self.passes), np.int64)
         waits = [set(row[row >= 0].tolist()) for row in self.needs]
         for n in range(len(self.passes)):
             waits[n] |= {r for q in waits[n] for r in waits[q]}
         number = {self.passes[n]: n for n in here.tolist()}
         for p, n in number.items():
-            first = (
-                {number.get(p._replace(microbatch=p.microbatch - 1), -1)}
-                if p.kind is F and p.stage in entries
-                else set()
-            )
+            first = {number[q] for q in number if self._comes_first(q, p)}
             bits[n] = sum(1 << q for q in (waits[n] | first) & set(here.tolist()))
         return bits
 
+    def _comes_first(self, q: Pass, p: Pass) -> bool:
+        """Whether q is of an earlier micro-batch and must be first: alike ones enter in turn, or the order is fixed."""
+        if (
+            q.stage != p.stage
+            or q.microbatch >= p.microbatch
+            or W in (p.kind, q.kind)
+            or (p.kind is F) != (q.kind is F)
+        ):
+            return False
+        alike = self._scale(p.microbatch) == self._scale(q.microbatch)
+        entries = {stages[0] for stages in self.problem.placement.chains}
+        return bool(self.problem.queues) or (p.kind is F and p.stage in entries and alike)
+
     def _memory(self, p: Pass) -> tuple[int, int]:
         """What a pass needs when it starts, and what is held more than before when it has ended."""
-        taken, freed = self.problem.stages[p.stage].activation, self.problem.stages[p.stage].freed
+        stage, scale = self.problem.stages[p.stage], self._scale(p.microbatch)
+        taken, freed = int(stage.activation * scale), int(stage.freed * scale)
         if p.kind is B:
             return max(0, -freed), -freed
         return {F: (taken, taken), BW: (0, -taken), W: (0, freed - taken)}[p.kind]

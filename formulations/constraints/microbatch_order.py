@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
-from formulations.variables.operations import Operation, StaticOrder
+from formulations.variables.operations import StaticOrder
 from pipesched.problem.passes import BW, B, Pass, PassKind
 from pipesched.schedule.timeline import Timeline
 
@@ -18,7 +18,7 @@ def check(timeline: Timeline) -> bool:
     for p in timeline.schedule.passes():
         role = B if p.kind is BW else p.kind
         if static.in_microbatch_order(role, p.stage):
-            lines.setdefault((role, p.stage), []).append(p)
+            lines.setdefault(static.line(role, p.stage), []).append(p)
     for line in lines.values():
         line.sort(key=lambda p: p.microbatch)
         if any(timeline.start(other) < timeline.end(one) for one, other in pairwise(line)):
@@ -29,8 +29,8 @@ def check(timeline: Timeline) -> bool:
 def post(model: Model) -> None:
     """Each operation after the one of the micro-batch before."""
     for x in model.start:
-        earlier = Operation(x.role, x.stage, x.microbatch - 1)
-        if earlier in model.start and model.static.in_microbatch_order(x.role, x.stage):
+        earlier = model.static.before_in_line(x)
+        if earlier is not None and model.static.in_microbatch_order(x.role, x.stage):
             model.cp.add(model.start[x] >= model.end(earlier))
 
 

@@ -31,7 +31,7 @@ def post(model: Model) -> None:
     for device in model.devices_in_order:
         for x in device.operations:
             for earlier in model.static.just_before(x):
-                if (earlier.role, earlier.stage) != (x.role, x.stage):  # those are the rule of line
+                if earlier != model.static.before_in_line(x):  # that is the rule of line
                     model.cp.add(model.start[x] >= model.end(earlier))
         for x, y, ahead in device.undecided():
             model.cp.add(model.start[y] >= model.end(x)).only_enforce_if(ahead)

@@ -131,7 +131,7 @@ class Jobs:
 
         Micro-batches of a chain are alike, so they may be numbered as they begin.
         """
-        if not self.choices or self.problem.microbatch_scale:
+        if not self.choices:
             return ()
         first = {chain[0] for chain in self.problem.placement.chains}
         found: dict[int, list[tuple[int, int]]] = {stage: [] for stage in first}
@@ -156,7 +156,7 @@ class Jobs:
         Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
         memory is taken no sooner and given back no later. Not so where micro-batches may differ in what is chosen.
         """
-        if self.choices or self.problem.microbatch_scale:
+        if self.choices:
             return ()
         by_type: dict[TaskType, list[tuple[int, int]]] = {}
         for n, job in enumerate(self.jobs):
@@ -168,6 +168,8 @@ class Jobs:
 
 def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
     """The jobs of all passes, or of these alone: what others would have to end before them is then left out."""
+    if problem.microbatch_scale:
+        raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
     network = problem.network
     held = [
         Pass(kind, stage, j)
@@ -206,7 +208,7 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         for part, task in enumerate(types[p.kind, p.stage])
     )
     number = {job.task: n for n, job in enumerate(jobs)}
-    ties = tuple(_ties(problem, held, number, scale))
+    ties = (*_ties(problem, held, number, scale), *_ties_of_queues(problem, held, number))
     holdings = tuple(_holdings(problem, held, number))
     room = (*network.room, *(host.room for host in _hosts(problem)))
     return Jobs(problem, jobs, ties, holdings, tuple(choices), room, parts, zeros)
@@ -250,6 +252,18 @@ def _ties(problem: Problem, held: list[Pass], number: dict[Task, int], scale: in
             if here:
                 found.append(Tie(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
     return found
+
+
+def _ties_of_queues(problem: Problem, held: list[Pass], number: dict[Task, int]) -> Iterator[Tie]:
+    """Where the order of micro-batches is fixed, each forward begins after that of the one before, backwards too."""
+    lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
+    for p in held if problem.queues else ():
+        if p.kind in (F, B, BW):
+            line = lines.setdefault((p.kind is F, problem.queues[p.stage]), {})
+            line.setdefault(p.microbatch, []).append(number[Task(p)])
+    for line in lines.values():
+        for one, other in pairwise(sorted(line)):
+            yield from (Tie(after, tuple(line[one]), 0) for after in line[other])
 
 
 def _hosts(problem: Problem) -> list[HostMemory]:

@@ -24,14 +24,21 @@ class StaticOrder:
     """The orders of operations on a device that hold in some optimal schedule of every problem.
 
     Micro-batches of a chain are identical, so on each stage forwards run in micro-batch order, and so do backwards, and
-    weight passes where backwards are never fused: sorting the starts of one kind keeps a schedule valid.
+    weight passes where backwards are never fused: sorting the starts of one kind keeps a schedule valid. Where the
+    order of unequal micro-batches is fixed, forwards and backwards of all stages of one queue run in it by rule.
     """
 
     def __init__(self, problem: Problem) -> None:
+        if problem.microbatch_scale:
+            raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
         self.problem = problem
         self.roles: tuple[PassKind, ...] = (F, B, W) if problem.splittable else (F, B)
         placement = problem.placement
         self._place = {stage: place for chain in placement.chains for place, stage in enumerate(chain)}
+        queue = problem.queue_of
+        # Chains whose micro-batches keep one order have one number.
+        self._course = [queue[placement.chains[chain][0]] for chain in placement.chain_index]
+        self._holder = {(queue[s], j): s for s, walked in enumerate(problem.microbatches_of) for j in walked}
         # Where backwards may be fused, a weight pass of zero duration runs at its backward, out of micro-batch order.
         self._weights_in_microbatch_order = [problem.fused_is_dominated(stage) for stage in range(placement.stages)]
 
@@ -48,12 +55,22 @@ class StaticOrder:
         """Whether operations of this role run in micro-batch order on the stage."""
         return role is not W or self._weights_in_microbatch_order[stage]
 
+    def line(self, role: PassKind, stage: int) -> tuple[PassKind, int]:
+        """What operations in micro-batch order have in common: their role, and their stage or its queue."""
+        return role, stage if role is W else self.problem.queue_of[stage]
+
+    def before_in_line(self, x: Operation) -> Operation | None:
+        """The operation of the micro-batch before in the line of x, if there is one."""
+        stage = self._holder.get((self.problem.queue_of[x.stage], x.microbatch - 1))
+        if stage is None or (x.role is W and stage != x.stage):
+            return None
+        return Operation(x.role, stage, x.microbatch - 1)
+
     def precedes(self, x: Operation, y: Operation) -> bool:
         """Whether x is known to run before y; both are operations of one device, and differ."""
-        chain = self.problem.placement.chain_index
-        if chain[x.stage] != chain[y.stage] or x.microbatch > y.microbatch:
+        if self._course[x.stage] != self._course[y.stage] or x.microbatch > y.microbatch:
             return False
-        if (x.role, x.stage) == (y.role, y.stage):
+        if self.line(x.role, x.stage) == self.line(y.role, y.stage):
             return self.in_microbatch_order(x.role, x.stage)
         return self._on_the_way(x, y) or self._forced(x, y)
 
@@ -93,8 +110,9 @@ class StaticOrder:
         """Operations of x's device known to run before x, the nearest of each line: the others follow from these."""
         stage, j = x.stage, x.microbatch
         near: list[Operation] = []
-        if self.in_microbatch_order(x.role, stage) and j - 1 in self.problem.microbatches_of[stage]:
-            near.append(Operation(x.role, stage, j - 1))
+        earlier = self.before_in_line(x)
+        if earlier is not None and self.in_microbatch_order(x.role, stage):
+            near.append(earlier)
         if x.role is B:
             near.append(Operation(F, stage, j))
         if x.role is W:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import cast
 
 from ortools.sat.python import cp_model
@@ -20,6 +21,10 @@ Truth = bool | Literal
 Line = tuple[PassKind, int]
 
 
+# Beyond so many pairs of operations on a device nobody counts those that are known.
+_MOST_PAIRS = 300_000
+
+
 def negation(truth: Truth) -> Truth:
     """The opposite of a truth."""
     return not truth if isinstance(truth, bool) else cast(Literal, truth.negated())
@@ -32,6 +37,8 @@ def literal_count(problem: Problem, devices: Iterable[int]) -> int:
     greater distances once it holds for one: so for each two lines of operations the least such distance tells all.
     """
     order = StaticOrder(problem)
+    if problem.queues:
+        return sum(_undecided(order, device) for device in devices)
     chain = problem.placement.chain_index
     total = 0
     for device in devices:
@@ -48,6 +55,15 @@ def literal_count(problem: Problem, devices: Iterable[int]) -> int:
                         len(held) * count - _preceding(order, one, other, held) - _preceding(order, other, one, held)
                     )
     return total
+
+
+def _undecided(order: StaticOrder, device: int) -> int:
+    """The pairs of a device, one by one; all of them where that would take long."""
+    operations = order.operations(device)
+    pairs = len(operations) * (len(operations) - 1) // 2
+    if pairs > _MOST_PAIRS:
+        return pairs
+    return sum(not (order.precedes(x, y) or order.precedes(y, x)) for x, y in combinations(operations, 2))
 
 
 def _preceding(order: StaticOrder, one: Line, other: Line, microbatches: range) -> int:

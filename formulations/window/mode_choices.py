@@ -129,7 +129,7 @@ class ModeChoices:
         lines: dict[tuple[object, int], list[Operation]] = {}
         for x in self.passes:
             if x.role is not W:
-                lines.setdefault((x.role, x.stage), []).append(x)
+                lines.setdefault((x.role, self.problem.queue_of[x.stage]), []).append(x)
         return (pair for line in lines.values() for pair in pairwise(line))
 
     def memory_changes(self) -> list[MemoryEvent]:

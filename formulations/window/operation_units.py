@@ -62,10 +62,10 @@ def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
 class Operations:
     """The operations of a schedule, by number, and how the schedule joins them.
 
-    `device`, `line` and `needs` are as those of `Units`; a line is a role on a stage. `ticks`, `takes` and `gives` are
-    those of an operation by itself; `whole_ticks`, `whole_takes` and `whole_gives` those of a B joined to its W.
-    `weight[n]` is the W of a B. `orders` are of operations that are not joined to a B, `fused[n]` says of a B whether
-    its W is joined to it, or whether it has none, and `mate[n]` is the F joined to a B.
+    `device`, `line` and `needs` are as those of `Units`; a line is a role on a stage or its queue. `ticks`, `takes` and
+    `gives` are those of an operation by itself; `whole_ticks`, `whole_takes` and `whole_gives` those of a B joined to
+    its W. `weight[n]` is the W of a B. `orders` are of operations that are not joined to a B, `fused[n]` says of a B
+    whether its W is joined to it, or whether it has none, and `mate[n]` is the F joined to a B.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -74,9 +74,9 @@ class Operations:
         held = [(device, x) for device in range(problem.devices) for x in static.operations(device)]
         self.device, self.operations = [device for device, _ in held], [x for _, x in held]
         self.number = {x: n for n, x in enumerate(self.operations)}
-        lines = {key: n for n, key in enumerate(dict.fromkeys((x.role, x.stage) for x in self.operations))}
+        lines = {key: n for n, key in enumerate(dict.fromkeys(static.line(x.role, x.stage) for x in self.operations))}
         self.lines: list[tuple[PassKind, int]] = list(lines)
-        self.line = [lines[x.role, x.stage] for x in self.operations]
+        self.line = [lines[static.line(x.role, x.stage)] for x in self.operations]
         self.weight = [
             self.number.get(Operation(W, x.stage, x.microbatch), NONE) if x.role is B else NONE for x in self.operations
         ]

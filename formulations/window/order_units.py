@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from formulations.variables.operations import Operation
-from pipesched.problem.passes import BW, B, Pass, Slot
+from pipesched.problem.passes import BW, B, Pass, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
@@ -24,7 +24,7 @@ class Units:
 
     `ticks[n]` is a unit's duration, `device[n]` its device, `needs[n]` the (unit, lag in ticks) that must have ended
     before it starts, `takes[n]` and `gives[n]` its memory at start and end. Units of one `line` run in the order of
-    their micro-batches: they are of one kind and stage, and exchanging them changes nothing.
+    their micro-batches: they are of one kind and stage, and exchanging them changes nothing; or their order is fixed.
     """
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
@@ -42,12 +42,18 @@ class Units:
         self.takes = [sum(at_start for at_start, _ in change) for change in changes]
         self.gives = [-sum(at_end for _, at_end in change) for change in changes]
         lines: dict[tuple[object, ...], int] = {}
-        self.line = [lines.setdefault(tuple((p.kind, p.stage) for p in s), len(lines)) for s in self.slots]
+        self.line = [lines.setdefault(tuple(self._line(p) for p in s), len(lines)) for s in self.slots]
 
     @cached_property
     def holding(self) -> dict[Operation, int]:
         """The unit that holds each operation."""
         return {operation_of(p): number for number, slot in enumerate(self.slots) for p in slot}
+
+    def _line(self, p: Pass) -> tuple[object, int]:
+        """What passes have in common that keep the order of their micro-batches."""
+        if p.kind is W or not self.problem.queues:
+            return p.kind, p.stage
+        return operation_of(p).role, self.problem.queues[p.stage]
 
     def _add(self, device: int, order: Sequence[Slot]) -> list[int]:
         first = len(self.slots)

@@ -64,7 +64,9 @@ class EqualCosts(NamedTuple):
 
 
 def equal_costs(problem: Problem) -> EqualCosts | None:
-    """The setting of the papers' closed forms: equal stages, free transfers; None for any other problem."""
+    """The setting of the papers' closed forms: equal stages and micro-batches, free transfers; None for any other."""
+    if problem.microbatch_scale:
+        return None
     stages = range(problem.placement.stages)
     kinds = (F, B, W, BW) if problem.splittable else (F, BW)
     per_kind = {kind: {problem.duration(Pass(kind, s, 0)) for s in stages} for kind in kinds}

@@ -14,6 +14,7 @@ from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.formatting import amount
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import AroundDevice, DeviceMultipliers, Evidence, OnDevice, OnStage, Refutation
@@ -34,6 +35,8 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
+    # What is said of unequal micro-batches is said of their chains.
+    problem = without_scale(problem)
     kind, stated = certificate.kind, amount(problem, certificate.value)
     if isinstance(certificate.evidence, Refutation):
         return Finding(Verdict.TRUSTED, f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here")

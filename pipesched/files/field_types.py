@@ -153,6 +153,23 @@ def or_list(schema: dict[str, Any]) -> dict[str, Any]:
 FINITE = f"finite, 0 or 1e{_LEAST_EXPONENT} to {LARGEST:.0e}, at most {_MOST_DIGITS} digits"
 POSITIVE = f"a number of at least 0 ({FINITE})"
 
+# A factor has so many digits behind the point at most: all ticks are multiples of its last one.
+_FACTOR_DIGITS = 6
+_A_FACTOR = f"a number above 0 and up to 1000 with at most {_FACTOR_DIGITS} digits behind the point"
+
+
+def _factor(value: object) -> Fraction | None:
+    number = _number(value)
+    if number is None or not 0 < number <= 1000 or (number * 10**_FACTOR_DIGITS).denominator != 1:
+        return None
+    return number
+
+
+def _factors(value: object) -> list[Fraction] | None:
+    entries = as_list(value)
+    return None if entries is None else _each(_factor, entries, _A_FACTOR)
+
+
 Text = Annotated[str, field("text", _text), WithJsonSchema({"type": "string"})]
 Count = Annotated[
     int, field("a whole number of at least 1", whole_number(1)), WithJsonSchema({"type": "integer", "minimum": 1})
@@ -175,6 +192,13 @@ NumbersPerDeviceOrStage = Annotated[
         one_or_list(at_least(0), POSITIVE),
     ),
     WithJsonSchema(or_list(NUMBER)),
+]
+Factors = Annotated[
+    list[Fraction],
+    field(f"a list of factors, one per micro-batch: {_A_FACTOR}", _factors),
+    WithJsonSchema(
+        {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1000}, "minItems": 1}
+    ),
 ]
 SignedNumbers = Annotated[
     Fraction | list[Fraction],

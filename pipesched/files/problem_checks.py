@@ -28,6 +28,7 @@ def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
     found += _size(form, stages)
     found += _lengths(form, stages)
+    found += _factors(form, wrong)
     found += task_mistakes(form, stages, wrong)
     found += option_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
@@ -89,6 +90,26 @@ def _chunks(form: ProblemFile) -> Iterator[str]:
             f"chunks: found {form.chunks}; allowed: {fixed} with placement {form.placement} "
             "(interleaved and wave take any number)"
         )
+
+
+def _factors(form: ProblemFile, wrong: frozenset[str]) -> Iterator[str]:
+    """A factor for each micro-batch, and nothing that alike micro-batches alone have."""
+    scale = form.microbatch_scale
+    if scale is None or set(scale) == {1}:
+        return
+    if form.microbatches is not None and len(scale) != form.microbatches:
+        yield (
+            f"microbatch_scale: found {len(scale)} values; allowed: a list of {form.microbatches}, one per micro-batch"
+        )
+    if form.objective == "period":
+        yield (
+            "objective: found period with microbatch_scale; allowed: makespan or span, since unequal micro-batches "
+            "have no steady state"
+        )
+    if form.memory and (form.memory.offload is not None or form.memory.recompute is not None):
+        yield "microbatch_scale: found with memory.offload or memory.recompute; allowed: one of them"
+    if form.times and form.times.overlapped is not None and "times.overlapped" not in wrong:
+        yield "times.overlapped: found with microbatch_scale; allowed: one of them"
 
 
 def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:

@@ -24,6 +24,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         **_streams_and_tasks(problem),
         "times": _times(problem),
         "memory": _memory(problem) | memory_keys(problem),
+        **_unequal_microbatches(problem),
         "objective": problem.objective.value,
     }
 
@@ -43,6 +44,14 @@ def _streams_and_tasks(problem: Problem) -> dict[str, object]:
     if any(stage.tasks for stage in problem.stages):
         keys["tasks"] = tasks_section(problem.stages, problem.tick)
     return keys
+
+
+def _unequal_microbatches(problem: Problem) -> dict[str, object]:
+    """The keys of unequal micro-batches; none for others."""
+    if not problem.microbatch_scale:
+        return {}
+    scale = [as_decimal(scale) for scale in problem.microbatch_scale]
+    return {"microbatch_scale": scale, "microbatch_order": "fixed" if problem.queues else "free"}
 
 
 def _times(problem: Problem) -> dict[str, object]:

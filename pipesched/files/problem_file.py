@@ -21,6 +21,7 @@ from pipesched.files.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.problem.memory_options import HostPool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.rescale import with_microbatch_scale
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -91,7 +92,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
-    return Problem(
+    whole = Problem(
         where,
         form.microbatches,
         stages_from(form, times, held),
@@ -109,6 +110,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         shared_streams=shared_streams(form.memory),
         notes=tuple(notes),
     )
+    return with_microbatch_scale(whole, form.microbatch_scale or (), form.microbatch_order == "fixed")
 
 
 def _memory(

@@ -97,6 +97,12 @@ class ProblemFile(_Section):
     tasks: Tasks | None = None
     times: Times | None = None
     memory: MemorySection | None = None
+    microbatch_scale: field_types.Factors | None = Field(
+        None, description="a factor on all times and activations of each micro-batch; default: all are alike"
+    )
+    microbatch_order: Annotated[
+        Literal["fixed", "free"], field_types.one_of("fixed", "free"), WithJsonSchema({"enum": ["fixed", "free"]})
+    ] = Field("fixed", description="whether unequal micro-batches keep their order on every stage")
     objective: Annotated[
         Literal["makespan", "span", "period"],
         field_types.one_of(*Objective),

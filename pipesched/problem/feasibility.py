@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 from pipesched.errors import BadInput
 from pipesched.problem.formatting import memory_amount, memory_text
 from pipesched.problem.problem import Problem
@@ -16,9 +18,14 @@ def refuse_overflow(problem: Problem) -> None:
     No problem read from a file does; one made in Python may.
     """
     farthest = max((lag for row in problem.links for lag in row), default=0)
-    ticks = problem.microbatches * sum(
-        stage.forward + max(stage.backward + (stage.weight or 0), stage.fused) + 2 * (stage.transfer + farthest)
-        for stage in problem.stages
+    largest = ceil(max(problem.microbatch_scale, default=1))
+    ticks = (
+        problem.microbatches
+        * largest
+        * sum(
+            stage.forward + max(stage.backward + (stage.weight or 0), stage.fused) + 2 * (stage.transfer + farthest)
+            for stage in problem.stages
+        )
     )
     if ticks > _MOST_TICKS:
         raise BadInput(
@@ -35,10 +42,12 @@ def why_infeasible(problem: Problem) -> str | None:
     never holds more than that. So the answer is exact, but for the host's memory where activations may move there: a
     stage then holds of a micro-batch what it must until its backward, and all of its activation while it runs.
     """
+    unequal = bool(problem.microbatch_scale)
     for device, capacity in enumerate(problem.room):
-        for chain in problem.placement.chains:
+        for n, chain in enumerate(problem.placement.chains):
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
-            needed = _least_peak(problem, stages)
+            largest = max((problem.microbatch_scale[j] for j in problem.walking[n]), default=1) if unequal else 1
+            needed = int(_least_peak(problem, stages) * largest)
             if capacity is not None and needed > capacity:
                 held = problem.static[device]
                 need, whole = memory_text(problem, needed), memory_amount(problem, capacity + held)

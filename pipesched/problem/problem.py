@@ -8,9 +8,11 @@ from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
+from itertools import accumulate, pairwise
+from math import lcm
 
-from pipesched.errors import BadInput
 from pipesched.problem.memory_options import HostPool, SharedStream
+from pipesched.problem.microbatch_scale import refuse_scale
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
@@ -49,8 +51,12 @@ class Problem:
     to those of its stage; empty where only stages tell. Where `transfer_stream` is given, a transfer is a task of its
     sender on that stream; else it occupies nothing. `stream_names` are the streams that every device has, as the user
     lists them. `host_pools` are the memory of hosts; a device in none of them has one without limit of its own.
-    `shared_streams` are those that several devices have in common. `microbatch_scale[j]` is a factor on all times and
-    memory of micro-batch j; empty where all are alike.
+    `shared_streams` are those that several devices have in common.
+
+    `microbatch_scale[j]` is a factor on all times and activations of micro-batch j; empty where all are alike. Stages
+    of one number in `queues` run their forwards in the order of micro-batches, and so their backwards; empty where any
+    order may be. `chain_shares[n]` is how many micro-batches walk chain n; empty where the shares are equal. Searches
+    and bounds read chains, not factors (`pipesched.problem.microbatch_chains`).
     """
 
     placement: Placement
@@ -69,14 +75,15 @@ class Problem:
     microbatch_scale: tuple[Fraction, ...] = ()
     host_pools: tuple[HostPool, ...] = ()
     shared_streams: tuple[SharedStream, ...] = ()
+    queues: tuple[int, ...] = ()
+    chain_shares: tuple[int, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
 
     def __post_init__(self) -> None:
         if not self.pools:
             object.__setattr__(self, "pools", (Pool(),) * self.placement.devices)
-        if any(scale != 1 for scale in self.microbatch_scale):
-            found = ", ".join(map(str, self.microbatch_scale))
-            raise BadInput(f"microbatch_scale: found {found}; allowed: 1 for every micro-batch, which are all alike")
+        if self.microbatch_scale:
+            refuse_scale(self)
         if self.transfer_stream is not None and self.overlaps:
             raise ValueError("blocks of two passes, and transfers that occupy a stream: allowed is one of them")
 
@@ -152,19 +159,41 @@ class Problem:
         """The tasks of this problem, with every mode that its backwards may run in."""
         return network_of(self, frozenset(Mode) if self.splittable else {Mode.FUSED})
 
+    @cached_property
+    def walking(self) -> tuple[range, ...]:
+        """The micro-batches of each chain: consecutive, equal shares unless `chain_shares` says otherwise."""
+        chains = len(self.placement.chains)
+        shares = self.chain_shares or (-(-self.microbatches // chains),) * chains
+        ends = [min(end, self.microbatches) for end in accumulate(shares, initial=0)]
+        return tuple(range(start, end) for start, end in pairwise(ends))
+
     def chain_of(self, microbatch: int) -> tuple[int, ...]:
-        """The stages of this micro-batch, first to last. Chains take equal, consecutive shares of micro-batches."""
-        share = -(-self.microbatches // len(self.placement.chains))
-        return self.placement.chains[microbatch // share]
+        """The stages of this micro-batch, first to last."""
+        return next(
+            chain for chain, walk in zip(self.placement.chains, self.walking, strict=True) if microbatch in walk
+        )
 
     @cached_property
     def microbatches_of(self) -> tuple[range, ...]:
         """The micro-batches each stage sees."""
-        share = -(-self.microbatches // len(self.placement.chains))
-        return tuple(
-            range(min(n * share, self.microbatches), min((n + 1) * share, self.microbatches))
-            for n in self.placement.chain_index
-        )
+        return tuple(self.walking[n] for n in self.placement.chain_index)
+
+    @cached_property
+    def queue_of(self) -> tuple[int, ...]:
+        """The queue of each stage; each has its own where any order may be."""
+        return self.queues or tuple(range(self.placement.stages))
+
+    @cached_property
+    def scale_parts(self) -> int:
+        """The common denominator of the factors of micro-batches: it divides all times and activations."""
+        return lcm(*(scale.denominator for scale in self.microbatch_scale))
+
+    def scaled(self, number: int, microbatch: int) -> int:
+        """Ticks or memory of a stage as they are for this micro-batch."""
+        if not self.microbatch_scale:
+            return number
+        scale = self.microbatch_scale[microbatch]
+        return number * scale.numerator // scale.denominator
 
     @cached_property
     def _ticks(self) -> dict[tuple[PassKind, int], int]:
@@ -172,7 +201,7 @@ class Problem:
 
     def duration(self, p: Pass) -> int:
         """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""
-        return self._ticks[p.kind, p.stage]
+        return self.scaled(self._ticks[p.kind, p.stage], p.microbatch)
 
     @cached_property
     def _tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
@@ -192,7 +221,10 @@ class Problem:
 
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
         """The tasks of a pass with their numbers."""
-        return ((Task(p, number), part) for number, part in enumerate(self._tasks[p.kind, p.stage]))
+        parts = self._tasks[p.kind, p.stage]
+        if self.microbatch_scale:
+            parts = tuple(part._replace(ticks=self.scaled(part.ticks, p.microbatch)) for part in parts)
+        return ((Task(p, number), part) for number, part in enumerate(parts))
 
     def ends_of(self, kind: PassKind, stage: int) -> tuple[int, ...]:
         """The parts of a pass after all of which it has ended; what sends its tensor on comes after that."""

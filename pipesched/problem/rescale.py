@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
+from math import lcm
 
 from pipesched.problem.attainable_spans import Value, simplest
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Pool, Problem
 from pipesched.problem.stage import Stage
+
+
+def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
+    """The same problem with a factor for each micro-batch, in ticks and memory in which all products are integers.
+
+    `fixed` keeps micro-batches in order on every stage. Where all factors are 1 nothing changes: micro-batches that
+    are alike may be renumbered, so that their order is no restriction.
+    """
+    if set(scale) <= {1}:
+        return problem
+    parts = lcm(*(one.denominator for one in scale))
+    whole = finer(problem, parts)
+    return replace(
+        whole,
+        stages=tuple(
+            replace(s, activation=s.activation * parts, freed=s.freed * parts, static=s.static * parts)
+            for s in whole.stages
+        ),
+        pools=tuple(
+            Pool(None if pool.capacity is None else pool.capacity * parts, pool.static * parts) for pool in whole.pools
+        ),
+        resolution=whole.resolution / parts,
+        microbatch_scale=tuple(scale),
+        queues=tuple(range(problem.placement.stages)) if fixed else (),
+    )
 
 
 def finer(problem: Problem, parts: int) -> Problem:

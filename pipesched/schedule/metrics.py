@@ -8,6 +8,7 @@ import numpy as np
 
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective
+from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline, blocks
 
@@ -83,7 +84,8 @@ def _work(timeline: Timeline) -> tuple[int, ...]:
 
     rows = len(columns)
     block = blocks(problem, timeline.schedule)
-    ticks = np.where(block < 0, columns.each(alone, rows), block * columns.each(lambda kind, _: kind is F, rows))
+    own = by_microbatch(problem, columns.each(alone, rows), columns.microbatch, rows)
+    ticks = np.where(block < 0, own, block * columns.each(lambda kind, _: kind is F, rows))
     return tuple(int(ticks[columns.on(device)].sum()) for device in range(problem.devices))
 
 
@@ -101,6 +103,7 @@ def _memory(timeline: Timeline, device: int) -> tuple[Whole, Whole]:
 
     def change(end: int) -> Whole:
         found = columns.each(lambda *pass_type: of[pass_type][end], 2 * len(columns), rows)
+        found = by_microbatch(timeline.problem, found, columns.microbatch[rows], 2 * len(columns))
         return found - given_up(timeline)[rows] if end and timeline.problem.network.given_up else found
 
     # Start and end of each pass side by side: a stable sort leaves those of one tick in that order.

@@ -85,8 +85,19 @@ class PassTable:
         return found
 
     @cached_property
-    def _rows(self) -> Ints:
+    def _numbers(self) -> tuple[Ints, Ints]:
+        """The micro-batches there are, in ascending order, and the place of each row's among them."""
         numbers, place = np.unique(self.microbatch, return_inverse=True)
+        return numbers, place
+
+    @property
+    def microbatches(self) -> Ints:
+        """The micro-batches there are, in ascending order."""
+        return self._numbers[0]
+
+    @cached_property
+    def _rows(self) -> Ints:
+        numbers, place = self._numbers
         rows = np.full((len(self.pass_types), len(numbers)), -1)
         rows[self.pass_type, place] = np.arange(len(self))
         return rows

@@ -11,6 +11,7 @@ import numpy as np
 from pipesched.problem.passes import Pass, PassKind, Slot, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
+from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
@@ -49,8 +50,9 @@ class Timeline:
         """When all of a pass's tasks have ended but that which sends its tensor on."""
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
-        tasks = self.problem.tasks_of(p.kind, p.stage)
-        return max(self.starts[Task(p, part)] + tasks[part].ticks for part in self.problem.ends_of(p.kind, p.stage))
+        tasks, scaled = self.problem.tasks_of(p.kind, p.stage), self.problem.scaled
+        ends = self.problem.ends_of(p.kind, p.stage)
+        return max(self.starts[Task(p, part)] + scaled(tasks[part].ticks, p.microbatch) for part in ends)
 
     @cached_property
     def times(self) -> tuple[Whole, Whole]:
@@ -71,11 +73,13 @@ class Timeline:
         parts = np.where(block < 0, columns.each(parts_of), 1)
         rows = np.arange(len(columns))
         begin = self.starts_of(rows, np.zeros_like(rows))
-        end = begin + np.where(block < 0, columns.each(lambda *pass_type: problem.tasks_of(*pass_type)[0].ticks), block)
+        first = columns.each(lambda *pass_type: problem.tasks_of(*pass_type)[0].ticks)
+        end = begin + np.where(block < 0, by_microbatch(problem, first, columns.microbatch), block)
         for part in range(1, int(parts.max(initial=1))):
             held = np.flatnonzero(parts > part)
             start = self.starts_of(held, np.full(len(held), part))
             ticks = columns.each(lambda *pass_type, n=part: _ticks(problem.tasks_of(*pass_type), n))[held]
+            ticks = by_microbatch(problem, ticks, columns.microbatch[held])
             exact = np.result_type(begin, end, start, ticks)
             begin, end = begin.astype(exact), end.astype(exact)
             begin[held], end[held] = np.minimum(begin[held], start), np.maximum(end[held], start + ticks)

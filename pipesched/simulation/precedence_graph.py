@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 
@@ -12,16 +12,25 @@ from numpy.typing import NDArray
 from pipesched.errors import BadInput
 from pipesched.problem.passes import F, Pass, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import TaskNetwork, TaskType
-from pipesched.schedule.pass_table import Ints, whole
+from pipesched.problem.task_network import TaskType
+from pipesched.schedule.microbatch_factors import by_microbatch
+from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import blocks
 from pipesched.simulation.longest_path import MANY, Numbers, compiled, fits
 
-# Nodes that are waited for, those that wait, and for how many ticks past their end.
-Arcs = tuple[Ints, Ints, int]
+# Nodes that are waited for, those that wait, and for how many ticks past their end: all as long, or each its own.
+Arcs = tuple[Ints, Ints, int | Whole]
 Bools = NDArray[np.bool_]
+
+
+def _lags(arcs: Sequence[Arcs]) -> Whole:
+    """The lags of all arcs in a row."""
+    alike = [lag for _, _, lag in arcs if isinstance(lag, int)]
+    if len(alike) == len(arcs):
+        return np.repeat(whole(alike), [len(arc[0]) for arc in arcs])
+    return whole([one for arc in arcs for one in np.broadcast_to(arc[2], len(arc[0])).tolist()])
 
 
 class Graph:
@@ -50,7 +59,8 @@ class Graph:
         tasks = [each for pass_type in columns.pass_types for each in of[pass_type]]
         begin = np.cumsum([0, *(len(of[pass_type]) for pass_type in columns.pass_types)])
         task = begin[columns.pass_type[row]] + part
-        ticks = np.where(in_block, block[row], whole([each.ticks for each in tasks])[task])
+        alone = by_microbatch(problem, whole([each.ticks for each in tasks])[task], columns.microbatch[row])
+        ticks = np.where(in_block, block[row], alone)
         stream = np.array([streams.index(each.resource.stream) for each in tasks], np.int64)[task]
         device, shared = columns.device[row], np.zeros(len(row), bool)
         if problem.shared_streams:
@@ -61,9 +71,9 @@ class Graph:
             device = np.where(shared, owner, device)
         on = device * len(streams) + np.where(in_block, 0, stream)
         arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule), shared)]
-        arcs += [*self._precedences(problem.network), *self._events(schedule)]
+        arcs += [*self._precedences(problem), *self._events(schedule)]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
-        lag = np.repeat(whole([arc[2] for arc in arcs]), [len(arc[0]) for arc in arcs])
+        lag = _lags(arcs)
         order = np.argsort(before, kind="stable")
         at = np.searchsorted(before[order], np.arange(len(ticks) + 1))
         missing = np.bincount(after, minlength=len(ticks))
@@ -96,11 +106,11 @@ class Graph:
                     nodes[on[node] // streams].append(int(node))
         return one[same], other[same], 0
 
-    def _precedences(self, network: TaskNetwork) -> Iterator[Arcs]:
+    def _precedences(self, problem: Problem) -> Iterator[Arcs]:
         """The arcs of the network, for every micro-batch."""
         columns = self._columns
         for pass_type in columns.pass_types:
-            for after, alternatives, lag, optional in network.arcs_into[pass_type]:
+            for after, alternatives, lag, optional in problem.network.arcs_into[pass_type]:
                 later = self._nodes(after)
                 # Of alternatives the schedule holds one.
                 earlier = np.maximum.reduce([self._nodes(task) for task in alternatives])
@@ -112,7 +122,11 @@ class Graph:
                     raise BadInput(f"{p} needs {needed}, which the schedule does not hold")
                 # The tasks of a pass in a block are one node.
                 apart = (earlier != later) | (alternatives[0].pass_type != pass_type)
-                yield earlier[apart], later[apart], lag
+                if problem.microbatch_scale and lag:
+                    lags = by_microbatch(problem, np.full(len(both), lag), columns.microbatches)
+                    yield earlier[apart], later[apart], lags[both][apart]
+                else:
+                    yield earlier[apart], later[apart], lag
 
     def _events(self, schedule: Schedule) -> Iterator[Arcs]:
         """The events between streams."""

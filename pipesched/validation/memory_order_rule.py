@@ -36,7 +36,7 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
             again[p.stage, p.microbatch] = dropped(problem, p.kind, p.stage)
 
     def changes(p: Pass) -> tuple[int, int]:
-        at_start, at_end = memory_changes(problem, p.kind, p.stage)
+        at_start, at_end = _changes(problem, p)
         return at_start, at_end - (again.get((p.stage, p.microbatch), 0) if p.kind is F else 0)
 
     for device, capacity in enumerate(problem.room):
@@ -83,6 +83,13 @@ def _first_above(
             )
             yield Violation("memory", (p,), text)
             return
+
+
+def _changes(problem: Problem, p: Pass) -> tuple[int, int]:
+    """What a pass takes at its start and at its end, as its micro-batch does."""
+    at_start, at_end = memory_changes(problem, p.kind, p.stage)
+    scale = problem.microbatch_scale[p.microbatch] if problem.microbatch_scale else 1
+    return int(at_start * scale), int(at_end * scale)
 
 
 class _Known:

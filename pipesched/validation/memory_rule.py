@@ -10,7 +10,7 @@ from pipesched.problem.formatting import amount, memory_amount, memory_text
 from pipesched.problem.passes import F, Pass
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline
-from pipesched.validation.pass_rules import dropped, host_changes, memory_changes
+from pipesched.validation.pass_rules import dropped, for_each, host_changes, memory_changes
 from pipesched.validation.violation import Violation
 
 
@@ -19,7 +19,8 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
     problem, columns = timeline.problem, timeline.schedule.columns
 
     def change(end: int) -> Whole:
-        return columns.each(lambda kind, stage: memory_changes(problem, kind, stage)[end], 2 * len(columns))
+        own = columns.each(lambda kind, stage: memory_changes(problem, kind, stage)[end], 2 * len(columns))
+        return for_each(problem, own, columns.microbatch)
 
     # Start and end of each pass side by side: a stable sort leaves what falls on one tick in the device's order. With
     # several streams, what ends at that tick and began before is given back first.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 
@@ -65,6 +66,28 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
         p = columns.passes[row]
         text = f"{p} runs on device {columns.device[row]}; stage {p.stage} is placed on device {where[p.stage]}"
         yield Violation("placement", (p,), text)
+
+
+def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
+    """Where the order of micro-batches is fixed, the forwards of a stage come in it, and so do its backwards.
+
+    Of schedules that hold every pass once and give no orders of tasks.
+    """
+    place = {p: row for row, p in enumerate(schedule.columns.passes)}
+    for one, other in in_fixed_order(problem, schedule):
+        if place[other] < place[one]:
+            text = f"{other} comes before {one}, but the order of micro-batches is fixed"
+            yield Violation("micro-batch order", (other, one), text)
+
+
+def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
+    """Forwards of a stage, and backwards, each with that of the next micro-batch, where the order is fixed."""
+    lines: dict[tuple[bool, int], list[Pass]] = {}
+    for p in schedule.columns.passes if problem.queues else ():
+        if p.kind in (F, B, BW):
+            lines.setdefault((p.kind is F, problem.queues[p.stage]), []).append(p)
+    for line in lines.values():
+        yield from pairwise(sorted(line, key=lambda p: p.microbatch))
 
 
 def slots(schedule: Schedule) -> Iterator[Violation]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
+from pipesched.schedule.pass_table import Ints, Whole, whole
 
 
 def own_tasks(problem: Problem, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
@@ -49,6 +50,23 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
     if kind in (B, BW) and place + 1 < len(chain):
         for sender in (B, BW):
             yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, stage)
+
+
+def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
+    """Ticks or memory of a stage as they are for each of these micro-batches; the number itself if all are alike."""
+    if not problem.microbatch_scale:
+        return number
+    each = {j: int(number * problem.microbatch_scale[j]) for j in set(microbatches.tolist())}
+    return whole([each[j] for j in microbatches.tolist()], 2 * len(microbatches) + 2)
+
+
+def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
+    """Ticks or memory of stages, one a row, each as it is for the row's micro-batch."""
+    if not problem.microbatch_scale:
+        return numbers
+    scale = problem.microbatch_scale
+    pairs = zip(numbers.tolist(), microbatches.tolist(), strict=True)
+    return whole([int(number * scale[j]) for number, j in pairs], 2 * len(numbers) + 2)
 
 
 def _travel(problem: Problem, sender: int, receiver: int, lower: int) -> int:

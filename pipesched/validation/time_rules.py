@@ -12,7 +12,8 @@ from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import Timeline, blocks
-from pipesched.validation.pass_rules import all_tasks, needed, own_tasks
+from pipesched.validation.order_rules import in_fixed_order
+from pipesched.validation.pass_rules import all_tasks, for_each, for_microbatches, needed, own_tasks
 from pipesched.validation.violation import Violation
 
 
@@ -52,15 +53,16 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
     for pass_type in columns.pass_types:
         if pass_type[0] is W and len(own_tasks(problem, *pass_type)) + len(own_tasks(problem, B, pass_type[1])) > 2:
             continue
-        # Micro-batches are alike: each needs of its own passes what the first does of its.
+        # Each micro-batch needs of its own passes what the first does of its, for times of its own.
         for kind, stage, lag in needed(problem, *pass_type):
             later, earlier = columns.rows(*pass_type), columns.rows(kind, stage)
             both = (later >= 0) & (earlier >= 0)
             later, earlier = later[both], earlier[both]
-            come = end[earlier] + lag
+            come = end[earlier] + for_microbatches(problem, lag, columns.microbatch[earlier])
             if lag and problem.transfer_stream is not None:
                 sent = all_tasks(problem, kind, stage)
-                come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + sent[-1].ticks
+                ticks = for_microbatches(problem, sent[-1].ticks, columns.microbatch[earlier])
+                come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + ticks
             for at in np.flatnonzero(begin[later] < come).tolist():
                 yield _too_early(timeline, columns.passes[earlier[at]], columns.passes[later[at]], int(come[at]))
 
@@ -96,7 +98,8 @@ def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[In
         earlier,
         later,
     )
-    end = timeline.starts_of(rows, np.full(len(rows), part)) + ticks
+    own = for_microbatches(problem, ticks, timeline.schedule.columns.microbatch[rows])
+    end = timeline.starts_of(rows, np.full(len(rows), part)) + own
     start = timeline.starts_of(others, np.full(len(others), next_part))
     for at in np.flatnonzero(start < end).tolist():
         one, other = Task(passes[rows[at]], part), Task(passes[others[at]], next_part)
@@ -162,12 +165,24 @@ def waits(timeline: Timeline) -> Iterator[Violation]:
     problem, starts = timeline.problem, timeline.starts
     for before, after in timeline.schedule.waits:
         tasks = all_tasks(problem, before.of.kind, before.of.stage)
-        end = timeline.end(before.of) if timeline.in_block(before.of) else starts[before] + tasks[before.part].ticks
+        ticks = for_microbatches(problem, tasks[before.part].ticks, np.array([before.of.microbatch]))
+        length = int(ticks if isinstance(ticks, int) else ticks[0])
+        end = timeline.end(before.of) if timeline.in_block(before.of) else starts[before] + length
         if starts[after] < end:
             ended = amount(problem, end)
             first, second, begun = problem.task_text(before), problem.task_text(after), amount(problem, starts[after])
             text = f"{second} starts at {begun}, but waits for {first}, which ends at {ended}"
             yield Violation("precedence", (before.of, after.of), text)
+
+
+def begins(timeline: Timeline) -> Iterator[Violation]:
+    """Where orders of tasks are given and that of micro-batches is fixed, no pass begins before the one before it."""
+    problem, schedule = timeline.problem, timeline.schedule
+    for one, other in in_fixed_order(problem, schedule) if schedule.task_orders else ():
+        if timeline.start(other) < timeline.start(one):
+            begun, before = (amount(problem, timeline.start(p)) for p in (other, one))
+            text = f"{other} begins at {begun}, before {one} at {before}, but the order of micro-batches is fixed"
+            yield Violation("micro-batch order", (other, one), text)
 
 
 def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole, Whole]:
@@ -181,5 +196,6 @@ def _busy(timeline: Timeline, part: int, rows: Ints) -> tuple[Ints, Ints, Whole,
     number = {stream: n for n, stream in enumerate(timeline.problem.streams)}
     stream = np.where(block < 0, columns.each(lambda *pass_type: number[of(*pass_type).stream])[rows], 0)
     start = timeline.starts_of(rows, np.full(len(rows), part))
-    ticks = np.where(block < 0, columns.each(lambda *pass_type: of(*pass_type).ticks)[rows], block)
+    own = columns.each(lambda *pass_type: of(*pass_type).ticks)[rows]
+    ticks = np.where(block < 0, for_each(timeline.problem, own, columns.microbatch[rows]), block)
     return rows, stream.astype(np.int64), start, start + ticks

@@ -8,18 +8,18 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.validation.cycle_rule import cycles
 from pipesched.validation.memory_order_rule import memory_by_order
 from pipesched.validation.memory_rule import host_memory, memory
-from pipesched.validation.order_rules import complete, placement, slots
+from pipesched.validation.order_rules import complete, placement, queues, slots
 from pipesched.validation.pass_rules import own_tasks
 from pipesched.validation.task_order_rules import task_orders
-from pipesched.validation.time_rules import inside, precedence, streams, times, waits
+from pipesched.validation.time_rules import begins, inside, precedence, streams, times, waits
 from pipesched.validation.violation import Violation
 
 
 def validate(timeline: Timeline) -> list[Violation]:
     """Every broken rule of a timeline; empty if it is right.
 
-    Rules: complete, placement, times, precedence, overlap, order, memory. The times are judged only where every
-    pass stands exactly once on its own device, since they mean nothing otherwise.
+    Rules: complete, placement, times, precedence, overlap, order, micro-batch order, memory. The times are judged only
+    where every pass stands exactly once on its own device, since they mean nothing otherwise.
     """
     violations = list(validate_schedule(timeline.problem, timeline.schedule))
     if violations:
@@ -27,7 +27,7 @@ def validate(timeline: Timeline) -> list[Violation]:
     violations = list(times(timeline))
     if violations:
         return violations
-    violations = [*precedence(timeline), *inside(timeline), *waits(timeline), *streams(timeline)]
+    violations = [*precedence(timeline), *inside(timeline), *waits(timeline), *streams(timeline), *begins(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
     violations += [] if violations or not _has_no_length(timeline) else cycles(timeline)
     above = [*memory(timeline), *host_memory(timeline)]
@@ -50,6 +50,6 @@ def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
         text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
         return [Violation("placement", (), text)]
     violations = [*complete(problem, schedule), *placement(problem, schedule), *slots(schedule)]
-    if violations or not (schedule.task_orders or schedule.waits):
-        return violations
-    return list(task_orders(problem, schedule))
+    if not violations and (schedule.task_orders or schedule.waits):
+        violations = list(task_orders(problem, schedule))
+    return violations if violations or schedule.task_orders else list(queues(problem, schedule))

@@ -36,7 +36,7 @@ class Exporter:
     side files. `warnings` says what the other program does otherwise than a reader of the schedule would think.
     `proof` says under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the cycle
     of waits if it is not; it is None for what nobody executes. `streams` says whether the format holds the order of
-    tasks on several streams, and not of whole passes only.
+    tasks on several streams, and not of whole passes only; `unequal` whether it is for micro-batches of several shapes.
     """
 
     name: str
@@ -47,6 +47,7 @@ class Exporter:
     proof: Callable[[Timeline], str] | None = None
     options: tuple[Option, ...] = ()
     streams: bool = False
+    unequal: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
         """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
@@ -65,6 +66,12 @@ class Exporter:
             held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
             raise BadInput(
                 f"{self.name}: the schedule {held}, and this format orders whole passes only; {able} can express it"
+            )
+        if not self.unequal and timeline.problem.microbatch_scale:
+            able = ", ".join(other.name for other in EXPORTERS if other.unequal)
+            raise BadInput(
+                f"{self.name}: the micro-batches are unequal, and this format is for micro-batches of one shape; "
+                f"{able} can express it"
             )
         return self.write(timeline, settings)
 

@@ -157,5 +157,6 @@ EXPORTERS.register(
         suffix=_SUFFIX,
         write=_write,
         streams=True,
+        unequal=True,
     )
 )

@@ -45,7 +45,7 @@ def order_of(schedule: Schedule, stage: int, *kinds: PassKind) -> tuple[int, ...
 def labels(timeline: Timeline, stage: int) -> tuple[int, ...]:
     """The new number of each micro-batch, such that this stage's forwards run 0, 1, 2, …
 
-    Micro-batches cost the same, so their numbers are free to choose: only which slice of the batch is meant changes.
+    Their numbers are free to choose: only which slice of the batch is meant changes.
     """
     label_of = {microbatch: label for label, microbatch in enumerate(order_of(timeline.schedule, stage, F))}
     return tuple(label_of[microbatch] for microbatch in range(timeline.problem.microbatches))

@@ -156,6 +156,7 @@ EXPORTERS.register(
         write=_write,
         proof=_proof,
         streams=True,
+        unequal=True,
     )
 )
 IMPORTERS.register(

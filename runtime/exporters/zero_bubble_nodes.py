@@ -111,9 +111,16 @@ def _list(microbatches: tuple[int, ...]) -> str:
 
 
 def _notes(timeline: Timeline) -> list[str]:
+    notes = []
     if any(p.kind is W for p in timeline.schedule.passes()):
-        return ["The zero-bubble repository runs the Ws left at the end of a device in one go."]
-    return []
+        notes.append("The zero-bubble repository runs the Ws left at the end of a device in one go.")
+    if timeline.problem.microbatch_scale:
+        entering = _list(order_of(timeline.schedule, 0, F))
+        notes.append(
+            f"Micro-batches are numbered as they enter: give the runtime {entering} of the problem in this order, and "
+            "tensors of several lengths (--variable-seq-lengths)."
+        )
+    return notes
 
 
 EXPORTERS.register(
@@ -124,5 +131,6 @@ EXPORTERS.register(
         write=_write,
         warnings=_notes,
         proof=_proof,
+        unequal=True,
     )
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from pipesched.errors import BadInput
 from pipesched.measurement.trace import Step
 from pipesched.problem.passes import Pass
 from pipesched.problem.problem import Problem
@@ -70,6 +71,8 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
         if like is None
         else replace(like, name=name, problem=problem, schedule=schedule, labels=labels, rows=None)
     )
+    if problem.microbatch_scale:
+        raise BadInput(f"{name}: found microbatch_scale; allowed: micro-batches of one shape with PyTorch")
     if len(problem.placement.chains) > 1:
         return job
     exporter = EXPORTERS["torch-csv-comms" if job.comms else "torch-csv"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.bottleneck import CLOSE, Bottleneck
 from pipesched.results.certificate import Certificate
@@ -26,7 +27,7 @@ def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottlenec
         if device not in (None, strongest.device) and certificate.value >= (1 - CLOSE) * strongest.value:
             assert device is not None
             close.setdefault(device, certificate)
-    works = list(map(Paths(problem).work, range(problem.devices)))
+    works = list(map(Paths(without_scale(problem)).work, range(problem.devices)))
     free = problem.with_room((None,) * problem.devices)
     at_once = (0,) * problem.placement.stages
     near, free_and_near = (replace(p.with_stages(transfer=at_once), links=()) for p in (problem, free))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import gcd
 
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.memory_scale import MemoryScale
 from solver.memory_weights import weights_of
@@ -26,11 +27,12 @@ class MemoryLevels:
         own = weights_of(problem)
         weights = own if shares_of is None else shares_of
         self.scale = MemoryScale(problem, tuple(weights), shares_of is not None or len(set(own)) > 1)
-        self._devices = [_Device(problem, device) for device in range(problem.devices)]
+        self._chains = without_scale(problem)
+        self._devices = [_Device(self._chains, device) for device in range(problem.devices)]
 
     def least(self) -> Fraction:
         """No schedule is below this level: a device must hold all activations of one micro-batch at once."""
-        return max(Fraction(_one_microbatch(self.problem, d), w) for d, w in enumerate(self.scale.weights))
+        return max(Fraction(_one_microbatch(self._chains, d), w) for d, w in enumerate(self.scale.weights))
 
     def most(self) -> Fraction:
         """No schedule takes more than this level."""

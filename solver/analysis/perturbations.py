@@ -130,10 +130,11 @@ class _Numbers:
             "transfer": self.transfer, "overlapped": self.overlapped,
         }  # fmt: skip
         given = {name: numbers for name, numbers in times.items() if numbers is not None}
-        tick = common_step(x for numbers in (*given.values(), *self.links) for x in numbers)
+        # The factors of unequal micro-batches have to leave integers too.
+        tick = common_step(x for numbers in (*given.values(), *self.links) for x in numbers) / of.scale_parts
         static = [Fraction(stage.static) for stage in of.stages]
         limits = [Fraction(x) for pool in of.pools for x in (pool.capacity or 0, pool.static)]
-        size = common_step([*self.activation, *self.freed, *static, *limits])
+        size = common_step([*self.activation, *self.freed, *static, *limits]) / of.scale_parts
         held = {"activation": self.activation, "freed": self.freed, "static": static}
         columns = {name: _whole(numbers, tick) for name, numbers in given.items()}
         columns |= {name: _whole(numbers, size) for name, numbers in held.items()}

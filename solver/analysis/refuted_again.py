@@ -10,6 +10,7 @@ from pipesched.checking.attainable import greatest_attainable_below
 from pipesched.errors import Disagreement
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.evidence import Refutation
@@ -25,6 +26,7 @@ def refuted_again(problem: Problem, bound: Value, evidence: Refutation, limits: 
     """
     if problem.objective is Objective.PERIOD or not problem.network.one_task_each:
         return None
+    problem = without_scale(problem)
     below = greatest_attainable_below(problem, bound)
     if below < 0:
         return True

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise, product
 from typing import NamedTuple
 
-from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
 from solver.construction.memory_room import Room
 
@@ -87,6 +87,10 @@ class Run:
         self._restrained = policy.spare or policy.shares
         # Passes of one role run in micro-batch order on each stage.
         self.next = {(role, s): problem.microbatches_of[s].start for role in (F, B) for s in stages}
+        # Where the order of micro-batches is fixed, those of one queue of stages do too.
+        self.turn = {(role, queue): 0 for role in (F, B) for queue in problem.queues}
+        walked = list(zip(problem.queues, problem.microbatches_of, strict=bool(problem.queues)))
+        self.order = {q: sorted(j for queue, held in walked if queue == q for j in held) for q in problem.queues}
         self.weights: list[deque[int]] = [deque() for _ in stages]
         self.best: list[ReadySlot | None] = [self._best(d) for d in devices]
 
@@ -155,10 +159,18 @@ class Run:
     def _end(self, slot: ReadySlot) -> int:
         return slot.start + self.problem.duration(slot.of[0])
 
+    def _waits_for_turn(self, role: PassKind, stage: int, j: int) -> bool:
+        """Whether the order of micro-batches is fixed and another is next."""
+        if not self.turn:
+            return False
+        queue = self.problem.queues[stage]
+        order, done = self.order[queue], self.turn[role, queue]
+        return done >= len(order) or order[done] != j
+
     def _forward(self, stage: int) -> ReadySlot | None:
         """The next forward of a stage, if what it needs has been put and memory has room for it."""
         j = self.next[F, stage]
-        if j not in self.problem.microbatches_of[stage]:
+        if j not in self.problem.microbatches_of[stage] or self._waits_for_turn(F, stage, j):
             return None
         if self._restrained and j - self.next[B, stage] >= self._most.get(stage, j + 1):
             return None
@@ -171,7 +183,7 @@ class Run:
     def _backward(self, stage: int) -> ReadySlot | None:
         """The next backward of a stage, in the mode it would run in alone."""
         j = self.next[B, stage]
-        if j >= self.next[F, stage]:
+        if j >= self.next[F, stage] or self._waits_for_turn(B, stage, j):
             return None
         p = Pass(B if self._splits else BW, stage, j)
         start = self._start(p)
@@ -226,7 +238,10 @@ class Run:
             if p.kind is W:
                 self.weights[p.stage].popleft()
                 continue
-            self.next[F if p.kind is F else B, p.stage] += 1
+            role = F if p.kind is F else B
+            self.next[role, p.stage] += 1
+            if self.turn:
+                self.turn[role, self.problem.queues[p.stage]] += 1
             if p.kind is B:
                 self.weights[p.stage].append(p.microbatch)
         self.done[device].append(slot)

@@ -14,8 +14,10 @@ from itertools import product, zip_longest
 
 import numpy as np
 
+from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.passes import BW, F, Pass
 from pipesched.problem.problem import Problem
+from pipesched.schedule.chain_timelines import schedule_back
 from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_run import Policy, Run, saved_by_block, saved_by_fusing
@@ -37,6 +39,10 @@ def list_schedules(problem: Problem) -> Iterator[Schedule]:
     That can happen only where chains run against each other, or where B takes more memory than it gives back. If all
     of them do, those in which the stages of a device share its memory.
     """
+    if problem.microbatch_scale:
+        chains = microbatch_chains(problem)
+        yield from (schedule_back(chains, schedule) for schedule in list_schedules(chains.problem))
+        return
     some = False
     for policy in policies(problem):
         schedule = _schedule(problem, policy)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, defect_note
+from pipesched.problem.microbatch_chains import MicrobatchChains
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
+from pipesched.schedule.chain_timelines import timeline_into
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 
 
-def candidate(problem: Problem, heuristic: Heuristic) -> Candidate:
-    """One published schedule; one that breaks any rule but the memory's is a defect in this tool, and left out."""
+def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains | None = None) -> Candidate:
+    """One published schedule; one that breaks any rule but the memory's is a defect in this tool, and left out.
+
+    Where the problem is that of `chains`, the schedule is one of the unequal micro-batches that these stand for.
+    """
+    if chains is not None:
+        own = candidate(chains.of, heuristic)
+        return own if own.timeline is None else replace(own, timeline=timeline_into(chains, own.timeline))
     try:
         schedule = heuristic.order(problem)
     except DoesNotApply as reason:
@@ -28,6 +38,8 @@ def simulated_and_validated(problem: Problem, schedule: Schedule, name: str) -> 
     """A schedule simulated and judged; `Disagreement` if it breaks any rule but the memory's."""
     timeline = simulate(problem, schedule)
     violations = validate(timeline)
+    if violations and violations[0].rule == "micro-batch order":
+        return Candidate(name, None, None, False, violations[0].text)
     wrong = [violation for violation in violations if violation.rule != "memory"]
     if wrong:
         raise Disagreement(f"{name} gave a schedule that is not valid: {wrong[0].text}")

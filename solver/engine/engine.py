@@ -11,6 +11,7 @@ from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
+from solver.engine.phases.microbatch_orders import MicrobatchOrders
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
 from solver.engine.phases.raise_bounds import RaiseBounds
@@ -27,6 +28,7 @@ ENGINE = Engine(
     opening=(
         ShorterProblem(opening=(Published(compare_up_to_passes=0), Sequential())),
         Published(share=0.5),
+        MicrobatchOrders(),
         Sequential(),
     ),
     phases=(

@@ -73,7 +73,9 @@ def complete_table(search: Search) -> None:
         if search.stop.is_set() or clock.seconds + _seconds_a_pass(heuristic) * search.passes > until:
             left_out.append(heuristic.name)
             continue
-        found = run_within(until - clock.seconds, search.stop, partial(candidate, search.problem, heuristic))
+        found = run_within(
+            until - clock.seconds, search.stop, partial(candidate, search.problem, heuristic, search.chains)
+        )
         if found is None:
             left_out.append(heuristic.name)
             continue

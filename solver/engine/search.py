@@ -9,6 +9,7 @@ from threading import Event
 from typing import Protocol
 
 from pipesched.problem.attainable_spans import Value
+from pipesched.problem.microbatch_chains import MicrobatchChains
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
@@ -68,7 +69,8 @@ class Engine:
 class Search:
     """What the phases work on: problem, limits, clock, incumbent, and the schedules that local search starts from.
 
-    `over` is asked besides: whether the search has become pointless.
+    `over` is asked besides: whether the search has become pointless. `chains` are given where the problem is theirs and
+    stands for one of unequal micro-batches.
     """
 
     def __init__(
@@ -79,10 +81,11 @@ class Search:
         stop: Event,
         engine: Engine,
         over: Callable[[], bool] = lambda: False,
+        chains: MicrobatchChains | None = None,
     ) -> None:
         if not (engine.several_tasks or problem.network.one_task_each):
             raise ValueError("an engine for passes of one task each, and a problem whose passes are several")
-        self.problem, self.limits, self.stop, self.engine = problem, limits, stop, engine
+        self.problem, self.limits, self.stop, self.engine, self.chains = problem, limits, stop, engine, chains
         self.clock = Clock(limits)
         certificates, late = engine.bounds.certificates(problem, self.clock, stop)
         self.incumbent = Incumbent(problem, certificates, self.clock, report)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.registry import Registry
 from pipesched.results.certificate import Certificate
@@ -38,6 +39,7 @@ def certificates(
 
     `run` computes each bound but the load, whose certificates are always there; it may give up on one.
     """
+    problem = without_scale(problem)
     found: list[Certificate] = []
     several = not problem.network.one_task_each
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):

@@ -17,6 +17,8 @@ class Paths:
     """
 
     def __init__(self, problem: Problem) -> None:
+        if problem.microbatch_scale:
+            raise ValueError("unequal micro-batches are bounded as chains (`without_scale`)")
         self.problem = problem
         placement = problem.placement
         stages = range(placement.stages)

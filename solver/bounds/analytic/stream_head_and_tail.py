@@ -24,7 +24,7 @@ def stream_head_and_tail(problem: Problem, objective: Objective) -> list[Certifi
 
     Where a pass is one task, `head and tail` says more.
     """
-    if problem.network.one_task_each or problem.overlaps or problem.microbatch_scale:
+    if problem.network.one_task_each or problem.overlaps:
         return []
     network, found = _Network(problem), []
     for where, tasks in network.on.items():

@@ -24,7 +24,11 @@ class Periodic:
     name: str = "cyclic schedules"
 
     def applies(self, search: Search) -> bool:
-        return search.problem.microbatches >= self.least_microbatches_a_device * search.problem.devices
+        # Unequal micro-batches have no period.
+        return (
+            search.chains is None
+            and search.problem.microbatches >= self.least_microbatches_a_device * search.problem.devices
+        )
 
     def run(self, search: Search) -> None:
         clock = search.clock

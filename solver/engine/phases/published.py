@@ -42,7 +42,7 @@ class Published:
 
 
 def _try(search: Search, heuristic: Heuristic) -> None:
-    found = candidate(search.problem, heuristic)
+    found = candidate(search.problem, heuristic, search.chains)
     search.candidates += (found,)
     if found.defect:
         search.incumbent.note(found.reason)

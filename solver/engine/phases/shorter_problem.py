@@ -26,7 +26,8 @@ class ShorterProblem:
     name: str = "a shorter problem"
 
     def applies(self, search: Search) -> bool:
-        return search.very_long and shortened(search.problem) is not None
+        # Unequal micro-batches repeat nothing.
+        return search.chains is None and search.very_long and shortened(search.problem) is not None
 
     def run(self, search: Search) -> None:
         """A very long problem that a shorter one gave a schedule to needs no other phase."""

@@ -1,0 +1,78 @@
+"""Tiny random problems with unequal micro-batches, and what each part of the tool claims of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from math import ceil
+from random import Random
+from threading import Event
+
+from benchmarks.proofs.bound_branches import BRANCHES
+from benchmarks.proofs.bound_problems import draw
+from benchmarks.proofs.exhaustive import NotTiny, least_value
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import in_ticks_of, with_microbatch_scale
+from pipesched.schedule.rescale import value_of
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.lagrangian.bound import lagrangian_bounds
+from solver.bounds.lp_bound import lp_bounds
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.solve import solve
+
+_FACTORS = tuple(map(Fraction, ("1", "2", "3", "0.5", "1.5")))
+
+
+def draw_unequal(random: Random) -> Problem:
+    """A problem as one drawn for some branch of a bound, with factors; the order of micro-batches is fixed or free."""
+    while True:
+        problem = draw(random, replace(random.choice(BRANCHES).likely, blocks=0.0))
+        few = random.sample(_FACTORS, random.randint(2, 3))
+        scale = [random.choice(few) for _ in range(problem.microbatches)]
+        fixed = random.random() < 0.4
+        if set(scale) != {1} and not problem.overlaps:
+            break
+    # Memory for one micro-batch of each chain at least, which the drawn problem has.
+    unequal = with_microbatch_scale(problem, scale, fixed)
+    if why_infeasible(unequal) is None:
+        return unequal
+    return unequal.with_room([None if c is None else ceil(c * max(scale)) for c in unequal.room])
+
+
+def optimum_of(problem: Problem) -> Fraction | None:
+    """The least value over all orders, in ticks; None where there are too many."""
+    try:
+        return least_value(problem, problem.objective, _known(problem))
+    except NotTiny:
+        return None
+
+
+def _known(problem: Problem) -> int:
+    """The value of one micro-batch after the other, in ticks."""
+    return ceil(value_of(problem, best_times(problem, sequential(problem))))
+
+
+def bounds(problem: Problem, analytic_only: bool = False) -> Iterator[tuple[str, Fraction]]:
+    """Every lower bound besides those of a solve, by its kind, in ticks."""
+    chains, known = without_scale(problem), _known(problem)
+    found = certificates(problem, problem.objective)
+    proved = ceil(found[0].value)
+    if not analytic_only:
+        found += lagrangian_bounds(chains, 9 * proved // 10, min(known, 2 * proved), 60, Event())
+        found += lp_bounds(chains, known, 60, Event())
+    for one in found:
+        yield one.kind, Fraction(one.value)
+
+
+def solved(problem: Problem, deterministic: float, seed: int) -> tuple[Fraction, Fraction]:
+    """The lower bound and the value of a solve of so much work, in ticks."""
+    found = solve(problem, Limits(workers=1, deterministic=deterministic, seed=seed))
+    assert found.value_ticks is not None
+    ends = found.lower_bound_ticks, found.value_ticks
+    low, high = (Fraction(in_ticks_of(problem, ticks, found.problem)) for ticks in ends)
+    return low, high

@@ -1,0 +1,132 @@
+"""Unequal micro-batches in files, simulator, validator and metrics, by times worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from pipesched import problem_from, simulate, validate
+from pipesched.errors import BadInput
+from pipesched.files.problem_document import problem_document
+from pipesched.files.schedule_file import read_schedule, save
+from pipesched.problem.passes import Task, parse_pass
+from pipesched.problem.problem import Problem
+from pipesched.problem.rescale import finer
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.catalogue import EXPORTERS
+
+ORDER = ("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
+
+
+def document(**keys: object) -> dict[str, object]:
+    """Two devices; the second micro-batch is half the first."""
+    times = {"forward": 2, "backward": 4, "transfer": 1}
+    return {"devices": 2, "microbatches": 2, "times": times, "microbatch_scale": [1, 0.5]} | keys
+
+
+def order(*rows: str) -> Schedule:
+    return schedule_of([map(parse_pass, row.split()) for row in rows])
+
+
+def starts(problem: Problem, timeline: Timeline) -> dict[str, Fraction]:
+    return {str(task.of): start * problem.tick for task, start in timeline.starts.items()}
+
+
+def test_times_and_memory_scale_and_static_memory_does_not() -> None:
+    problem = problem_from(document(memory={"capacity": 12, "static": 10, "activation": 1}))
+    timeline = simulate(problem, order(*ORDER))
+    expected = {"F0.0": 0, "F0.1": 2, "F1.0": 3, "BW1.0": 5, "F1.1": 9, "BW1.1": 10, "BW0.0": 10, "BW0.1": 14}
+    assert starts(problem, timeline) == expected
+    assert validate(timeline) == []
+    found = measure(timeline)
+    assert found.makespan * problem.tick == 16
+    assert [work * problem.tick for work in found.work] == [9, 9]
+    assert [peak * problem.resolution for peak in found.peak_memory] == [Fraction("1.5"), 1]
+    assert [static * problem.resolution for static in problem.static] == [10, 10]
+
+
+def test_a_transfer_takes_its_micro_batch_s_time() -> None:
+    problem = problem_from(document(microbatch_order="free"))
+    timeline = simulate(problem, order("F0.1 F0.0 BW0.1 BW0.0", "F1.1 BW1.1 F1.0 BW1.0"))
+    assert starts(problem, timeline)["F1.1"] == Fraction("1.5")
+    assert starts(problem, timeline)["BW0.1"] == 5
+    early = Task(parse_pass("F1.1"))
+    assert [v.rule for v in validate(replace(timeline, starts=dict(timeline.starts) | {early: 2}))] == ["precedence"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "rows", "rule"),
+    [
+        ({}, ("F0.1 F0.0 BW0.1 BW0.0", "F1.1 BW1.1 F1.0 BW1.0"), "micro-batch order"),
+        ({}, ("F0.0 F0.1 BW0.1 BW0.0", "F1.0 F1.1 BW1.1 BW1.0"), "micro-batch order"),
+        ({"memory": {"capacity": 1.4}}, ORDER, "memory"),
+        ({"memory": {"capacity": 1.5}}, ORDER, None),
+    ],
+)
+def test_each_rule_broken_is_found(keys: dict[str, object], rows: tuple[str, ...], rule: str | None) -> None:
+    found = {violation.rule for violation in validate(simulate(problem_from(document(**keys)), order(*rows)))}
+    assert found == ({rule} if rule else set())
+
+
+def test_overlapping_passes_are_found_by_the_micro_batch_s_own_time() -> None:
+    problem = problem_from(document())
+    timeline = simulate(problem, order(*ORDER))
+    later = dict(timeline.starts)
+    for text in ("F0.1", "F1.1"):
+        later[Task(parse_pass(text))] -= 1
+    rules = [violation.rule for violation in validate(replace(timeline, starts=later))]
+    assert rules == ["overlap", "overlap"]
+
+
+def test_ticks_hold_every_product_and_survive_files(tmp_path: object) -> None:
+    scale = [1, 0.35, 1.7]
+    times = {"forward": 1.3, "backward": [2.1, 0.7], "weight": 0.9, "transfer": 0.25}
+    problem = problem_from(document(microbatches=3, microbatch_scale=scale, times=times, microbatch_order="free"))
+    for j, factor in enumerate(map(Fraction, ("1", "0.35", "1.7"))):
+        assert problem.duration(parse_pass(f"B0.{j}")) * problem.tick == Fraction("2.1") * factor
+    assert problem_from(problem_document(problem)) == problem
+    assert problem_from(problem_document(finer(problem, 3))) == problem
+    timeline = simulate(problem, order(*(" ".join(f"F{s}.{j} BW{s}.{j}" for j in range(3)) for s in range(2))))
+    read = read_schedule(save(timeline, f"{tmp_path}/schedule.json")).timeline
+    assert (read.problem, read.schedule, read.starts) == (problem, timeline.schedule, dict(timeline.starts))
+
+
+def test_factors_of_one_change_nothing() -> None:
+    plain = document()
+    del plain["microbatch_scale"]
+    assert problem_from(document(microbatch_scale=[1, 1.0], microbatch_order="fixed")) == problem_from(plain)
+
+
+@pytest.mark.parametrize(
+    ("keys", "path"),
+    [
+        ({"microbatch_scale": [1, 0.5, 2]}, "microbatch_scale"),
+        ({"microbatch_scale": [1, 0]}, "microbatch_scale[1]"),
+        ({"microbatch_scale": [1, 0.1234567]}, "microbatch_scale[1]"),
+        ({"microbatch_scale": 0.5}, "microbatch_scale"),
+        ({"microbatch_order": "any"}, "microbatch_order"),
+        ({"objective": "period"}, "objective"),
+        ({"times": {"forward": 2, "backward": 4, "overlapped": 5}}, "times.overlapped"),
+        ({"times": {"forward": 2, "backward": 4, "transfer": [[0, 1], [2, 0]]}}, "microbatch_scale"),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_its_key(keys: dict[str, object], path: str) -> None:
+    with pytest.raises(BadInput) as found:
+        problem_from(document(**keys))
+    assert [line.partition(": ")[2].partition(":")[0] for line in str(found.value).splitlines()] == [path]
+
+
+def test_formats_for_one_shape_refuse() -> None:
+    timeline = simulate(problem_from(document()), order(*ORDER))
+    able = {exporter.name for exporter in EXPORTERS if exporter.unequal}
+    assert able == {"program", "chrome-trace", "zero-bubble-nodes"}
+    for exporter in EXPORTERS:
+        if exporter.name in able:
+            assert exporter.export(timeline)
+        else:
+            with pytest.raises(BadInput, match="one shape"):
+                exporter.export(timeline)

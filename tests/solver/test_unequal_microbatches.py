@@ -1,0 +1,111 @@
+"""Unequal micro-batches: solves and bounds against every order of tiny problems, which the tool's chains know nothing of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of, solved
+from formulations.variables.operations import StaticOrder
+from pipesched import problem_from, solve
+from pipesched.errors import BadInput
+from pipesched.problem.microbatch_chains import microbatch_chains
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Status
+from pipesched.schedule.chain_timelines import timeline_back, timeline_into
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.bounds.analytic.critical_paths import Paths
+from solver.construction.list_scheduling import list_schedules
+from solver.limits import Limits
+
+TINY = {"devices": 2, "microbatches": 3, "times": {"forward": 2, "backward": 4, "transfer": 1}}
+
+
+def unequal(order: str, **keys: object) -> Problem:
+    return problem_from(TINY | {"microbatch_scale": [1, 0.5, 1.5], "microbatch_order": order} | keys)
+
+
+def test_no_bound_is_above_the_optimum_and_a_solve_finds_it() -> None:
+    proved = 0
+    for seed in range(6):
+        problem = draw_unequal(Random(seed))
+        best = optimum_of(problem)
+        if best is None:
+            continue
+        for kind, value in bounds(problem):
+            assert value <= best, (seed, kind)
+        low, high = solved(problem, 0.2, seed)
+        assert low <= best <= high, seed
+        proved += low == high
+    assert proved >= 3
+
+
+@pytest.mark.parametrize("seed", range(100, 118))
+def test_no_analytic_bound_is_above_the_optimum(seed: int) -> None:
+    problem = draw_unequal(Random(seed))
+    best = optimum_of(problem)
+    if best is not None:
+        assert max(value for kind, value in bounds(problem, analytic_only=True)) <= best
+
+
+@pytest.mark.parametrize("order", ("fixed", "free"))
+def test_a_schedule_is_the_same_as_one_of_the_chains(order: str) -> None:
+    problem = unequal(order, memory={"capacity": 3})
+    chains = microbatch_chains(problem)
+    for schedule in list_schedules(problem):
+        own = simulate(problem, schedule)
+        other = timeline_into(chains, own)
+        assert validate(own) == validate(other) == []
+        assert measure(own) == measure(other)
+        assert dict(timeline_back(chains, other).starts) == dict(own.starts)
+
+
+def test_an_order_that_is_free_may_be_better() -> None:
+    fixed, free = (solve(unequal(order), Limits(workers=1, deterministic=2)) for order in ("fixed", "free"))
+    assert fixed.status is free.status is Status.OPTIMAL
+    assert fixed.value is not None
+    assert free.value is not None
+    assert free.value < fixed.value
+    # The plain reading of the order: forwards of each stage, and backwards, one after the other.
+    assert fixed.timeline is not None
+    for device in range(2):
+        for kinds in (("F",), ("B", "BW")):
+            found = [p.microbatch for p in fixed.timeline.schedule.passes_on(device) if p.kind in kinds]
+            assert found == sorted(found)
+
+
+def test_a_chain_for_each_factor_or_for_each_run_of_equal_ones() -> None:
+    scale = {"microbatches": 5, "microbatch_scale": [2, 1, 1, 2, 1]}
+    free, fixed = (microbatch_chains(unequal(order, **scale)) for order in ("free", "fixed"))
+    assert free.microbatches == (0, 3, 1, 2, 4)
+    assert free.problem.chain_shares == (2, 3)
+    assert fixed.microbatches == (0, 1, 2, 3, 4)
+    assert fixed.problem.chain_shares == (1, 2, 1, 1)
+    assert [stage.forward for stage in free.problem.stages] == [4, 2, 4, 2]
+
+
+def test_unequal_microbatches_have_no_period() -> None:
+    with pytest.raises(BadInput, match="period"):
+        solve(replace(unequal("free"), objective=Objective.PERIOD))
+
+
+def test_what_reads_stages_alone_refuses_factors() -> None:
+
+    for reader in (StaticOrder, Paths):
+        with pytest.raises(ValueError, match="chains"):
+            reader(unequal("free"))
+
+
+def test_a_start_in_the_terms_of_the_problem() -> None:
+    problem = unequal("free")
+    known = simulate(problem, next(iter(list_schedules(problem))))
+    found = solve(problem, Limits(workers=1, deterministic=0), start=known)
+    assert found.value is not None
+    assert Fraction(found.value) <= measure(known).makespan * problem.tick
+    assert found.timeline is not None
+    assert found.timeline.problem.microbatch_scale == problem.microbatch_scale
