@@ -60,7 +60,7 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[Wait]:
     Passes that take of one memory come in the order's turn, so what one waits for holds for those behind too. Those of
     devices that share a host come by their places in the orders.
     """
-    held, of_pass = schedule.held, dict[tuple[int, Pass], list[Holding]]()
+    held, of_pass = schedule.pass_set, dict[tuple[int, Pass], list[Holding]]()
     for one in jobs.holdings:
         if jobs.jobs[one.where].task.of in held:
             of_pass.setdefault((one.pool, jobs.jobs[one.first[0]].task.of), []).append(one)

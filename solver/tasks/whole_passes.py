@@ -1,7 +1,8 @@
 """Passes made of tasks as whole passes: smaller problems whose schedules say in which order the tasks should run.
 
 Either communication is a delay: a pass occupies its device for what it computes alone, and what it communicates is
-added to its transfers. Or a forward and a backward of a device may run as one block, as long as their best interleaving.
+added to its transfers. Or a forward and a backward of a device may run as one block, as long as their best
+interleaving takes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from threading import Event
 
 from formulations.tasks.jobs import Jobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import BW, B, F, PassKind, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 from pipesched.schedule.schedule import Schedule
@@ -79,7 +80,7 @@ class _Ranks:
         own = self.problem.tasks_of(p.kind, p.stage)
         chain = 0 if p.kind is W else sum(each.ticks for each in own[: task.part])
         length = max(1, sum(each.ticks for each in own))
-        if p in schedule.held:
+        if p in schedule.pass_set:
             begin, end = self.timeline.start(p), self.timeline.end(p)
             return begin + (end - begin) * chain / length
         whole = p._replace(kind=BW)

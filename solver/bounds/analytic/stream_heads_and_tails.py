@@ -117,6 +117,8 @@ class _Chains:
         self._before: dict[TaskType, list[tuple[TaskType, int]]] = {task: [] for task in self.ticks}
         self._after: dict[TaskType, list[tuple[TaskType, int]]] = {task: [] for task in self.ticks}
         for arc in network.arcs:
+            if not all(before.kind in (F, B, W, BW) for before in arc.alternatives):
+                continue  # what offloading and recomputation ask for besides
             for before in arc.alternatives if arc.after in self.ticks else ():
                 if before in self.ticks:
                     self._before[arc.after].append((before, arc.lag))

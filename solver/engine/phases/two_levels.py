@@ -25,7 +25,7 @@ class TwoLevels:
     def applies(self, search: Search) -> bool:
         problem = search.problem
         tasks = sum(len(t) * len(problem.microbatches_of[stage]) for (_, stage), t in problem.network.tasks.items())
-        return tasks >= self.least_tasks and not problem.overlaps
+        return tasks >= self.least_tasks and not problem.overlaps and not problem.network.options
 
     def run(self, search: Search) -> None:
         jobs = jobs_of(search.problem)
