@@ -21,6 +21,7 @@ from solver.engine.phases.task_exact_model import TaskExactModel
 from solver.engine.phases.task_ranks import TaskRanks
 from solver.engine.phases.task_schedules import TaskSchedules
 from solver.engine.phases.task_windows import TaskWindows
+from solver.engine.phases.two_levels import TwoLevels
 from solver.engine.search import Engine, Search
 
 ENGINE = Engine(
@@ -50,6 +51,7 @@ TASK_ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(Published(share=0.2, compare_up_to_passes=0), TaskSchedules(share=0.25)),
     phases=(
+        TwoLevels(ENGINE, share=0.1),
         TaskExactModel(share=0.1, most_literals=600),
         TaskRanks(share=0.2),
         TaskWindows(share=0.2, patience=12),

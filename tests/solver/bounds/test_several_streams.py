@@ -8,15 +8,18 @@ import pytest
 
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import B, F
-from pipesched.problem.placement import linear
+from pipesched.problem.placement import Placement, interleaved, linear
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
+from solver.bounds.analytic.stream_heads_and_tails import stream_heads_and_tails
 from solver.construction.list_scheduling import sequential
 from tests.support.columns import Costs, Memory, build, with_tasks
+from tests.support.expert_parallel import mean_layers
 from tests.support.makers import random_order, random_problem, with_parts
+from tests.support.task_brute_force import optimum, tiny_tasks
 
 
 def copies(ticks: int, microbatches: int = 4) -> Problem:
@@ -58,8 +61,9 @@ def test_a_stream_that_blocks_leave_idle_proves_nothing() -> None:
 def test_bounds_for_one_stream_are_refused() -> None:
     """They would take the copy for time of the device, and prove more than a schedule has."""
     one = copies(3)
-    assert [bound.name for bound in BOUNDS if bound.several_streams] == ["load", "stream head and tail"]
-    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == {"load", "stream head and tail"}
+    several = {"load", "stream head and tail", "stream heads and tails"}
+    assert {bound.name for bound in BOUNDS if bound.several_streams} == several
+    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == several
     passes_in_one_task = with_tasks(one, {})
     assert {found.kind for found in certificates(passes_in_one_task, Objective.MAKESPAN)} > {"load"}
 
@@ -76,3 +80,31 @@ def test_no_certificate_is_above_a_schedule(seed: int) -> None:
             found = certificates(problem, objective)
             assert found[0].value <= metrics.value(objective)
             assert len({one.device for one in found}) == problem.devices
+
+
+@pytest.mark.parametrize(
+    ("objective", "where", "value"),
+    (
+        (Objective.MAKESPAN, linear(4), 33833),
+        (Objective.SPAN, linear(4), 33833),
+        (Objective.MAKESPAN, interleaved(4, 2), 59805),
+    ),
+)
+def test_what_comes_behind_the_first_round_trip_bounds(objective: Objective, where: Placement, value: int) -> None:
+    """On device 0 all but its first tasks wait for a backward to come back."""
+    (found, *_) = certificates(mean_layers(where, 8), objective)
+    assert (found.kind, found.device, found.value) == ("stream heads and tails", 0, value)
+
+
+def test_heads_and_tails_prove_nothing_above_the_optimum() -> None:
+    tight = 0
+    for seed in range(40, 80):
+        problem = tiny_tasks(Random(seed))
+        try:
+            best = None if problem.network.one_task_each else optimum(problem, problem.objective)
+        except ValueError:
+            continue
+        values = [one.value for one in stream_heads_and_tails(problem, problem.objective)]
+        assert best is None or max(values, default=0) <= best, seed
+        tight += max(values, default=None) == best
+    assert tight > 10
