@@ -7,7 +7,9 @@ once: sums of stages' times become linear expressions, and the micro-batches tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 
 from ortools.sat.python import cp_model
 
@@ -63,6 +65,11 @@ class BoundRows:
         """What every device computes."""
         for device in range(self.placement.devices):
             self._load(device)
+        # Their mean, at once: all that the model computes, spread over the devices.
+        model, tick = self.plan.model, self.plan.tick
+        each = sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
+        each += len(self.chains[0]) * (model.forward_overhead + model.backward_overhead)
+        self.model.cp.add(self.value >= ceil(self.plan.microbatches * each / tick / self.placement.devices))
 
     def _held(self, device: int) -> tuple[int, ...]:
         """The places on their chain of the stages of a device."""
