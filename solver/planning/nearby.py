@@ -43,7 +43,7 @@ def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
 
 
 def recut(plan: PlanProblem, counts: tuple[int, ...], like: Partition) -> Partition:
-    """Other numbers of layers, with as much recomputed on every stage as there can be of what another partition does."""
+    """Other numbers of layers; of what another partition recomputes on a stage, as much as there still can be."""
     recompute = []
     for stage, layers in enumerate(Partition(counts).layers_of(plan.model)):
         left = Counter(layer.name for layer in layers)
