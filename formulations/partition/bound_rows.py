@@ -7,7 +7,9 @@ once: sums of stages' times become linear expressions, and the micro-batches tha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
+from math import ceil
 
 from ortools.sat.python import cp_model
 
@@ -17,6 +19,9 @@ from pipesched.problem.problem import Objective
 
 # A limit of more micro-batches than this many times the stages, on one stage, is stated as none.
 _MOST_ROUNDS = 2
+# How finely an activation's share of a device's memory is told.
+_LEVELS = 24
+_MOST_TICKS = 2**45
 
 
 @dataclass(frozen=True)
@@ -58,11 +63,18 @@ class BoundRows:
             if self._capacity is not None:
                 for stage in range(self.placement.stages):
                     self._in_flight(stage, paths)
+                for device in range(self.placement.devices):
+                    self._memory_over_time(device, paths)
 
     def add_loads(self) -> None:
         """What every device computes."""
         for device in range(self.placement.devices):
             self._load(device)
+        # Their mean, at once: all that the model computes, spread over the devices.
+        model, tick = self.plan.model, self.plan.tick
+        each = sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
+        each += len(self.chains[0]) * (model.forward_overhead + model.backward_overhead)
+        self.model.cp.add(self.value >= ceil(self.plan.microbatches * each / tick / self.placement.devices))
 
     def _held(self, device: int) -> tuple[int, ...]:
         """The places on their chain of the stages of a device."""
@@ -157,6 +169,30 @@ class BoundRows:
             end = paths.head[stage] + work - number * terms.rest + after
             found += [end, end + idle]
         return found
+
+    def _memory_over_time(self, device: int, paths: _Paths) -> None:
+        """Every activation is held for a way around at least; all of them share what the memory gives over time.
+
+        The share of the memory that an activation takes is rounded down to one of a few levels.
+        """
+        held, cp, m = self._held(device), self.model.cp, self.plan.microbatches
+        if len(held) == 1:
+            return  # counted in whole micro-batches above
+        assert self._capacity is not None
+        room = self._capacity[device] - self._static(device)
+        taken: Linear = 0
+        for k in held:
+            terms = self.model.terms[k]
+            literals = [cp.new_bool_var(f"share{k}.{level}") for level in range(_LEVELS)]
+            cp.add_exactly_one(literals)
+            ticks = cp.new_int_var(0, _MOST_TICKS, f"taken{k}")
+            for level, literal in enumerate(literals):
+                cp.add(_LEVELS * terms.activation <= (level + 1) * room).only_enforce_if(literal)
+                if level:
+                    each = terms.forward + paths.around[k] + terms.gradient
+                    cp.add(_LEVELS * ticks >= level * m * each).only_enforce_if(literal)
+            taken += ticks
+        cp.add(self.value >= paths.head[held[0]] + taken + paths.tail[held[0]])
 
 
 def _lags(rows: BoundRows) -> list[tuple[int, int]]:

@@ -46,6 +46,7 @@ class PartitionModel:
     def __init__(self, plan: PlanProblem, stages: int) -> None:
         self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
         self.runs = plan.model.layers
+        self._whole: list[tuple[cp_model.IntVar, cp_model.IntVar, int]] = []
         self.begin = [self._begin(k) for k in range(stages + 1)]
         self._in_order()
         self.recomputed = [self._recomputed(k) for k in range(stages)]
@@ -61,14 +62,22 @@ class PartitionModel:
         whole: cp_model.IntVar | None = None
         for r, run in enumerate(self.runs):
             number = self.cp.new_int_var(0, run.count, f"begin{k}.{r}")
+            if run.count == 1 and not run.with_previous:
+                # The number itself says whether the run is whole.
+                if whole is not None:
+                    self.cp.add(number <= whole)
+                found.append(number)
+                whole = number
+                continue
             all_of_it = self.cp.new_bool_var(f"whole{k}.{r}")
+            self._whole.append((all_of_it, number, run.count))
             self.cp.add(number == run.count).only_enforce_if(all_of_it)
             self.cp.add(number <= run.count - 1).only_enforce_if(~all_of_it)
             if whole is not None:
                 # A run begins where the one before it has ended.
-                self.cp.add(number == 0).only_enforce_if(~whole)
+                self.cp.add(number <= run.count * whole)
                 if run.with_previous:
-                    self.cp.add(number >= 1).only_enforce_if(whole)
+                    self.cp.add(number >= whole)
             whole = all_of_it
             found.append(number)
         return found
@@ -150,8 +159,12 @@ class PartitionModel:
     def hint(self, partition: Partition) -> None:
         """Begin the search at this partition."""
         self.cp.clear_hints()  # type: ignore[no-untyped-call]
+        values = {}
         for variable, number in self.values_of(partition):
             self.cp.add_hint(variable, number)
+            values[variable.index] = number
+        for literal, variable, whole in self._whole:
+            self.cp.add_hint(literal, values[variable.index] == whole)
 
     def values_of(self, partition: Partition) -> Iterator[tuple[cp_model.IntVar, int]]:
         """Every variable that tells partitions apart, and its value for this one."""

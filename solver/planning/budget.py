@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import repeat
 from threading import Event
 
 from solver.backends.cp_sat import Parameters
 from solver.limits import Limits
+
+# Where units are counted, the quick tries in a row.
+_QUICK_TRIES = 200
 
 
 class Budget:
@@ -48,6 +53,14 @@ class Budget:
         """Units that a call of CP-SAT did not use."""
         if self._units is not None and parameters.deterministic is not None:
             self._units += max(0.0, parameters.deterministic - used)
+
+    def tries(self, most: float) -> Iterator[bool]:
+        """True as often as there is time for a try of something quick: so many seconds, or a set number of times."""
+        until = self.left - most
+        for _ in repeat(True) if self._units is None else repeat(True, _QUICK_TRIES):
+            if self.over() or (self._units is None and self.left <= until):
+                return
+            yield True
 
     def of_solve(self, most: float) -> Limits:
         """For one solve that takes so much at most."""

@@ -5,21 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, DoesNotApply
-from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.feasibility import why_infeasible
 from pipesched.results.plan import Candidate, ChoiceResult
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
+from solver.planning.balance import balanced
 from solver.planning.budget import Budget
 from solver.planning.fixed_order import FixedOrder, provable
 from solver.planning.master import Master
+from solver.planning.nearby import nearby
 from solver.solve import solve
 
 Offer = Callable[[Candidate], None]
@@ -44,6 +47,7 @@ class ChoiceSearch:
         self._solved: list[Fraction] = []  # values of partitions that are solved to the end, and left out
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
+        self._refitted: Candidate | None = None  # whose order has its best partition
         if self.stages > plan.model.most_stages:
             self.no_plan(f"{self.stages} stages; the model can be cut into {plan.model.most_stages} at most")
 
@@ -62,15 +66,19 @@ class ChoiceSearch:
 
     def order_of(self, name: str) -> Schedule:
         """The order of a published schedule on some partition; `DoesNotApply`."""
-        sample = Partition(self.plan.counts or some_counts(self.plan.model, self.stages))
-        return HEURISTICS[name].order(self.plan.problem(self.choice, sample))
+        return HEURISTICS[name].order(self.plan.problem(self.choice, self.balanced))
+
+    @cached_property
+    def balanced(self) -> Partition:
+        """Where the search begins; it may not fit the memory."""
+        return balanced(self.plan, self.choice)
 
     def best_of_order(self, order: Schedule, most: float) -> FixedOrder:
         """The best partition for an order; what is found is offered."""
         known = self.best if self.best is not None and self.best.timeline.schedule is order else None
         search = FixedOrder(self.plan, self.choice, order, known)
         if provable(self.plan, self.choice):
-            search.run(self.budget, most, self.offer)
+            search.run(self.budget, most, self.offer, self.balanced)
         return search
 
     def relax(self, most: float, best: Fraction | None) -> None:
@@ -79,7 +87,8 @@ class ChoiceSearch:
             self._master = Master(self.plan, self.choice)
         if best is not None:
             self._master.at_most(ceil(best / self.plan.tick) - 1)
-        found = self._master.cheapest(self.budget, most)
+        hint = self.balanced if self.best is None else self.best.partition
+        found = self._master.cheapest(self.budget, most, hint)
         self.next = found.partition
         self.argument = "load, head and tail, and round trips under the memory of every partition"
         if found.bound is not None:
@@ -95,6 +104,8 @@ class ChoiceSearch:
         """Look for an order of the next partition, longer each time it comes again."""
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
+        if not self.visits and why_infeasible(self.plan.problem(self.choice, self.balanced)) is None:
+            partition = self.balanced
         visits = self.visits[partition] = self.visits.get(partition, 0) + 1
         solution = self.solve(partition, most * 2 ** (visits - 1))
         self._offer(partition, solution)
@@ -118,14 +129,32 @@ class ChoiceSearch:
         self.budget.solved(limits, found.status is Status.OPTIMAL)
         return found
 
-    def improve(self, most: float) -> bool:
-        """A better order for the best partition, then the best partition for that order; whether any was found."""
+    def improve(self, most: float) -> None:
+        """A better partition for the order of the best plan, or else a better order for its partition."""
         assert self.best is not None
-        before = self.best.value
-        self._offer(self.best.partition, self.solve(self.best.partition, most * 0.7))
-        if not self.budget.over() and provable(self.plan, self.choice):
-            self.best_of_order(self.best.timeline.schedule, most * 0.3)
-        return self.best.value < before
+        best = self.best
+        if self._refitted is not best:
+            self._move_cuts(most)
+            if self.best is best and provable(self.plan, self.choice):
+                self.best_of_order(best.timeline.schedule, most * 0.3)
+            self._refitted = self.best
+        if self.best is best and not self.budget.over():
+            self._offer(best.partition, self.solve(best.partition, most))
+
+    def _move_cuts(self, most: float) -> None:
+        """The same order on partitions next to the best, as long as one of them is better."""
+        assert self.best is not None
+        before, tries = None, self.budget.tries(most)
+        while self.best is not before:
+            before = self.best
+            for partition in nearby(self.plan, before.partition):
+                if not next(tries, False):
+                    return
+                problem = self.plan.problem(self.choice, partition)
+                timeline = best_times(problem, before.timeline.schedule)
+                candidate = Candidate(self.choice, partition, timeline, before.schedule)
+                if candidate.value < self.best.value:
+                    self.offer(candidate)
 
     def visit_published(self, names: Sequence[str]) -> None:
         """Published schedules whose order depends on the costs, on the next partition."""

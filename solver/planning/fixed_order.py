@@ -40,8 +40,9 @@ class FixedOrder:
         if best is not None:
             self.master.add_path(critical_path(best.timeline))
 
-    def run(self, budget: Budget, most: float, offer: Callable[[Candidate], object]) -> None:
-        """Until the best partition is proved, or `most` seconds or units are spent."""
+    def run(self, budget: Budget, most: float, offer: Callable[[Candidate], bool], first: Partition) -> None:
+        """Until the best partition is proved, or `most` seconds or units are spent; `first` is tried first."""
+        self._try(first, offer)
         until = max(0.0, budget.left - most)
         while self.bound is not None and not self.proved and not budget.over() and budget.left > until:
             hint = None if self.best is None else self.best.partition
@@ -55,10 +56,9 @@ class FixedOrder:
         """Whether no partition is better than the best."""
         return self.best is not None and self.bound is not None and self.bound >= self.best.value / self.plan.tick
 
-    def _try(self, partition: Partition, offer: Callable[[Candidate], object]) -> None:
+    def _try(self, partition: Partition, offer: Callable[[Candidate], bool]) -> None:
         timeline = simulate(self.plan.problem(self.choice, partition), self.order)
         self.master.add_path(critical_path(timeline))
         found = Candidate(self.choice, partition, timeline, self.order.name)
-        if self.best is None or found.value < self.best.value:
+        if (self.best is None or found.value < self.best.value) and offer(found):
             self.best = found
-            offer(found)

@@ -24,9 +24,10 @@ from solver.planning.infeasible import why_no_plan
 
 # Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
 _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
-_START_SHARE = 0.15
-_BOUND_SHARE = 0.2
-_STEP_SHARE = 0.06
+_START_SHARE = 0.06
+_BOUND_SHARE = 0.12
+_FIRST_SHARE = 0.3
+_STEP_SHARE = 0.05
 _LEAST_STEP = 0.2
 
 
@@ -107,29 +108,33 @@ class PlanSearch:
             choice.relax(each, None if self.best is None else self.best.value)
 
     def _search(self) -> None:
-        """The placement of the least bound goes next, in turn with better orders for the best plan."""
-        step = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole)
-        turn = 0
+        """Each placement once; then orders for more partitions, in turn with better orders for the best plan."""
+        first = max(_LEAST_STEP, _FIRST_SHARE * self.budget.whole / max(1, len(self._open())))
+        for choice in sorted(self._open(), key=lambda each: each.stages):
+            if not self._done():
+                self._visit(choice, first)
+        step, turn = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole), 0
         while not self._done():
             turn += 1
-            choice = min(self._open(), key=lambda each: (each.bound, len(each.visits)))
-            better = self.best is not None and turn % 3 == 0
-            if better and self._improve(step * 2):
-                continue
-            if choice.next is None:
-                choice.relax(step, None if self.best is None else self.best.value)
-            if choice.next is not None and not self._done():
-                self._say(f"{choice.choice}: order for a partition")
-                choice.visit(step)
-            elif not choice.settled and not self._improve(step * 2) and choice.next is None:
-                step *= 2
+            if self.best is not None and turn % 3:
+                self._improve(step * 2)
+            else:
+                self._visit(min(self._open(), key=_promise), step)
 
-    def _improve(self, most: float) -> bool:
-        assert self.best is not None
-        self._say(f"{self.best.choice}: a better order for the best partition")
+    def _visit(self, choice: ChoiceSearch, most: float) -> None:
+        """An order for the next partition of a placement."""
+        if choice.next is None:
+            choice.relax(most, None if self.best is None else self.best.value)
+        if choice.next is not None and not choice.settled and not self._done():
+            self._say(f"{choice.choice}: order for a partition")
+            choice.visit(most)
+
+    def _improve(self, most: float) -> None:
         best = self.best
+        assert best is not None
         owner = next(each for each in self.choices if each.best is best)
-        return owner.improve(most)
+        self._say(f"{best.choice}: a better order for the best partition")
+        owner.improve(most)
 
     def _published(self) -> None:
         """Only these orders: each proved by itself where it is the same for all costs, else below the bound of any."""
@@ -227,3 +232,10 @@ class PlanSearch:
                 said.append(f"{each.choice}: no plan, {each.reason}")
         kind = "exhaustive search by CP-SAT over all partitions"
         return Certificate(kind, simplest(bound), "Of all plans: " + "; ".join(said) + ".")
+
+
+def _promise(choice: ChoiceSearch) -> tuple[float, int]:
+    """Where to look next: where plans are good, or may be, and where little was looked at."""
+    value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
+    visits = sum(choice.visits.values())
+    return float(value or 0) * (1 + 0.01 * visits), visits

@@ -1,0 +1,106 @@
+"""`plan`: the best partition, placement, recomputation and order of a model made of layers, with one certificate."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from threading import Event
+
+from commands.reports.plan import report, show
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json, draw, write_schedule
+from commands.shared.output import complain, files_written, note, write_json
+from commands.shared.output_folder import record_output
+from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
+from pipesched.errors import BadInput
+from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.plan_file import read_plan
+from pipesched.files.problem_text import problem_text
+from pipesched.files.schedule_file import ScheduleFile
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import Plan
+from pipesched.results.plan_figures import time_parts
+from pipesched.results.solution import Status
+from plots.plan import render_plan
+from solver.planning.plan import PlanProgress, plan
+
+
+def configure(parser: ArgumentParser) -> None:
+    """The file, how long to search, where to write."""
+    parser.add_argument("plan", metavar="FILE", help="plan file, YAML or JSON")
+    add_limits(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write problem.yaml, schedule.json, pictures and report.md"
+    )
+    add_json(parser)
+
+
+def run(args: Namespace) -> Exit:
+    """Search, print, write."""
+    problem = read_plan(args.plan)
+    for text in problem.notes:
+        note(f"note: {args.plan}: {text}")
+    folder = _folder(args.output)
+    stop = Event()
+    with interrupt_sets(stop), progress_line() as say:
+        found = plan(problem, limits_of(args), lambda moment: say(_line(moment, problem.time_unit)), stop)
+    if not args.json:
+        show(found)
+    if found.best is None:
+        complain(
+            f"infeasible: {found.reason}" if found.status is Status.INFEASIBLE else "no plan found in the time given"
+        )
+    with not_interrupted():
+        files = _write(found, folder) if folder and found.best else []
+        if args.output:
+            record_output(args.output, "plan", files)
+    if args.json:
+        write_json(_document(found) | {"files": [str(path) for path in files]})
+    else:
+        files_written(files)
+    if found.interrupted:
+        return Exit.INTERRUPTED
+    return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
+
+
+def _document(found: Plan) -> dict[str, object]:
+    parts = None if found.best is None else time_parts(found.problem, found.best).document()
+    return found.document() | {"time": parts}
+
+
+def _folder(output: str | None) -> Path | None:
+    if output is None:
+        return None
+    if not output or (Path(output).exists() and not Path(output).is_dir()):
+        raise BadInput(
+            f"--output: found {output!r}, which is no directory; allowed: a directory, made if it is missing"
+        )
+    return make_folder(output)
+
+
+def _write(found: Plan, folder: Path) -> list[Path]:
+    best = found.best
+    assert best is not None
+    timeline = best.timeline
+    return [
+        write_whole(folder / "problem.yaml", problem_text(timeline.problem)),
+        write_schedule(folder / "schedule.json", ScheduleFile(timeline)),
+        write_whole(folder / "plan.png", render_plan(found.problem, best)),
+        draw(timeline, "gantt", folder / "gantt.png"),
+        draw(timeline, "memory", folder / "memory.png"),
+        write_whole(folder / "report.md", report(found, {})),
+    ]
+
+
+def _line(moment: PlanProgress, unit: str) -> str:
+    """Value, bound, placements settled, and what is under way."""
+
+    def said(number: object) -> str:
+        return f"{plain(float(number))} {unit}".rstrip()  # type: ignore[arg-type]
+
+    best = "no plan yet" if moment.value is None else f"best {said(moment.value)}"
+    settled = f"{moment.settled} of {moment.choices} placements settled"
+    return f"{moment.seconds:6.1f} s  {best}, bound {said(moment.lower_bound)}, {settled}  ({moment.phase})"
+
+
+COMMANDS.register(Command("plan", "the best partition, placement and order of a model's layers", configure, run))

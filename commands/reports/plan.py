@@ -1,0 +1,158 @@
+"""What `plan` says: the placements side by side, the best plan stage by stage, and what its time is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from commands.shared.output import percent
+from commands.shared.tables import Column, table
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import Candidate, ChoiceResult, Plan
+from pipesched.results.plan_figures import device_memory, stage_rows, time_parts
+from pipesched.results.solution import Status
+from pipesched.version import VERSION
+
+CHOICES = [
+    Column("placement"),
+    Column("stages", True),
+    Column("value", True),
+    Column("bound", True),
+    Column("gap", True),
+    Column("than the best", True),
+    Column("order"),
+    Column("status", leave_out=1),
+]
+STAGES = [
+    Column("stage", True),
+    Column("device", True),
+    Column("layers"),
+    Column("recomputed"),
+    Column("forward", True),
+    Column("backward", True),
+    Column("parameters", True, 1),
+    Column("activation", True, 2),
+]
+DEVICES = [
+    Column("device", True),
+    Column("parameters", True),
+    Column("activations", True),
+    Column("peak", True),
+    Column("capacity", True),
+]
+
+
+def show(plan: Plan) -> None:
+    """Tables and sentences on standard output."""
+    table(plan.problem.name, CHOICES, choice_rows(plan))
+    best = plan.best
+    if best is None:
+        return
+    table(f"best plan: {best.choice}", STAGES, list(map(list, stage_cells(plan, best))))
+    if plan.problem.cluster.capacity is not None:
+        table(f"memory at the peak ({plan.problem.cluster.memory_unit})", DEVICES, memory_cells(plan, best))
+    for sentence in sentences(plan, best):
+        print(sentence)
+
+
+def choice_rows(plan: Plan) -> list[list[str]]:
+    """A row for each placement, the best first."""
+
+    def key(one: ChoiceResult) -> tuple[bool, float, float]:
+        value = None if one.best is None else float(one.best.value)
+        return value is None, value or 0.0, float(one.lower_bound or 0)
+
+    rows = []
+    for one in sorted(plan.choices, key=key):
+        gap = dearer = ""
+        if one.best is not None and one.lower_bound is not None:
+            gap = percent(float(1 - one.lower_bound / one.best.value) if one.best.value else 0.0)
+            dearer = (
+                "" if plan.value is None or not plan.value else f"+{percent(float(one.best.value / plan.value - 1))}"
+            )
+        rows.append(
+            [
+                str(one.choice),
+                "" if one.best is None else str(one.best.timeline.problem.placement.stages),
+                "" if one.best is None else _time(plan, one.best.value),
+                "" if one.lower_bound is None else _time(plan, one.lower_bound),
+                gap,
+                dearer if one.best is not plan.best else "",
+                "" if one.best is None else one.best.schedule,
+                one.reason or one.status.value,
+            ]
+        )
+    return rows
+
+
+def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
+    """A row for each stage of the best plan."""
+    rows = []
+    for row in stage_rows(plan.problem, best):
+        costs = row.costs
+        again = ", ".join(f"{number} {way}" for way, number in row.recomputed.items())
+        backward = min(costs.fused, costs.backward + (costs.weight or 0))
+        numbers = [costs.forward, backward, costs.memory, costs.activation]
+        rows.append([str(row.stage), str(row.device), row.layers, again, *(plain(float(x)) for x in numbers)])
+    return rows
+
+
+def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
+    """A row for each device of the best plan."""
+    rows = []
+    for device, one in enumerate(device_memory(plan.problem, best)):
+        numbers = [one.parameters, one.activations, one.parameters + one.activations, one.capacity or 0]
+        rows.append([str(device), *(plain(float(number)) for number in numbers)])
+    return rows
+
+
+def sentences(plan: Plan, best: Candidate) -> list[str]:
+    """What was found, what is proved of it, and what the time is made of."""
+    objective = plan.problem.objective.value
+    value, bound = _time(plan, best.value), _time(plan, plan.lower_bound)
+    if plan.status is Status.OPTIMAL:
+        said = f"optimal: {objective} {value}; no plan is better"
+    else:
+        said = f"best found: {objective} {value}; no plan is below {bound}: a gap of {percent(plan.gap)}"
+    parts = time_parts(plan.problem, best)
+    named = ("ideal", "imbalance", "recompute", "bubble")
+    made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
+    found = [said, f"{value} = {made_of}"]
+    if plan.certificate:
+        found.append(f"why none is below the bound ({plan.certificate.kind}): {plan.certificate.text}")
+    found += [f"note: {text}" for text in plan.notes if text not in plan.problem.notes]
+    if plan.interrupted:
+        found.append("interrupted: this is the best plan found until then")
+    return found
+
+
+def report(plan: Plan, settings: Mapping[str, str], changes: Sequence[Sequence[str]] = ()) -> str:
+    """The Markdown page of a plan. `settings` are texts of runtimes, or why there is none; `changes` the sensitivity."""
+    best = plan.best
+    assert best is not None
+    lines = [f"# {plan.problem.name}", "", *(f"- {line}" for line in sentences(plan, best)), ""]
+    lines += ["## Placements", "", *_markdown(CHOICES, choice_rows(plan)), ""]
+    lines += ["## Stages", "", *_markdown(STAGES, stage_cells(plan, best)), ""]
+    if plan.problem.cluster.capacity is not None:
+        lines += [
+            f"## Memory ({plan.problem.cluster.memory_unit})",
+            "",
+            *_markdown(DEVICES, memory_cells(plan, best)),
+            "",
+        ]
+    if changes:
+        columns = [Column("change"), Column("value", True), Column("difference", True)]
+        lines += ["## What changes would bring", "", *_markdown(columns, changes), ""]
+    for name, text in settings.items():
+        lines += [f"## {name}", "", "```", text.rstrip(), "```", ""]
+    lines = [line.replace("&", "&amp;").replace("<", "&lt;") for line in lines]
+    pictures = ["![Plan](plan.png)", "", "![Gantt chart](gantt.png)", "", "![Memory](memory.png)"]
+    return "\n".join([*lines, *pictures, "", f"pipesched {VERSION}", ""])
+
+
+def _markdown(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
+    headers = [column.header for column in columns]
+    return [f"| {' | '.join(headers)} |", "|---" * len(headers) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def _time(plan: Plan, value: object) -> str:
+    return f"{plain(float(value))} {plan.problem.time_unit}".rstrip()  # type: ignore[arg-type]

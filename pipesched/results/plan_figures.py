@@ -1,0 +1,102 @@
+"""Figures of a plan: what its time is made of, and what each stage and device holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.stage_costs import StageCosts, stage_costs
+from pipesched.results.plan import Candidate
+from pipesched.schedule.metrics import measure
+
+
+@dataclass(frozen=True)
+class TimeParts:
+    """`ideal` + `imbalance` + `recompute` + `bubble` is the objective's value, in the file's unit.
+
+    `ideal` is all work without recomputation, spread evenly over the devices; `recompute` what recomputation adds to
+    it; `imbalance` what the busiest device does beyond the mean; `bubble` what it waits.
+    """
+
+    ideal: Fraction
+    imbalance: Fraction
+    recompute: Fraction
+    bubble: Fraction
+
+    def document(self) -> dict[str, float]:
+        return {name: float(getattr(self, name)) for name in ("ideal", "imbalance", "recompute", "bubble")}
+
+
+@dataclass(frozen=True)
+class StageRow:
+    """One stage: where it runs, its layers in words, its costs, and the layers it recomputes by way."""
+
+    stage: int
+    device: int
+    layers: str
+    count: int
+    costs: StageCosts
+    recomputed: dict[str, int]
+
+
+@dataclass(frozen=True)
+class DeviceMemory:
+    """What a device holds at its peak, in the file's unit; `saved` is what the peak would be higher by, not recomputed.
+
+    That is counted for the micro-batches in flight at the peak, at the mean of the device's stages.
+    """
+
+    parameters: Fraction
+    activations: Fraction
+    saved: Fraction
+    capacity: Fraction | None
+
+
+def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
+    """What the value of a plan is made of."""
+    problem = best.timeline.problem
+    metrics = measure(best.timeline)
+    work = [ticks * problem.tick for ticks in metrics.work]
+    again = sum(
+        row.costs.recomputation * len(problem.microbatches_of[row.stage]) for row in stage_rows(plan, best)
+    ) / Fraction(problem.devices)
+    mean = sum(work, Fraction(0)) / problem.devices
+    return TimeParts(mean - again, max(work) - mean, again, best.value - max(work))
+
+
+def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
+    """Every stage; one that two devices hold appears twice."""
+    partition, placement = best.partition, best.timeline.problem.placement
+    costs, held = stage_costs(plan.model, partition), partition.layers_of(plan.model)
+    counts, length = partition.recompute_counts(), partition.stages
+    rows = []
+    for stage in range(placement.stages):
+        at = stage % length
+        runs = [(name, len(list(group))) for name, group in groupby(layer.name for layer in held[at])]
+        text = ", ".join(name if number == 1 else f"{number} {name}" for name, number in runs)
+        rows.append(StageRow(stage, placement.stage_device[stage], text, len(held[at]), costs[at], counts[at]))
+    return rows
+
+
+def device_memory(plan: PlanProblem, best: Candidate) -> list[DeviceMemory]:
+    """What each device holds at its peak."""
+    problem, capacity = best.timeline.problem, plan.cluster.capacity
+    rows = stage_rows(plan, best)
+    peaks = measure(best.timeline).peak_memory
+    found = []
+    for device in range(problem.devices):
+        own = [row.costs for row in rows if row.device == device]
+        activations = peaks[device] * problem.resolution
+        each = sum((costs.activation for costs in own), Fraction(0))
+        saved = sum((costs.saved for costs in own), Fraction(0))
+        found.append(
+            DeviceMemory(
+                sum((costs.memory for costs in own), Fraction(0)),
+                activations,
+                activations * saved / each if each else Fraction(0),
+                None if capacity is None else capacity[device],
+            )
+        )
+    return found

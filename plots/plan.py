@@ -1,0 +1,120 @@
+"""The picture of a plan: layers on devices, memory of each device, time of each stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Literal
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.patches import Patch
+
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import Candidate
+from pipesched.results.plan_figures import StageRow, device_memory, stage_rows
+from plots.frame import Handle, legend_below
+from plots.render import DPI, MARGIN, saved
+
+_LAYERS = ("#4c78a8", "#f2a65a", "#6aa56e", "#b279a2", "#9d755d", "#d9b84c", "#77868c")
+_RECOMPUTED, _TEXT, _LINE = "#c0392b", "#2b2b2b", "#ffffff"
+_FORWARD, _BACKWARD, _AGAIN = "#f59a23", "#17692f", "#c0392b"
+_PARAMETERS, _ACTIVATIONS, _SAVED = "#5f5f5f", "#3f83d6", "#dfe8f4"
+_WIDTH = 12.0  # inches
+_ROW = 0.34
+
+
+def render_plan(plan: PlanProblem, best: Candidate, format: Literal["png", "svg"] = "png") -> bytes:
+    """The image of a plan; the same plan gives the same bytes."""
+    devices = best.timeline.problem.devices
+    height = max(3.2, 1.6 + _ROW * devices)
+    figure = Figure(figsize=(_WIDTH, height), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+    layers, memory, times = figure.subplots(1, 3, width_ratios=(2.2, 1, 1))
+    rows = stage_rows(plan, best)
+    _draw_layers(plan, best, rows, layers)
+    _draw_memory(plan, best, memory)
+    _draw_times(plan, rows, times, devices)
+    value = f"{plan.objective.value} {plain(float(best.value))} {plan.time_unit}".rstrip()
+    figure.suptitle(f"{plan.name}: {best.choice}, {value}", x=0.01, ha="left", fontsize=12, parse_math=False)
+    return saved(figure, format)
+
+
+def _devices(axes: Axes, devices: int, title: str, named: bool = False) -> None:
+    axes.set_ylim(devices - 0.5, -0.5)
+    axes.set_yticks(range(devices), [f"Device {d}" for d in range(devices)] if named else [])
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(title, loc="left", fontsize=10)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+
+
+def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], axes: Axes) -> None:
+    """A box for each layer, stages of a device behind one another; recomputed layers are marked by a line below."""
+    held = best.partition.layers_of(plan.model)
+    colours = {kind.name: _LAYERS[n % len(_LAYERS)] for n, kind in enumerate(plan.model.kinds)}
+    right = [0.0] * best.timeline.problem.devices
+    for row in rows:
+        x = right[row.device]
+        left = {one.layer: 0 for one in best.partition.recomputed_on(row.stage % len(held))}
+        for one in best.partition.recomputed_on(row.stage % len(held)):
+            left[one.layer] += one.layers
+        axes.text(x, row.device - 0.43, f"stage {row.stage}", fontsize=6, color=_TEXT, va="top")
+        for name, group in groupby(layer.name for layer in held[row.stage % len(held)]):
+            for _ in group:
+                axes.barh(row.device + 0.1, 1, 0.5, left=x, color=colours[name], edgecolor=_LINE, linewidth=0.6)
+                if left.get(name, 0) > 0:
+                    left[name] -= 1
+                    axes.barh(row.device + 0.42, 0.9, 0.1, left=x + 0.05, color=_RECOMPUTED)
+                x += 1
+        right[row.device] = x + 0.6
+    _devices(axes, len(right), "Layers", named=True)
+    axes.set_xlim(0, max(right))
+    axes.set_xticks([])
+    axes.spines["bottom"].set_visible(False)
+    handles: list[tuple[Handle, str]] = [(Patch(color=colour), name) for name, colour in colours.items()]
+    if any(best.partition.recompute):
+        handles.append((Patch(color=_RECOMPUTED), "recomputed"))
+    legend_below(axes, handles)
+
+
+def _draw_memory(plan: PlanProblem, best: Candidate, axes: Axes) -> None:
+    """Parameters and activations at the peak, what recomputation saves on top, and the capacity as a line."""
+    found = device_memory(plan, best)
+    for device, one in enumerate(found):
+        parameters, activations, spared = float(one.parameters), float(one.activations), float(one.saved)
+        axes.barh(device, parameters, 0.6, color=_PARAMETERS)
+        axes.barh(device, activations, 0.6, left=parameters, color=_ACTIVATIONS)
+        axes.barh(device, spared, 0.6, left=parameters + activations, color=_SAVED, edgecolor=_ACTIVATIONS, lw=0.4)
+        if one.capacity is not None:
+            axes.plot([float(one.capacity)] * 2, [device - 0.4, device + 0.4], color=_RECOMPUTED, linewidth=1.5)
+    _devices(axes, len(found), "Memory at the peak")
+    axes.set_xlim(left=0)
+    axes.set_xlabel(plan.cluster.memory_unit, parse_math=False)
+    handles: list[tuple[Handle, str]] = [
+        (Patch(color=_PARAMETERS), "parameters"),
+        (Patch(color=_ACTIVATIONS), "activations"),
+    ]
+    if any(one.saved for one in found):
+        handles.append((Patch(facecolor=_SAVED, edgecolor=_ACTIVATIONS), "saved by recomputing"))
+    legend_below(axes, handles)
+
+
+def _draw_times(plan: PlanProblem, rows: Sequence[StageRow], axes: Axes, devices: int) -> None:
+    """Forward, backward and recomputation of one micro-batch, by stage."""
+    right = [0.0] * devices
+    for row in rows:
+        again = float(row.costs.recomputation)
+        split = row.costs.backward + (row.costs.weight or 0)
+        backward = float(min(row.costs.fused, split)) - again
+        for length, colour in ((float(row.costs.forward), _FORWARD), (backward, _BACKWARD), (again, _AGAIN)):
+            if length:
+                axes.barh(row.device, length, 0.6, left=right[row.device], color=colour, edgecolor=_LINE, linewidth=0.6)
+            right[row.device] += length
+    _devices(axes, devices, "Time of a micro-batch")
+    axes.set_xlim(0, max(right) or 1)
+    axes.set_xlabel(plan.time_unit or "time", parse_math=False)
+    handles: list[tuple[Handle, str]] = [(Patch(color=_FORWARD), "forward"), (Patch(color=_BACKWARD), "backward")]
+    if any(row.costs.recomputation for row in rows):
+        handles.append((Patch(color=_AGAIN), "recomputation"))
+    legend_below(axes, handles)

@@ -1,0 +1,69 @@
+"""A balanced partition: cuts moved one at a time until no device's load, with the way to it and back, can be less.
+
+Nothing is proved by it. It is where the master and the published orders begin.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+from pipesched.layers.even import some_counts
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from solver.planning.nearby import moved_cuts, recut
+
+_MOST_MOVES = 2_000
+
+
+def balanced(plan: PlanProblem, choice: Choice) -> Partition:
+    """For one placement; memory does not count, and only what must be is recomputed."""
+    placement = choice.on(plan.cluster.devices)
+    stages = len(placement.chains[0])
+    if plan.counts is not None:
+        return recut(plan, plan.counts, Partition(plan.counts))
+    costs = _Costs(plan, choice)
+    cuts = list(accumulate(some_counts(plan.model, stages), initial=0))
+    best = costs.value(cuts)
+    for _ in range(_MOST_MOVES):
+        value, moved = min((costs.value(each), each) for each in [cuts, *moved_cuts(plan.model, cuts)])
+        if value >= best:
+            break
+        best, cuts = value, moved
+    counts = tuple(b - a for a, b in pairwise(cuts))
+    return recut(plan, counts, Partition(counts))
+
+
+class _Costs:
+    """Sums of times from the first layer on, and what a list of cuts is worth."""
+
+    def __init__(self, plan: PlanProblem, choice: Choice) -> None:
+        self.placement = choice.on(plan.cluster.devices)
+        self.length = len(self.placement.chains[0])
+        self.m = plan.microbatches / len(self.placement.chains)
+        again = 1 if plan.recompute is Decide.ALWAYS else 0
+        self.one_chain = len(self.placement.chains) == 1
+        layers = plan.model.sequence
+        extra = [float(layer.recompute[0].time) * again if layer.recompute else 0.0 for layer in layers]
+        work = [float(layer.forward + layer.least_backward) + more for layer, more in zip(layers, extra, strict=True)]
+        gradient = [
+            float(layer.forward + min(layer.backward, layer.full_backward)) + more
+            for layer, more in zip(layers, extra, strict=True)
+        ]
+        self.work = list(accumulate(work, initial=0.0))
+        self.gradient = list(accumulate(gradient, initial=0.0))
+        self.forward = list(accumulate((float(layer.forward) for layer in layers), initial=0.0))
+
+    def value(self, cuts: list[int]) -> tuple[float, float]:
+        """The largest load with head, or without W with head and tail; then the loads' squares, to break ties."""
+        work, gradient = ([sums[cut] for cut in cuts] for sums in (self.work, self.gradient))
+        squares = worst = 0.0
+        for held in self.placement.stages_of:
+            on = [s % self.length for s in held]
+            load = self.m * sum(work[k + 1] - work[k] for k in on)
+            squares += load * load
+            worst = max(worst, load)
+            if self.one_chain:
+                first = min(on)
+                busy = self.m * sum(gradient[k + 1] - gradient[k] for k in on)
+                worst = max(worst, load + self.forward[cuts[first]], busy + gradient[first])
+        return worst, squares

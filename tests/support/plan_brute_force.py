@@ -1,0 +1,100 @@
+"""Exact optima of tiny plan problems by trying every partition, recomputation and order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations, product
+from random import Random
+
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition, Recomputed, mistakes
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from tests.support.brute_force import optimum
+
+
+def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
+    """Every way to cut the model and to recompute its layers."""
+    stages, layers = len(choice.on(plan.cluster.devices).chains[0]), len(plan.model.sequence)
+    for cuts in combinations(range(1, layers), stages - 1):
+        counts = tuple(b - a for a, b in zip((0, *cuts), (*cuts, layers), strict=True))
+        if mistakes(plan.model, Partition(counts)) or (plan.counts is not None and counts != plan.counts):
+            continue
+        held = Partition(counts).layers_of(plan.model)
+        for recompute in product(*(list(_ways(plan, Counter(layer.name for layer in own))) for own in held)):
+            yield Partition(counts, recompute if any(recompute) else ())
+
+
+def _ways(plan: PlanProblem, held: Counter[str]) -> Iterator[tuple[Recomputed, ...]]:
+    kinds = [kind for kind in plan.model.kinds if kind.recompute and held[kind.name]]
+    if plan.recompute is Decide.NEVER:
+        kinds = []
+    if plan.recompute is Decide.ALWAYS:
+        yield tuple(Recomputed(kind.name, kind.recompute[0].name, held[kind.name]) for kind in kinds)
+        return
+    options = [
+        [numbers for numbers in product(range(held[kind.name] + 1), repeat=len(kind.recompute)) if sum(numbers) <= held[kind.name]]
+        for kind in kinds
+    ]
+    for chosen in product(*options):
+        yield tuple(
+            Recomputed(kind.name, way.name, number)
+            for kind, numbers in zip(kinds, chosen, strict=True)
+            for way, number in zip(kind.recompute, numbers, strict=True)
+            if number
+        )
+
+
+def best_value(plan: PlanProblem) -> dict[Choice, Fraction | None]:
+    """The least value of each placement in the file's unit; None where no plan fits."""
+    found: dict[Choice, Fraction | None] = {}
+    for choice in plan.choices:
+        values = []
+        if len(choice.on(plan.cluster.devices).chains[0]) <= len(plan.model.sequence):
+            for partition in partitions(plan, choice):
+                best = optimum(plan.problem(choice, partition), plan.objective)
+                if best is not None:
+                    values.append(Fraction(best.value) * plan.tick)
+        found[choice] = min(values, default=None)
+    return found
+
+
+def tiny_plan(random: Random) -> PlanProblem:
+    """Two or three devices, three or four layers, two or three micro-batches; every key of the file now and then."""
+    devices = random.choice((2, 2, 3))
+    split = random.random() < 0.4 and devices == 2
+    chunks = random.choice((1, 1, 2)) if devices == 2 and not split else 1
+    kinds = []
+    for n in range(random.choice((2, 3))):
+        kind = {"name": f"k{n}", "forward": random.randint(0, 4), "backward": random.randint(1, 6)}
+        if split:
+            kind["weight"] = random.randint(0, 3)
+            if random.random() < 0.3:
+                kind["fused"] = random.randint(1, 8)
+        kind["memory"], kind["activation"] = random.randint(0, 2), random.randint(0, 3)
+        if split and kind["activation"] and random.random() < 0.3:
+            kind["freed_by_backward"] = random.randint(0, kind["activation"])
+        if random.random() < 0.4:
+            keeps = random.choice((0, 0.5))
+            kind["recompute"] = [{"name": "full", "time": random.randint(0, 3), "keeps": keeps}]
+        kinds.append(kind)
+    stages = devices * chunks
+    layers = [dict(random.choice(kinds)) for _ in range(max(stages, random.choice((3, 4))))]
+    if len(layers) > stages and random.random() < 0.3:
+        layers[-1]["with_previous"] = True
+    document = {
+        "devices": devices,
+        "microbatches": 2 if chunks == 2 or split else random.choice((2, 3)),
+        "layers": layers,
+        "placement": random.choice(("interleaved", "wave")) if chunks == 2 else "linear",
+        "chunks": chunks,
+        "objective": random.choice(("makespan", "makespan", "span")),
+        "decide": {"recompute": random.choice(("free", "free", "free", "never", "always"))},
+        "transfer": random.choice((0, 0, 1)),
+    }
+    if random.random() < 0.25:
+        document["stage_overhead"] = {"forward": random.randint(0, 2), "backward": random.randint(0, 2)}
+    if random.random() < 0.7:
+        document["memory"] = {"capacity": random.randint(4, 12)}
+    return plan_problem_from(document)
