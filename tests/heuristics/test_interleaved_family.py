@@ -80,7 +80,7 @@ def test_1f1b_overlap_by_hand() -> None:
 
 
 @pytest.mark.parametrize("name", OVERLAPPED)
-@pytest.mark.parametrize("p", range(1, 10))
+@pytest.mark.parametrize("p", (*range(1, 6), 8))
 def test_paired_slots_hold_two_microbatches_and_blocks_of_any_length_run(name: str, p: int) -> None:
     random = Random(f"{name} {p}")
     for m, v in product(sorted({1, 2, p, p + 1, random.randint(1, 3 * p), 3 * p}), (1, 2, 3)):
@@ -95,7 +95,7 @@ def test_paired_slots_hold_two_microbatches_and_blocks_of_any_length_run(name: s
         assert pairs or m < 2 * p
 
 
-@pytest.mark.parametrize("p", range(1, 10))
+@pytest.mark.parametrize("p", (*range(1, 6), 8))
 def test_every_group_size_is_free_of_deadlock(p: int) -> None:
     random = Random(p)
     for m, v in product(sorted({1, p + 1, random.randint(1, 3 * p)}), (1, 2, 3)):

@@ -51,7 +51,7 @@ def profile(p: int, m: int, objective: Objective = Objective.SPAN) -> Problem:
 @pytest.mark.parametrize("p", range(1, 7))
 def test_never_worse_and_never_a_higher_peak(name: str, p: int) -> None:
     random = Random(f"{name} {p}")
-    for m in (1, 2, p, 2 * p, 3 * p):
+    for m in (1, p, 3 * p) if p > 3 else (1, 2, p, 2 * p, 3 * p):
         problem = uneven(p, m, random)
         goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
         published, aware = run(problem, name), run(problem, f"{name}-cost-aware")
@@ -64,7 +64,7 @@ def test_unequal_stages_are_mostly_better(name: str) -> None:
     """The published orders of V-Half and V-Min ignore the times altogether."""
     random, better = Random(name), 0
     for _ in range(8):
-        problem = replace(uneven(5, 12, random), objective=Objective.SPAN)
+        problem = replace(uneven(4, 8, random), objective=Objective.SPAN)
         better += run(problem, f"{name}-cost-aware").span < run(problem, name).span
     assert better >= 5
 

@@ -70,7 +70,7 @@ def test_peaks_in_chunk_activations(p: int) -> None:
 
 @pytest.mark.parametrize("name", ("v-half", "v-min"))
 def test_orders_of_the_blocks_ignore_times_and_zbv_does_not(name: str) -> None:
-    unit, real = v_problem(16, 48, *UNIT), v_problem(16, 48, *PROFILE[48])
+    unit, real = v_problem(8, 24, *UNIT), v_problem(8, 24, *PROFILE[48])
     assert HEURISTICS[name].order(unit).orders == HEURISTICS[name].order(real).orders
     assert simulated_and_validated(real, HEURISTICS["zbv"].order(unit)).span > run(real, "zbv").span
 
@@ -91,7 +91,7 @@ def uneven(p: int, m: int, random: Random) -> Problem:
 def test_any_number_of_microbatches(p: int) -> None:
     """Also fewer than the warm-up; no deadlock, and never more chunk activations than the schedule's name says."""
     random = Random(p)
-    for m in range(1, 3 * p + 1, 1 if p < 6 else 4):
+    for m in range(1, 3 * p + 1, 1 if p < 4 else p - 1):
         problem = uneven(p, m, random)
         biggest = max(problem.network.held_in_flight)
         for name, most in (("zbv", 2 * p), ("v-half", 2 * ((p + 2) // 2)), ("v-min", 2 * ((p + 4) // 3))):
@@ -124,8 +124,8 @@ def test_v_block_takes_the_roomiest_block_that_fits() -> None:
 @pytest.mark.parametrize("name", ("zbv", "v-half", "v-min", "v-block"))
 def test_closed_forms_and_what_is_needed(name: str) -> None:
     heuristic, random = HEURISTICS[name], Random(name)
-    for p in range(1, 10):
-        for m in (2 * p + 1, 3 * p + random.randint(1, p)):
+    for p in (1, 2, 3, 4, 5, 6, 9):
+        for m in (2 * p + 1, 3 * p + random.randint(1, p)) if p < 6 else (2 * p + 1,):
             problem = v_problem(p, m, 2, 2, 2, 0)
             form, found = heuristic.closed_form(problem), run(problem, name)
             assert form is not None

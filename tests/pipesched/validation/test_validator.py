@@ -386,7 +386,7 @@ def test_right_timelines_are_accepted(rng: Random) -> None:
 def test_spoilt_timelines_are_rejected_exactly_when_they_are_wrong(spoil: object) -> None:
     seen: Counter[bool] = Counter()
 
-    @settings(deadline=None, max_examples=250, database=None)
+    @settings(deadline=None, max_examples=120, database=None)
     @given(SEEDS)
     def spoils(rng: Random) -> None:
         timeline = spoil(random_timeline(rng), rng)  # type: ignore[operator]

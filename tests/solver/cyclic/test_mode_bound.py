@@ -48,7 +48,7 @@ def open_modes(random: Random) -> Problem:
 
 def test_it_is_no_more_than_any_pattern_repeats_in_and_some_reach_it() -> None:
     claimed = reached = 0
-    for seed in range(40):
+    for seed in range(24):
         one = open_modes(Random(seed))
         graph, bound, certificates = graph_of(one), mode_bound(one_of_each_chain(one)), period_certificates(one)
         pattern = best_pattern(graph, certificates[0].value, LITTLE).pattern
@@ -60,7 +60,7 @@ def test_it_is_no_more_than_any_pattern_repeats_in_and_some_reach_it() -> None:
             reached += bound.value / graph.microbatches == pattern.period
         if pattern.overlapped:
             assert growth(one, pattern) == pattern.length, seed
-    assert (claimed > 10, reached > 10) == (True, True), (claimed, reached)
+    assert (claimed > 6, reached > 6) == (True, True), (claimed, reached)
 
 
 def growth(one: Problem, pattern: Pattern) -> Fraction:

@@ -35,8 +35,9 @@ def unrolled(one: Problem) -> Timeline:
     return best_unrolled(pattern, one)
 
 
-@pytest.mark.parametrize("placement", PLACEMENTS, ids=str)
-@pytest.mark.parametrize("objective", ("makespan", "span"))
+@pytest.mark.parametrize(
+    ("placement", "objective"), list(zip(PLACEMENTS, ("makespan", "span") * 2, strict=True)), ids=str
+)
 def test_ramps_are_valid_and_no_worse(placement: dict[str, object], objective: str) -> None:
     times = {"forward": 5, "backward": 6, "weight": 4, "transfer": 1}
     memory = {"activation": 1, "capacity": 3}

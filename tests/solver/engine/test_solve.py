@@ -56,7 +56,7 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(exact_model, "FullHorizon", limited)
     proved = 0
-    for seed in range(40):
+    for seed in range(24):
         one = tiny_problem(Random(seed))
         for objective in (Objective.MAKESPAN, Objective.SPAN):
             best = optimum(one, objective)
@@ -71,7 +71,7 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
             assert solution.timeline is not None
             assert not validate(solution.timeline), seed
             proved += solution.status is Status.OPTIMAL
-    assert proved > 53
+    assert proved > 31
 
 
 def test_an_infeasible_cap_names_device_and_rule() -> None:
