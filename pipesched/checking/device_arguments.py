@@ -22,7 +22,7 @@ def round_trip(problem: Problem, evidence: OnDevice) -> int:
     """
     here = OneDevice(problem, evidence.device)
     at_last = here.idle_at_last()
-    idle = here.idle_at_first(some_forward_later=True) + at_last
+    idle = here.idle_at_first(some_forward_later=True) + here.idle_between(0) + at_last
     if not here.backward_before_last_forward:
         idle = min(idle, max(here.idle_at_first(some_forward_later=False), at_last))
     return load(problem, evidence) + idle

@@ -57,7 +57,7 @@ def _to_last_gradient(here: OneDevice) -> Fraction:
     done = max(0, here.work - put_off)
     if not here.blocks:
         done = max(done, sum((here.times[s].forward + here.times[s].gradient) * here.count[s] for s in here.stages))
-    by_work = done + here.idle_at_first(here.backward_before_last_forward)
+    by_work = done + here.idle_at_first(here.backward_before_last_forward) + here.idle_between(1)
     return max(Fraction(by_work), before_last_gradient(here))
 
 
@@ -66,4 +66,4 @@ def _to_last_forward(here: OneDevice, last: list[int]) -> Fraction:
     idle = here.idle_at_first(some_forward_later=True) if here.backward_before_last_forward else 0
     waits = here.left_of_others(last) + sum(least_backward(here.problem.stages[s]) for s in last)
     back = here.times[last[0]].returned - here.times[last[-1]].begins - here.times[last[-1]].forward
-    return max(Fraction(here.work - waits + idle), before_last_forward(here)) + back
+    return max(Fraction(here.work - waits + idle + here.idle_between(0)), before_last_forward(here)) + back

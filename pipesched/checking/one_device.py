@@ -88,6 +88,24 @@ class OneDevice:
             idle.append(max(0, wait - own - self.left_of_others(last)))
         return min(idle)
 
+    def idle_between(self, round_trips_more: int) -> int:
+        """The least idle time in round trips between the first and the last one, and so many more.
+
+        Where memory admits K micro-batches to the only stage here, forward j + K waits for a backward, and passes of
+        one kind may be taken to run in the order of micro-batches: so the round trips of every K-th micro-batch and of
+        the last are apart. In each run K - 1 forwards at most, and what others that are then in memory have left.
+        """
+        if self.room is None or len(self.stages) != 1:
+            return 0
+        (only,) = self.stages
+        stage, times, count = self.problem.stages[only], self.times[only], self.count[only]
+        admitted = self.room // stage.activation if stage.activation else count
+        if not 0 < admitted < count:
+            return 0
+        runs = (admitted - 1) * stage.forward + self.left_of_others([only])
+        idle = max(0, times.turns - times.begins - times.forward - runs)
+        return ((count - 1) // admitted - 1 + round_trips_more) * idle
+
     def left_of_others(self, last: list[int]) -> int:
         """The most work that other micro-batches can have left when a forward of chain `last` was the device's last.
 

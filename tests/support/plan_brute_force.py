@@ -34,7 +34,11 @@ def _ways(plan: PlanProblem, held: Counter[str]) -> Iterator[tuple[Recomputed, .
         yield tuple(Recomputed(kind.name, kind.recompute[0].name, held[kind.name]) for kind in kinds)
         return
     options = [
-        [numbers for numbers in product(range(held[kind.name] + 1), repeat=len(kind.recompute)) if sum(numbers) <= held[kind.name]]
+        [
+            numbers
+            for numbers in product(range(held[kind.name] + 1), repeat=len(kind.recompute))
+            if sum(numbers) <= held[kind.name]
+        ]
         for kind in kinds
     ]
     for chosen in product(*options):

@@ -1,0 +1,171 @@
+"""The check of bounds: what it refuses and why, what it leaves open, and that a solve drops what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from commands.main import main
+from pipesched.checking.attainable import greatest_attainable_below, least_attainable, least_attainable_above
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput
+from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import AroundDevice, DeviceMultipliers, Evidence, OnDevice, OnStage, Refutation
+from solver.analysis.refuted_again import refuted_again
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.lagrangian.bound import lagrangian_bounds
+from solver.engine.clock import Clock
+from solver.engine.incumbent import Incumbent
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+
+WORK = Limits(deterministic=0.5, workers=1)
+
+
+def plain(objective: str = "makespan", **keys: object) -> Problem:
+    times = {"forward": 2, "backward": 2, "weight": 1, "transfer": 0.5}
+    return problem(3, 4, times=times, objective=objective, **keys)
+
+
+def lagrangian(objective: str) -> tuple[Problem, Certificate]:
+    """A problem with multipliers that a linear program found."""
+    one = problem(
+        8, 24, times={"forward": 18.5, "backward": 18, "weight": 9.3, "transfer": 0.6}, objective=objective,
+        memory={"capacity": 5.5, "freed_by_backward": 0.25},
+    )  # fmt: skip
+    load = max(c.value for c in certificates(one, one.objective) if c.kind == "load")
+    return one, next(lagrangian_bounds(one, load, int(1.4 * load), 30.0, Event()))
+
+
+@pytest.mark.parametrize("objective", ["makespan", "span"])
+def test_multipliers_prove_what_is_stated_and_nothing_more(objective: str) -> None:
+    one, genuine = lagrangian(objective)
+    evidence = genuine.evidence
+    assert isinstance(evidence, DeviceMultipliers)
+
+    def verdict(**changes: object) -> Verdict:
+        changed = replace(evidence, **changes)  # type: ignore[arg-type]
+        return check_bound(one, replace(genuine, evidence=changed)).verdict
+
+    assert verdict() is Verdict.VERIFIED
+    above = least_attainable_above(one, genuine.value)
+    assert check_bound(one, replace(genuine, value=above)).verdict is Verdict.REFUSED
+    assert verdict(until=evidence.until - 1) is Verdict.REFUSED  # which proves a lower value
+    assert verdict(until=evidence.until + 10**6) is Verdict.REFUSED  # a time into which all fit
+    assert verdict(running=(0,) * len(evidence.running), holding=(0,) * len(evidence.holding)) is Verdict.REFUSED
+    assert verdict(running=(-1, *evidence.running[1:])) is Verdict.REFUSED
+    assert verdict(instants=evidence.instants[::-1]) is Verdict.REFUSED
+    assert verdict(instants=evidence.instants[1:]) is Verdict.REFUSED
+    assert verdict(running=(2**70, *evidence.running[1:])) is Verdict.REFUSED
+    assert verdict(tick=evidence.tick * Fraction(2, 3)) is Verdict.REFUSED
+    assert verdict(device=one.devices) is Verdict.REFUSED
+    assert verdict(owner=3 if objective == "makespan" else None) is Verdict.REFUSED
+
+
+def test_weight_passes_of_other_devices_may_run_after_all_instants() -> None:
+    """Stage 1 is on the device that begins: what its last weight pass costs, it costs after the end too."""
+    one = problem(
+        2, 2, placement=[1, 0], objective="span",
+        times={"forward": 2, "backward": 2, "weight": [1, 0], "fused": 2, "transfer": 3}, memory={"capacity": 2},
+    )  # fmt: skip
+    evidence = DeviceMultipliers(0, 1, one.tick, 14, Fraction(1), (6,), (5,), (0,))
+    claim = Certificate("Lagrangian", 15, "", 0, evidence)
+    assert check_bound(one, claim).verdict is Verdict.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("kind", "evidence"),
+    [
+        ("load", OnDevice(7)),
+        ("load", OnStage(0)),
+        ("head and tail", AroundDevice(0, 1, False)),
+        ("in-flight limit", OnStage(-1)),
+        ("integral warm-up", OnDevice(2)),
+    ],
+)
+def test_evidence_that_does_not_fit_the_argument_is_refused(kind: str, evidence: Evidence) -> None:
+    assert check_bound(plain(), Certificate(kind, 10**6, "", None, evidence)).verdict is Verdict.REFUSED
+
+
+def test_what_is_not_understood_is_not_verified() -> None:
+    one, load = plain(), Certificate("load", 20, "", 0, OnDevice(0))
+    assert check_bound(one, load).verdict is Verdict.VERIFIED
+    assert check_bound(one, replace(load, evidence=None)).verdict is Verdict.NOT_VERIFIED
+    assert check_bound(one, replace(load, kind="a new argument")).verdict is Verdict.NOT_VERIFIED
+    assert check_bound(replace(one, objective=Objective.PERIOD), load).verdict is Verdict.NOT_VERIFIED
+    assert check_bound(replace(one, transfer_stream="comm"), load).verdict is Verdict.NOT_VERIFIED
+    assert check_bound(one, replace(load, evidence=Refutation(None))).verdict is Verdict.TRUSTED
+
+
+def test_attainable_spans_are_fractions_of_up_to_as_many_parts_as_devices() -> None:
+    one = plain("span")  # all times are multiples of a tick
+    assert one.tick == Fraction(1, 2)
+    assert least_attainable(one, Fraction(41, 5)) == Fraction(25, 3)
+    assert least_attainable_above(one, 8) == Fraction(25, 3)
+    assert greatest_attainable_below(one, 8) == Fraction(23, 3)
+    assert least_attainable(replace(one, objective=Objective.MAKESPAN), Fraction(41, 5)) == 9
+
+
+def test_a_solve_drops_a_bound_whose_evidence_does_not_prove_it() -> None:
+    one = plain()
+    true, wrong = Certificate("load", 20, "", 0, OnDevice(0)), Certificate("round trip", 1000, "", 0, OnDevice(0))
+    incumbent = Incumbent(one, [wrong, true], Clock(WORK), lambda _: None)
+    incumbent.check_bound()
+    assert incumbent.state.certificate == true
+    assert any("did not stand the check" in note for note in incumbent.state.notes)
+
+
+def test_files_carry_evidence_and_the_command_checks_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    solution = solve(plain(), WORK)
+    path = save(solution, tmp_path / "schedule.json")
+    file = read_schedule(path)
+    assert file.certificate == solution.certificate is not None and file.certificate.evidence is not None
+
+    def checked(*options: str) -> tuple[int, dict[str, object]]:
+        code = main(["check", str(path), "--json", *options])
+        return code, json.loads(capsys.readouterr().out)
+
+    code, found = checked()
+    assert (code, found["valid"], found["bound"], found["optimal"]) == (0, True, "verified", True)
+    document = json.loads(path.read_text())
+    document["certificate"]["evidence"]["device"] = 17
+    path.write_text(json.dumps(document))
+    assert checked()[0] == 1
+    document["certificate"]["evidence"]["device"] = "first"
+    path.write_text(json.dumps(document))
+    with pytest.raises(BadInput, match=r"certificate\.evidence\.device"):
+        read_schedule(path)
+    del document["certificate"]["evidence"]  # as older versions wrote it
+    path.write_text(json.dumps(document))
+    assert checked()[0] == 0 and read_schedule(path).certificate is not None
+
+
+def test_refutations_by_cp_sat_are_trusted_and_repeated(tmp_path: Path) -> None:
+    one = problem(2, 2, times={"forward": 2, "backward": 2, "weight": 1})
+    solution = solve(one, WORK)
+    assert solution.timeline is not None and solution.lower_bound_ticks == solution.value_ticks
+    best, searched = solution.lower_bound_ticks, Refutation(None)
+    assert refuted_again(one, best, searched, WORK, Event()) is True
+    claim = Certificate("exhaustive search by CP-SAT", best, "", None, searched)
+    path = save(ScheduleFile(solution.timeline, best, claim), tmp_path / "schedule.json")
+    assert main(["check", str(path), "--again", "--workers", "1"]) == 0
+    claim = replace(claim, value=best - 1)
+    path = save(ScheduleFile(solution.timeline, best, claim), tmp_path / "schedule.json")
+    assert main(["check", str(path)]) == 1  # the file states more than its certificate
+
+
+def test_the_check_loads_neither_solver_nor_or_tools() -> None:
+    wanted = "import sys, pipesched.checking.check; print([n for n in ('ortools', 'solver', 'formulations') if n in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", wanted], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
