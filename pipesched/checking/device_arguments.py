@@ -18,14 +18,16 @@ def round_trip(problem: Problem, evidence: OnDevice) -> int:
     """Work and idle time: before the first backward and after the last forward.
 
     If a backward starts before the last forward, the two idle times are apart and add up. If none does, they may be the
-    same time, and the longer one counts.
+    same time, and the longer one counts. In the first case there may be round trips between the two, with idle time of
+    their own.
     """
     here = OneDevice(problem, evidence.device)
     at_last = here.idle_at_last()
     idle = here.idle_at_first(some_forward_later=True) + at_last
     if not here.backward_before_last_forward:
         idle = min(idle, max(here.idle_at_first(some_forward_later=False), at_last))
-    return load(problem, evidence) + idle
+    between, each = here.round_trips_between()
+    return load(problem, evidence) + idle + between * each
 
 
 def in_flight_limit(problem: Problem, evidence: OnStage) -> int:

@@ -57,13 +57,18 @@ def _to_last_gradient(here: OneDevice) -> Fraction:
     done = max(0, here.work - put_off)
     if not here.blocks:
         done = max(done, sum((here.times[s].forward + here.times[s].gradient) * here.count[s] for s in here.stages))
-    by_work = done + here.idle_at_first(here.backward_before_last_forward)
+    between, each = here.round_trips_between()
+    # The last round trip is another one before the last gradient.
+    by_work = done + here.idle_at_first(here.backward_before_last_forward) + (between + 1) * each
     return max(Fraction(by_work), before_last_gradient(here))
 
 
 def _to_last_forward(here: OneDevice, last: list[int]) -> Fraction:
     """All work but what waits in memory when the last forward ends; then that micro-batch's way and its gradient."""
-    idle = here.idle_at_first(some_forward_later=True) if here.backward_before_last_forward else 0
+    between, each = here.round_trips_between()
+    idle = between * each
+    if here.backward_before_last_forward:
+        idle += here.idle_at_first(some_forward_later=True)
     waits = here.left_of_others(last) + sum(least_backward(here.problem.stages[s]) for s in last)
     back = here.times[last[0]].returned - here.times[last[-1]].begins - here.times[last[-1]].forward
     return max(Fraction(here.work - waits + idle), before_last_forward(here)) + back

@@ -88,6 +88,25 @@ class OneDevice:
             idle.append(max(0, wait - own - self.left_of_others(last)))
         return min(idle)
 
+    def round_trips_between(self) -> tuple[int, int]:
+        """How many round trips lie apart between the first and the last, and the least idle time in each.
+
+        Counted on a device of one stage. Passes of a kind run in micro-batch order and only K activations fit, so
+        backward j runs before forward j + K: the round trips of micro-batches 0, K, 2K, ..., and that of the last in
+        place of the last of these, do not overlap. While j is on its way, K - 1 forwards can run, and what is left of
+        others.
+        """
+        if len(self.stages) != 1 or self.room is None:
+            return 0, 0
+        (stage,) = self.stages
+        ticks, activation, times = self.problem.stages[stage].forward, self.problem.stages[stage].activation, self.times
+        admitted = self.room // activation if activation else 0
+        if not 0 < admitted < self.count[stage]:
+            return 0, 0
+        wait = times[stage].turns - times[stage].begins - times[stage].forward
+        idle = wait - (admitted - 1) * ticks - self.left_of_others([stage])
+        return (self.count[stage] - 1) // admitted - 1, max(0, idle)
+
     def left_of_others(self, last: list[int]) -> int:
         """The most work that other micro-batches can have left when a forward of chain `last` was the device's last.
 
