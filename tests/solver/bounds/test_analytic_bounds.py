@@ -14,6 +14,8 @@ from ortools.sat.python import cp_model
 
 from formulations.exact.full_horizon import FullHorizon
 from heuristics.catalogue import HEURISTICS
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import amount
@@ -28,6 +30,7 @@ from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times, times_within
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
+from tests.support.makers import problem as problem_of
 from tests.support.makers import schedule, visit
 from tests.support.published import ROWS, Row
 
@@ -122,6 +125,25 @@ def test_the_round_trip_of_the_paper_s_first_row() -> None:
     assert best.kind == "round trip"
     for part in ("1102.68 ms", "135.016 ms", "72.709 ms", "1310.405 ms"):
         assert part in best.text
+
+
+@pytest.mark.parametrize("objective", [Objective.SPAN, Objective.MAKESPAN])
+def test_round_trips_in_a_row_in_numbers(objective: Objective) -> None:
+    """Two devices, room for two: from the end of F0.j to B0.j 4 + 10 + 6 + 4 = 24, in which 3 + 5 + 2 can run.
+
+    Eleven micro-batches: 110 of work, idle 24 - 3 at first, 24 - 7 at last, and 24 - 10 in each of four round trips.
+    """
+    problem = problem_of(
+        2,
+        11,
+        times={"forward": [3, 10], "backward": [5, 6], "weight": [2, 2], "transfer": 4},
+        memory={"capacity": [2, 11]},
+        objective=objective,
+    )
+    kind = "round trip"
+    certificate = next(one for one in certificates(problem, objective) if (one.kind, one.device) == (kind, 0))
+    assert certificate.value == 110 + 21 + 17 + 4 * 14
+    assert check_bound(problem, certificate).verdict is Verdict.VERIFIED
 
 
 # At two activations a stage, in ms. Schedules with these values are known but for 6.2B with 64 micro-batches and 14.6B
