@@ -11,8 +11,8 @@ def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pa
     """The forwards whose activation moves to the host, and those recomputed with the name of the way; in order."""
     passes = sorted(schedule.passes(), key=lambda p: (p.stage, p.microbatch))
     offloaded = [p._replace(kind=F) for p in passes if p.kind is OFFLOAD]
-    recomputed = {p._replace(kind=F): problem.tasks_of(p.kind, p.stage)[0].name for p in passes if p.kind in RECOMPUTATIONS}
-    return offloaded, recomputed
+    again = [p for p in passes if p.kind in RECOMPUTATIONS]
+    return offloaded, {p._replace(kind=F): problem.tasks_of(p.kind, p.stage)[0].name for p in again}
 
 
 def decisions_document(problem: Problem, schedule: Schedule) -> dict[str, object]:
