@@ -62,7 +62,8 @@ def run(args: Namespace) -> Exit:
     need_torch()
     timeline = read_schedule(args.schedule).timeline
     if not timeline.problem.network.one_task_each or timeline.schedule.waits:
-        raise BadInput(f"{args.schedule}: found passes of several tasks; allowed: passes that are single tasks")
+        single = timeline.problem.network.what_is_not_single
+        raise BadInput(f"{args.schedule}: found {single}; allowed: passes that are single tasks")
     job = job_for(timeline, _options(args, timeline))
     folder = make_folder(args.output) if args.output else None
     try:

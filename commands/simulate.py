@@ -19,6 +19,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Objective, Problem
+from pipesched.results.memory_decisions import decisions_document
 from pipesched.results.memory_figures import peak_memory
 from pipesched.results.stream_figures import streams_document
 from pipesched.schedule.metrics import Metrics, measure
@@ -114,6 +115,7 @@ def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Val
         "idle_ratio": metrics.idle_ratio,
         "peak_memory": peak_memory(problem, metrics),
         "streams": streams_document(timeline),
+        **decisions_document(timeline.problem, timeline.schedule),
         "fits": fits,
         "lower_bound": in_file_units(problem, lower_bound),
         "gap": figures.share_open(figures.known(metrics, problem.objective), lower_bound) if fits else None,

@@ -113,11 +113,13 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> _Found:
     if args.explain or args.memory_within is not None:
         refuse_period(problem, "--explain, --then-memory and --memory-within are")
         if args.explain and not problem.network.one_task_each:
-            raise BadInput("--explain: found passes of several tasks; allowed: passes that are single tasks")
+            single = problem.network.what_is_not_single
+            raise BadInput(f"--explain: found {single}; allowed: passes that are single tasks")
     if args.robust is not None:
         refuse_period(problem, "--robust is")
         if not problem.network.one_task_each:
-            raise BadInput("--robust: found passes of several tasks; allowed: passes that are single tasks")
+            single = problem.network.what_is_not_single
+            raise BadInput(f"--robust: found {single}; allowed: passes that are single tasks")
     if args.start is not None:
         refuse_period(problem, "--start is")
     start = None if args.start is None else read_schedule(args.start).timeline

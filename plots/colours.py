@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.colors import to_rgb
 
-from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.placement import Placement
 
 RGB = tuple[float, float, float]
@@ -19,6 +19,9 @@ SHADES: dict[PassKind, tuple[str, str]] = {
     BW: ("#17692f", "#5c9d74"),
     B: ("#a4dc5f", "#dff5b4"),
     W: ("#3f83d6", "#b5d3f5"),
+    OFFLOAD: ("#6b7f8c", "#b9c6ce"),
+    RELOAD: ("#26a3a0", "#a5dcda"),
+    **dict.fromkeys(RECOMPUTATIONS, ("#b3541e", "#dba57f")),
 }
 
 # A transfer that occupies a stream.
@@ -29,6 +32,9 @@ NAMES: dict[PassKind, str] = {
     BW: "Backward",
     B: "Backward for input",
     W: "Backward for weights",
+    OFFLOAD: "Copy to the host",
+    RELOAD: "Copy back",
+    **{kind: f"Recomputation{f', way {n}' if n > 1 else ''}" for n, kind in enumerate(RECOMPUTATIONS, start=1)},
 }
 
 

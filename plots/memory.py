@@ -13,6 +13,7 @@ from matplotlib.patches import Patch
 
 from pipesched.problem.formatting import memory_amount, memory_text
 from pipesched.problem.problem import Problem
+from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
@@ -20,6 +21,7 @@ from plots.frame import Handle, device_labels, draw_frame, legend_below
 from plots.gantt_boxes import makespan
 
 AREA, OUTLINE, CAP, OVER = "#a9c6e3", "#2f5f91", "#c0392b", "#c0392b"
+HOST = "#7d5ba6"
 STATIC = "#8f98a3"
 ROOM = 0.8  # how much of a device's row its strip takes; the rest keeps the strips apart
 
@@ -36,12 +38,17 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
     steps = [[(tick, held + level) for tick, level in strip] for held, strip in zip(static, steps, strict=True)]
     peaks = [max(level for _, level in strip) for strip in steps]
     capacities = [c for device in range(problem.devices) if (c := _capacity(problem, device)) is not None]
-    scale = max([*peaks, *capacities, 0]) or 1
+    hosts = list(_hosts(timeline))
+    scale = max([*peaks, *capacities, *(level for _, _, strip in hosts for _, level in strip), 0]) or 1
     end = makespan(timeline)
     for device, strip in enumerate(steps):
         _draw_strip(axes, problem, device, [*without_notches(strip), (end, strip[-1][1])], scale)
         _draw_static(axes, device, static[device], scale)
         _draw_capacity(axes, problem, device, scale)
+    for device, _, strip in hosts:
+        times = [problem.in_units(tick) for tick, _ in [*strip, (end, 0)]]
+        levels = [_height(device, level, scale) for _, level in [*strip, (end, strip[-1][1])]]
+        axes.step(times, levels, where="post", color=HOST, linewidth=1.2)
     size, labelled = device_labels(timeline, axes)
     for device in labelled:
         _write_peak(axes, problem, device, peaks[device], 0.8 * size)
@@ -52,7 +59,16 @@ def draw_memory(timeline: Timeline, axes: Axes) -> None:
         entries.append((Patch(facecolor=STATIC), "Static: weights, gradients, optimizer"))
     if capacities:
         entries.append((Line2D([], [], color=CAP, linestyle="--"), "Capacity"))
+    if hosts:
+        shared = " (of devices that share one, at the first)" if any(number > 1 for _, number, _ in hosts) else ""
+        entries.append((Line2D([], [], color=HOST), f"On the host{shared}"))
     legend_below(axes, entries)
+
+
+def _hosts(timeline: Timeline) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    """For each host that activations may move to: its first device, how many use it, and what it holds over time."""
+    for _, devices in hosts_of(timeline):
+        yield devices[0], len(devices), host_steps(timeline, devices)
 
 
 def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -32,7 +32,8 @@ def add_for(parser: ArgumentParser) -> None:
 def restricted(problem: Problem, target: str) -> Problem:
     """The problem that the runtime can run every schedule of; `BadInput` with the exporter's reason if it runs none."""
     if not problem.network.one_task_each:
-        raise BadInput(f"--for {target}: found passes of several tasks; allowed: passes that are single tasks")
+        single = problem.network.what_is_not_single
+        raise BadInput(f"--for {target}: found {single}; allowed: passes that are single tasks")
     one = RESTRICTIONS[target]
     left = one.restricted(problem)
     # Whatever the exporter refuses in one micro-batch after the other it refuses in every order.

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.problem.attainable_spans import largest_denominator
-from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.problem.task_network import HostMemory, Mode, PassType, Resource, TaskNetwork, TaskType
@@ -60,6 +60,9 @@ class Holding(NamedTuple):
 
     `pool` counts the devices, and behind them the hosts that have a limit. `first` are the jobs that wait for none of
     the same pass, `last` those after all of which it has ended. It does so where job `where` runs.
+
+    What an activation's copy out or its forward gives back, the copy back or the recomputation takes again: `until` is
+    the job that does, and the gift counts only until then. What is taken `again` is not counted once more.
     """
 
     pool: int
@@ -68,6 +71,8 @@ class Holding(NamedTuple):
     first: tuple[int, ...]
     last: tuple[int, ...]
     where: int
+    until: int | None = None
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -291,10 +296,13 @@ def _holdings(problem: Problem, held: list[Pass], number: dict[Task, int]) -> It
             takes = max(0, change.at_start) + max(0, change.at_end)
             gives = max(0, -change.at_start) + max(0, -change.at_end)
             if takes or gives:
-                yield Holding(pool, takes, gives, *ends(p), number[Task(p)])
+                again = pool == device and (p.kind is RELOAD or p.kind in RECOMPUTATIONS)
+                until = number.get(Task(p._replace(kind=RELOAD))) if pool == device and p.kind is OFFLOAD else None
+                yield Holding(pool, takes, gives, *ends(p), number[Task(p)], until, again)
         forward = p._replace(kind=F)
         if p[:2] in network.given_up and Task(forward) in number:
-            yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), number[Task(p)])
+            own = number[Task(p)]
+            yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), own, own)
 
 
 def _first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:

@@ -29,9 +29,11 @@ def post_memory(model: TaskVariables, held: Callable[[Holding], int] = lambda _:
         takers = [holding for holding in here if holding.takes]
         givers = [holding for holding in here if holding.gives]
         for taker in takers:
-            taken = sum(other.takes * _may_come_first(model, other, taker) for other in takers if other is not taker)
-            given = sum(other.gives * known_to_end(model, other, taker) for other in givers if other is not taker)
-            _add(model, taker, held(taker) + taker.takes + taken - given, room)
+            first = [other for other in takers if not other.again]
+            taken = sum(other.takes * _may_come_first(model, other, taker) for other in first if other is not taker)
+            given = sum(other.gives * _known_to_be_away(model, other, taker) for other in givers if other is not taker)
+            own = 0 if taker.again else taker.takes
+            _add(model, taker, held(taker) + own + taken - given, room)
 
 
 def _add(model: TaskVariables, taker: Holding, level: Linear, room: int) -> None:
@@ -49,6 +51,22 @@ def _add(model: TaskVariables, taker: Holding, level: Linear, room: int) -> None
 def known_to_end(model: TaskVariables, giver: Holding, taker: Holding) -> Truth:
     """Whether all of a pass has ended before another begins; a literal that holds is one the schedule waits for."""
     return _all_before(model, giver.last, taker.first, model.runs(giver.where))
+
+
+def _known_to_be_away(model: TaskVariables, giver: Holding, taker: Holding) -> Truth:
+    """Whether a pass has ended before another begins, and what it gave is not taken again before that one has begun."""
+    ended = known_to_end(model, giver, taker)
+    if giver.until is None or ended is False:
+        return ended
+    later = _all_before(model, taker.first[:1], (giver.until,), model.runs(taker.where))
+    if ended is True or later is False:
+        return later
+    if later is True:
+        return ended
+    away = model.cp.new_bool_var("")
+    model.cp.add_implication(away, ended)
+    model.cp.add_implication(away, later)
+    return away
 
 
 def _may_come_first(model: TaskVariables, other: Holding, taker: Holding) -> Truth:

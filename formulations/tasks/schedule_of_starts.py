@@ -82,7 +82,7 @@ class _Memory:
                         held_back.add(where)
                 continue
             # Passes that begin on one stream begin one after the other.
-            level += other.takes
+            level += 0 if other.again else other.takes
         return level, waits
 
     def _needed(self, taker: Holding, excess: int) -> list[Wait] | None:
@@ -94,7 +94,9 @@ class _Memory:
             seen[first.resource] = max(seen.get(first.resource, 0), self._place[taker.first[0]])
         waits: dict[Resource, Wait] = {}
         begin = self._begin(taker)
-        left = [one for one in self._givers if one is not taker]
+        ended = self._starts[taker.first[0]] + first.steps
+        # What is taken again before this pass has begun is not away.
+        left = [one for one in self._givers if one is not taker and self._away_until(one, ended)]
         while True:
             known = [one for one in left if self._is_known(one, seen)]
             excess -= sum(one.gives for one in known)
@@ -108,6 +110,9 @@ class _Memory:
                 if self._place[n] >= seen.get(job.resource, 0):
                     seen[job.resource] = self._place[n] + 1
                     waits[job.resource] = Wait(job.task, first.task)
+
+    def _away_until(self, one: Holding, ended: int) -> bool:
+        return one.until is None or self._starts[one.until] >= ended
 
     def _is_known(self, one: Holding, seen: Mapping[Resource, int]) -> bool:
         return all(self._place[n] < seen.get(self._job(n).resource, 0) for n in one.last)

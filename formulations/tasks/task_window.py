@@ -98,8 +98,11 @@ class TaskWindow:
                 ties += [Tie(after, (before,), 0) for before, after in pairwise(kept)]
         jobs = tuple(placed.jobs.jobs[n]._replace(choice=None) for n in self._inside)
         holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in placed.start]
-        own = tuple(found for one in holdings if (found := self._inside_of(one)) is not None)
-        return replace(placed.jobs, jobs=jobs, ties=tuple(ties), holdings=own)
+        own = [found for one in holdings if (found := self._inside_of(one)) is not None]
+        # What gave it back before the window is not in the model: what is taken again then counts as taken.
+        back = {one.until for one in own if one.gives}
+        own = [one._replace(again=one.again and one.first[0] in back) for one in own]
+        return replace(placed.jobs, jobs=jobs, ties=tuple(ties), holdings=tuple(own))
 
     def _is_free(self, pool: int) -> bool:
         """Whether all devices that take of a memory are free."""
@@ -115,7 +118,8 @@ class TaskWindow:
         if not takes and not gives:
             return None
         first, last = (tuple(inside[n] for n in on if n in inside) for on in (one.first, one.last))
-        return Holding(one.pool, takes, gives, first or last, last, (first or last)[0])
+        until = None if one.until is None else inside.get(one.until)
+        return Holding(one.pool, takes, gives, first or last, last, (first or last)[0], until, one.again)
 
     def _held(self, taker: Holding) -> int:
         """What passes hold that began before the window.

@@ -20,19 +20,19 @@ OUT, BACK, AMOUNT = ("offload", "out"), ("offload", "in"), ("offload", "amount")
 
 def option_times(section: MemorySection | None) -> Iterator[tuple[tuple[str, Any], Numbers]]:
     """The times of copies and recomputations that the file gives, by column."""
-    if section is not None and section.offload is not None:
+    if section is not None and section.offload is not None and _may(section, "offload"):
         yield OUT, section.offload.out or Fraction(0)
         yield BACK, getattr(section.offload, "in") or Fraction(0)
-    for n, way in enumerate(section.recompute or () if section else ()):
+    for n, way in enumerate(section.recompute or () if section and _may(section, "recompute") else ()):
         yield ("recompute", n), way.time or Fraction(0)
 
 
 def option_memory(section: MemorySection) -> Iterator[tuple[tuple[str, Any], Numbers]]:
     """What copies move and recomputations keep, by column."""
-    if section.offload is not None:
+    if section.offload is not None and _may(section, "offload"):
         activation = Fraction(1) if section.activation is None else section.activation
         yield AMOUNT, activation if section.offload.amount is None else section.offload.amount
-    for n, way in enumerate(section.recompute or ()):
+    for n, way in enumerate(section.recompute or () if _may(section, "recompute") else ()):
         yield ("keeps", n), way.keeps or Fraction(0)
 
 
@@ -73,12 +73,17 @@ def decisions(section: MemorySection, key: str, stages: int) -> list[str]:
     if getattr(section, key) is None:
         return [NEVER] * stages
     words: str | list[str] = getattr(section.decide, key, None) or FREE
-    return words * (stages // len(words)) if isinstance(words, list) else [words] * stages
+    return words * max(1, stages // len(words)) if isinstance(words, list) else [words] * stages
+
+
+def _may(section: MemorySection, key: str) -> bool:
+    """Whether some stage may do so: what none does has no part in the ticks."""
+    return set(decisions(section, key, 1)) != {NEVER}
 
 
 def shared_streams(section: MemorySection | None) -> tuple[SharedStream, ...]:
     """The streams that devices share."""
-    if section is None or section.offload is None:
+    if section is None or section.offload is None or not _may(section, "offload"):
         return ()
     held = {(one.stream, group): None for one in copy_streams(section) for group in one.groups if len(group) > 1}
     return tuple(SharedStream(*one) for one in held)
@@ -87,7 +92,7 @@ def shared_streams(section: MemorySection | None) -> tuple[SharedStream, ...]:
 def host_groups(section: MemorySection, devices: int) -> Groups:
     """The devices of every host, where their memory is limited."""
     limit = section.offload.host_capacity if section.offload else None
-    if limit is None:
+    if limit is None or not _may(section, "offload"):
         return ()
     among = {device for group in limit.groups for device in group}
     return (*limit.groups, *((device,) for device in range(devices) if device not in among))

@@ -129,7 +129,7 @@ def _memory(
     moved = {key: per(value, where.stages) for key, value in option_memory(section)}
     groups = host_groups(section, where.devices)
     limit = section.offload.host_capacity.capacity if section.offload and section.offload.host_capacity else None
-    host = per(limit, len(groups)) if limit is not None else []
+    host = per(limit, len(groups)) if limit is not None and groups else []
     passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
     ample = max(capacity or [Fraction(0)])
     step, rounded = step_of(

@@ -187,6 +187,11 @@ class TaskNetwork:
         devices = {resource.device for resource in self.resources}
         return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(devices)
 
+    @property
+    def what_is_not_single(self) -> str:
+        """What a problem has that is not `one_task_each`, for messages."""
+        return "offload or recomputation" if self.options else "passes of several tasks"
+
     @cached_property
     def resources(self) -> tuple[Resource, ...]:
         """Every resource that some task occupies."""

@@ -11,6 +11,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate, best_fitting
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
+from pipesched.results.memory_decisions import decisions_document
 from pipesched.results.memory_figures import memory_capacity, peak_memory, static_memory
 from pipesched.results.solution_html import solution_html
 from pipesched.results.stream_figures import streams_document
@@ -99,6 +100,7 @@ class Solution:
             "peak_memory": peak_memory(problem, metrics) if metrics else None,
             "memory_capacity": memory_capacity(problem),
             "streams": streams_document(self.timeline) if self.timeline else None,
+            **(decisions_document(self.timeline.problem, self.timeline.schedule) if self.timeline else {}),
             **static_memory(problem),
             "certificate": self.certificate.document() if self.certificate else None,
             "best_heuristic": None if best is None else {"name": best.name, "value": best.value},

@@ -1,7 +1,9 @@
 """Rule: with several streams a schedule keeps its memory whatever its tasks take, by orders and events alone.
 
 A stream's order does not say what has ended on another one. So whatever takes memory must come, on some path of orders,
-precedences and events, behind enough of what gives it back; all that is not known to be given back counts as held.
+precedences and events, behind enough of what gives it back; all that is not known to be given back counts as held. What
+is given back only for a while, by a copy to the host or a forward that is recomputed, counts as away where it is known
+to have gone and known not to have come back yet.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.problem.formatting import memory_amount, memory_text
-from pipesched.problem.passes import RECOMPUTATIONS, B, F, Pass, Task, W
+from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
@@ -49,15 +51,22 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
             passes = [p for device in devices for p in timeline.schedule.passes_on(device)]
             passes.sort(key=timeline.start)
             copies = [host_changes(problem, p.kind, p.stage) for p in passes]
-            yield from _first_above(problem, known, passes, copies, _Memory(host_name(devices), host_capacity, 0))
+            yield from _first_above(problem, known, passes, copies, _Memory(host_name(devices), host_capacity, None))
+
+
+def _taken_again_by(p: Pass) -> tuple[Pass, ...]:
+    """The passes of which one, if it is there, takes again what a pass gave back."""
+    if p.kind is OFFLOAD:
+        return (p._replace(kind=RELOAD),)
+    return tuple(p._replace(kind=kind) for kind in RECOMPUTATIONS) if p.kind is F else ()
 
 
 class _Memory(NamedTuple):
-    """A memory: what it is called, its capacity for what passes take, and what it holds besides."""
+    """A memory: what it is called, its capacity for what passes take, and what it holds besides; None for a host's."""
 
     name: str
     capacity: int
-    static: int
+    static: int | None
 
 
 def _first_above(
@@ -65,17 +74,25 @@ def _first_above(
 ) -> Iterator[Violation]:
     """The first pass that may start while too much is held, each pass with what it takes and gives back."""
     taking = [p for p, (at_start, _) in zip(passes, changes, strict=True) if at_start > 0]
-    taken = np.array([at_start for at_start, _ in changes if at_start > 0], object)
+    first_time = [memory.static is None or not (p.kind is RELOAD or p.kind in RECOMPUTATIONS) for p in taking]
+    taken = np.array([at_start for at_start, _ in changes if at_start > 0], object) * np.array(first_time, object)
     giving = [p for p, (_, at_end) in zip(passes, changes, strict=True) if at_end < 0]
     given = np.array([-at_end for _, at_end in changes if at_end < 0], object)
     ends = np.array([known.when_ended(p) for p in giving], np.int64).reshape(len(giving), known.streams)
     starts = np.array([known.at_start(p) for p in taking], np.int64).reshape(len(taking), known.streams)
+    row_of = {p: row for row, p in enumerate(taking)}
+    # The row of what takes again what each of those gave back, one row more for what is not taken again.
+    back = np.array(
+        [next((row_of[p] for p in _taken_again_by(p) if p in row_of), len(taking)) for p in giving], np.int64
+    )
     for row, p in enumerate(taking):
         stream, place = known.place(known.first(p))
         # What is known to start after p has ended its first task is not held yet.
-        held = taken[starts[:, stream] <= place].sum() - given[(starts[row] >= ends).all(axis=1)].sum()
+        begun = starts[:, stream] <= place
+        away = (starts[row] >= ends).all(axis=1) & ~np.append(begun, False)[back]
+        held = taken[begun].sum() - given[away].sum()
         if held > memory.capacity:
-            static = memory.static
+            static = memory.static or 0
             most, limit = memory_text(problem, held + static), memory_amount(problem, memory.capacity + static)
             text = (
                 f"{memory.name} may hold {most} when {p} starts, if tasks take other times: its orders and waits do "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pipesched.errors import BadInput, did_you_mean
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.registry import Registry
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
@@ -72,6 +73,11 @@ class Exporter:
             raise BadInput(
                 f"{self.name}: the micro-batches are unequal, and this format is for micro-batches of one shape; "
                 f"{able} can express it"
+            )
+        saving = next((p for p in timeline.schedule.passes() if p.kind not in (F, B, W, BW)), None)
+        if not self.streams and saving is not None:
+            raise BadInput(
+                f"{self.name}: the schedule runs {saving}, and this format has neither copies nor recomputation"
             )
         return self.write(timeline, settings)
 

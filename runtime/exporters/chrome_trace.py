@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.time_units import SECONDS, seconds_in
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
@@ -24,6 +24,9 @@ _COLOURS = {
     B: "thread_state_iowait",
     W: "thread_state_running",
     BW: "thread_state_uninterruptible",
+    OFFLOAD: "grey",
+    RELOAD: "rail_load",
+    **dict.fromkeys(RECOMPUTATIONS, "thread_state_unknown"),
 }
 
 _Event = dict[str, object]

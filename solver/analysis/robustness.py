@@ -85,7 +85,8 @@ def most_robust(
     if solution.problem.objective is Objective.PERIOD:
         raise ValueError("the mean under noise is of makespan or span")
     if not solution.problem.network.one_task_each:
-        raise BadInput("robust: found passes of several tasks; allowed: passes that are single tasks")
+        single = solution.problem.network.what_is_not_single
+        raise BadInput(f"robust: found {single}; allowed: passes that are single tasks")
     if solution.problem.microbatch_scale:
         raise BadInput("robust: found microbatch_scale; allowed: micro-batches that are alike")
     if solution.timeline is None:

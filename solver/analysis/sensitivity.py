@@ -35,7 +35,8 @@ def explain(
     if solution.problem.objective is Objective.PERIOD:
         raise ValueError("makespan and span are explained")
     if not solution.problem.network.one_task_each:
-        raise BadInput("explain: found passes of several tasks; allowed: passes that are single tasks")
+        single = solution.problem.network.what_is_not_single
+        raise BadInput(f"explain: found {single}; allowed: passes that are single tasks")
     problem, tell, halt = solution.problem, on_progress or (lambda *_: None), stop or Event()
     it = bottleneck(problem, solution.certificate)
     asked = changes(problem, it.device, it.busiest)

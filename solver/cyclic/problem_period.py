@@ -74,7 +74,7 @@ def best_period(
     `BadInput` for passes of several tasks; a problem that nothing fits has no pattern.
     """
     if not problem.network.one_task_each:
-        raise BadInput("period: found passes of several tasks; allowed: passes that are single tasks")
+        raise BadInput(f"period: found {problem.network.what_is_not_single}; allowed: passes that are single tasks")
     limits, stop, started = limits or Limits(), stop or Event(), time.monotonic()
     certificates = tuple(period_certificates(problem))
     bound = certificates[0].value

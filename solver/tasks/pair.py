@@ -86,6 +86,7 @@ def best_pair(
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
     """Two stages alone on a device of their own. `BadInput` where they are on two, or there are no such stages."""
+    problem = problem.keeping_activations()
     where = problem.placement.stage_device
     for option, stage in (("--forward-stage", forward), ("--backward-stage", backward)):
         if not 0 <= stage < len(where):

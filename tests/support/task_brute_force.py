@@ -33,13 +33,18 @@ class _Pass(NamedTuple):
 
 
 class _Holding(NamedTuple):
-    """What is taken of a memory when one of `begins` starts, and given back when all of `ends` have ended."""
+    """What is taken of a memory when one of `begins` starts, and given back when all of `ends` have ended.
+
+    What is given back only for a while is taken again, when the holding `back` begins.
+    """
 
     memory: str
     begins: tuple[Task, ...]
     ends: tuple[Task, ...]
     takes: int
     gives: int
+    back: Task | None = None
+    again: bool = False
 
 
 # For a stage and micro-batch the way to hold less of its activation: O, or a recomputation.
@@ -81,8 +86,8 @@ class Game:
                 )
                 self.ticks[task], self.stream[task] = ticks, (next(common, device), stream)
             self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, back.begins[0]): 0}
-            self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount))
-            self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0))
+            self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount, load))
+            self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0, again=True))
             for n, host in enumerate(self.problem.host_pools):
                 if device in host.devices:
                     self.holdings.append(_Holding(f"host {n}", (out,), (out,), copy.amount, 0))
@@ -92,8 +97,9 @@ class Game:
         again = Task(Pass(way, stage, j))
         self.ticks[again], self.stream[again] = ticks, (device, own.stream)
         self.lags |= {(forward.ends[-1], again): 0, (again, back.begins[0]): 0}
-        self.holdings.append(_Holding(f"device {device}", forward.begins, forward.ends, 0, own.activation - keeps))
-        self.holdings.append(_Holding(f"device {device}", (again,), (again,), own.activation - keeps, 0))
+        dropped = own.activation - keeps
+        self.holdings.append(_Holding(f"device {device}", forward.begins, forward.ends, 0, dropped, again))
+        self.holdings.append(_Holding(f"device {device}", (again,), (again,), dropped, 0, again=True))
 
     def _add(self, p: Pass) -> None:
         stage, device = self.problem.stages[p.stage], self.problem.placement.stage_device[p.stage]
@@ -212,12 +218,14 @@ class Game:
             room = self.rooms[own.memory]
             if room is None or not own.takes:
                 continue
-            level = own.takes
+            level = 0 if own.again else own.takes
             for other in self.holdings:
                 if other.memory == own.memory and other is not own:
-                    if (own.begins[0], other.begins[0]) not in known:
+                    if not other.again and (own.begins[0], other.begins[0]) not in known:
                         level += other.takes
-                    if all((task, own.begins[0]) in known for task in other.ends):
+                    # What comes back before this one has begun is not away.
+                    stays = other.back is None or (own.begins[0], other.back) in known
+                    if stays and all((task, own.begins[0]) in known for task in other.ends):
                         level -= other.gives
             if level > room:
                 return False
