@@ -1,4 +1,4 @@
-"""Settings for DeepSpeed: a subclass of `PipelineModule` that sets `self.parts`, since no argument takes such a list."""
+"""Settings for DeepSpeed: a subclass of `PipelineModule` that sets `self.parts`, since no argument takes a list."""
 
 from __future__ import annotations
 

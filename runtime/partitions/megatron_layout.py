@@ -1,8 +1,8 @@
 """The notation of Megatron's pipeline layout: `Et*3|(tt|)*29,m|L`, written as short as it goes, read, and judged.
 
 `E` is the embedding, `t` a transformer layer, `m` a multi-token prediction layer, `L` the loss; `|` ends a stage and
-commas mean nothing. `(...)*n` is unrolled first, then `x*n` for a single letter; there is no nesting. Stage number = virtual
-rank · p + rank (megatron/core/transformer/pipeline_parallel_layer_layout.py).
+commas mean nothing. `(...)*n` is unrolled first, then `x*n` for a single letter; there is no nesting. Stage number =
+virtual rank * p + rank (megatron/core/transformer/pipeline_parallel_layer_layout.py).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, Par
 from runtime.partitions.flags import flag_file
 from runtime.partitions.format_limits import loop, mtp_on_last_stage
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers, rows
-from runtime.partitions.megatron import order_notes, recompute_flags
+from runtime.partitions.megatron_flags import order_notes, recompute_flags
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "mindspeed"
