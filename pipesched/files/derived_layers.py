@@ -1,4 +1,4 @@
-"""From the keys `model` and `hardware` of a plan file to shape, training, parallelism and hardware, with their checks."""
+"""The keys `model` and `hardware` of a plan file, checked and made into layers."""
 
 from __future__ import annotations
 
@@ -85,6 +85,7 @@ def _hardware(section: HardwareSection) -> Hardware:
         section.pipeline_bandwidth * 10**9,
         rate(section.tensor_bandwidth),
         rate(section.expert_bandwidth),
+        section.hidden_share,
     )
 
 
@@ -135,7 +136,8 @@ def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:
 
 def _blocks(model: ModelSection) -> list[str]:
     """Feed-forward blocks and experts: each where there are layers that have it."""
-    found, experts, dense = [], model.experts, model.dense_layers
+    experts, dense = model.experts, model.dense_layers
+    found: list[str] = []
     if experts is not None:
         found += _missing("model.experts", experts, ("number", "per_token", "ffn"))
         if experts.number and experts.per_token and experts.per_token > experts.number:

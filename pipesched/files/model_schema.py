@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files import field_types
+from pipesched.files.plan_fields import ShareField
 from pipesched.layers.derived.shape import PRECISIONS
 
 
@@ -63,7 +65,9 @@ class ModelSection(_Section):
     attention: AttentionSection | None = None
     ffn: field_types.Count | None = Field(None, description="width of the feed-forward block of a dense layer")
     gated: _Choice = Field(True, description="two projections up and one down (SwiGLU), not one of each")
-    dense_layers: _Natural | None = Field(None, description="the first layers, without experts; default: 0 with experts")
+    dense_layers: _Natural | None = Field(
+        None, description="the first layers, without experts; default: 0 with experts"
+    )
     experts: ExpertsSection | None = None
     mtp_layers: _Natural = Field(0, description="multi-token prediction layers; default 0")
     tied: _Choice = Field(False, description="the head has the embedding's parameters")
@@ -91,6 +95,9 @@ class HardwareSection(_Section):
     pipeline_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device to the next stage")
     tensor_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device inside its tensor group")
     expert_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device to the experts elsewhere")
+    hidden_share: ShareField = Field(
+        Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"
+    )
 
 
 REQUIRED_OF_MODEL = ("layers", "hidden", "vocabulary", "attention", "sequence")

@@ -1,8 +1,8 @@
 """Bytes that a forward leaves for the backward, by what each operation keeps: arXiv 2205.05198, section 4.1.
 
-With multi-head attention, a feed-forward block of four times the hidden size without a gate, and dropout, the sum is that
-paper's s·b·h·(34 + 5·a·s/h), and 34·s·b·h where attention scores are not stored. Sequence parallelism divides it all by
-the tensor parallel size (its equation 4).
+With multi-head attention, a feed-forward block of four times the hidden size without a gate, and dropout, the sum is
+that paper's s·b·h·(34 + 5·a·s/h), and 34·s·b·h where attention scores are not stored. Sequence parallelism divides it
+all by the tensor parallel size (its equation 4).
 """
 
 from __future__ import annotations

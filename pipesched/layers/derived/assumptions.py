@@ -11,7 +11,8 @@ from pipesched.problem.formatting import plain
 
 def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[str, ...]:
     """All of them, in the order: model, computation, communication, memory."""
-    return (*_model(shape), *_computation(training, hardware), *_communication(parallel, hardware), *_memory(training, parallel))  # fmt: skip
+    computation, communication = _computation(training, hardware), _communication(parallel, hardware)
+    return (*_model(shape), *computation, *communication, *_memory(training, parallel))
 
 
 def _model(shape: Shape) -> list[str]:
@@ -40,16 +41,14 @@ def _computation(training: Training, hardware: Hardware) -> list[str]:
 
 def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
     found = [f"transfer: the hidden state of a micro-batch at {_rate(hardware.pipeline)}"]
+    hidden = float(hardware.hidden)
+    exposed = f"{plain(100 * hidden)} % of it hidden behind computation" if hidden else "not hidden behind computation"
     if parallel.tensor > 1:
-        found.append(
-            f"tensor parallel: two all-gathers and two reduce-scatters a layer each way at {_rate(hardware.tensor)}, not "
-            "hidden behind computation"
-        )
+        what = "two all-gathers and two reduce-scatters a layer"
+        found.append(f"tensor parallel: {what}, each way at {_rate(hardware.tensor)}, {exposed}")
     if parallel.expert > 1:
-        found.append(
-            f"expert parallel: every token to its experts and back, each way at {_rate(hardware.expert)}, not hidden behind "
-            "computation"
-        )
+        what = "every token to its experts and back"
+        found.append(f"expert parallel: {what}, each way at {_rate(hardware.expert)}, {exposed}")
     if parallel.context > 1:
         found.append("context parallel: exchanges of keys and values are hidden behind computation")
     if parallel.data > 1:
@@ -62,12 +61,13 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
     shared = ""
     if parallel.sharded_optimizer and parallel.devices > 1:
         experts = f", {parallel.devices // parallel.expert} for experts" if parallel.expert > 1 else ""
-        shared = f", those divided among the devices of the same parameters ({parallel.data * parallel.context}{experts})"
+        shared = f", divided among the devices of the same parameters ({parallel.data * parallel.context}{experts})"
     stored = "not stored" if training.flash else "stored"
+    dropout = "with" if training.dropout else "without"
     return [
         f"memory: {always} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}",
-        f"memory: activations in {number} bytes by what each operation keeps, attention scores {stored}, "
-        f"{'with' if training.dropout else 'without'} dropout; sequence parallelism divides them by the tensor parallel size",
+        f"memory: activations in {number} bytes by what each operation keeps, attention scores {stored}, {dropout} "
+        "dropout; sequence parallelism divides them by the tensor parallel size",
         "memory: working space of an operation and of the communication library is not counted",
     ]
 

@@ -58,8 +58,12 @@ class _Rates:
     def computation(self, operations: Fraction) -> Fraction:
         return operations / self.hardware.sustained_flops * 1000
 
-    def sending(self, amount: Fraction, bandwidth: Fraction | None) -> Fraction:
-        return Fraction(0) if not amount or bandwidth is None else amount / bandwidth * 1000
+    def transfer(self, amount: Fraction) -> Fraction:
+        return amount / self.hardware.pipeline * 1000
+
+    def exchange(self, amount: Fraction, bandwidth: Fraction | None) -> Fraction:
+        exposed = 1 - self.hardware.hidden
+        return Fraction(0) if not amount or bandwidth is None else amount / bandwidth * 1000 * exposed
 
     def layer(
         self,
@@ -71,7 +75,7 @@ class _Rates:
         activation: Activation,
         inputs: int = 1,
     ) -> LayerType:
-        """A layer type; `collectives` is the time of what it exchanges each way, `inputs` the hidden states it reads."""
+        """A layer type; `collectives` is the time of its exchanges each way, `inputs` the hidden states it reads."""
         products, attention = (self.computation(one) for one in operations)
         forward = products + attention + collectives
         backward = FLASH_BACKWARD if self.training.flash else ATTENTION_BACKWARD
@@ -105,10 +109,10 @@ class _Rates:
 
 
 def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
-    """Embedding, layers with a feed-forward block, layers with experts, multi-token prediction, head: those there are."""
+    """Embedding, dense layers, layers with experts, multi-token prediction and head: those there are, in this order."""
     rates = _Rates(training, parallel, hardware)
-    per_layer = rates.sending(tensor_bytes(shape, training, parallel), hardware.tensor)
-    to_experts = rates.sending(expert_bytes(shape, training, parallel), hardware.expert)
+    per_layer = rates.exchange(tensor_bytes(shape, training, parallel), hardware.tensor)
+    to_experts = rates.exchange(expert_bytes(shape, training, parallel), hardware.expert)
 
     def transformer(name: str, count: int, moe: bool) -> LayerType:
         return rates.layer(
@@ -141,7 +145,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
     return Derived(
         (*found, LayerType(**{**vars(head), "recompute": ()})),
         _floor_memory(hardware.memory),
-        _time(rates.sending(hidden_bytes(shape, training, parallel), hardware.pipeline)),
+        _time(rates.transfer(hidden_bytes(shape, training, parallel))),
         assumptions(shape, training, parallel, hardware),
     )
 

@@ -48,7 +48,7 @@ def mtp_operations(shape: Shape, training: Training, parallel: Parallel) -> Oper
 
 
 def tokens_of(training: Training, parallel: Parallel) -> Fraction:
-    """Tokens of a micro-batch that are a device's share: context parallelism shares them, tensor parallelism the work."""
+    """A device's share of a micro-batch's tokens; tensor parallelism shares the work on each: it comes to the same."""
     return Fraction(training.sequence * training.microbatch_size, parallel.tensor * parallel.context)
 
 
@@ -77,7 +77,7 @@ def tensor_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fracti
 def expert_bytes(shape: Shape, training: Training, parallel: Parallel) -> Fraction:
     """Bytes that a device sends in the forward of a layer with experts, and as many in its backward.
 
-    Every token goes to its experts and back, in the precision of all; the share of the experts that are elsewhere counts.
+    Every token goes to its experts and back, in the precision of all; of the experts, those that are elsewhere count.
     """
     if shape.experts is None:
         return Fraction(0)

@@ -34,7 +34,7 @@ class LatentAttention:
 
 @dataclass(frozen=True)
 class Experts:
-    """A mixture of experts in place of a feed-forward block; `ffn` is the width of one expert, a shared one included."""
+    """A mixture of experts in place of a feed-forward block; `ffn` is the width of one, shared ones included."""
 
     number: int
     per_token: int
@@ -63,7 +63,7 @@ class Shape:
 
 
 class Precision(NamedTuple):
-    """Bytes of a number that is computed with, and for each parameter: weight and gradient, optimizer's state (Adam)."""
+    """Bytes of a number that is computed with; of a parameter: weight and gradient, optimizer's state (Adam)."""
 
     number: int
     weight_and_gradient: int
@@ -113,6 +113,7 @@ class Hardware:
     """One device: operations a second that it sustains, its memory in bytes, and bytes a second that it sends.
 
     `pipeline` is the link to the next stage, `tensor` and `expert` those of the collectives; None where there are none.
+    `hidden` is the share of the collectives that runs behind computation and takes no time of its own.
     """
 
     sustained_flops: Fraction
@@ -120,3 +121,4 @@ class Hardware:
     pipeline: Fraction
     tensor: Fraction | None = None
     expert: Fraction | None = None
+    hidden: Fraction = Fraction(0)
