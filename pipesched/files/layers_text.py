@@ -11,18 +11,22 @@ from pipesched.layers.layer import LayerType, RecomputeWay
 _DIGITS = 6  # after the point, of numbers that have no end
 
 
-def layers_text(layers: Sequence[LayerType]) -> str:
-    """The lines from `layers:` on; what has its default value is left out. Memory is rounded up, never down."""
-    return "\n".join(["layers:", *(f"  - {_mapping(_entry(layer))}" for layer in layers)]) + "\n"
+def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
+    """The lines from `layers:` on; what has its default value is left out. Memory is rounded up, never down.
+
+    `timed` is False where times are not known: `forward` and `backward` are then left for the user to add.
+    """
+    return "\n".join(["layers:", *(f"  - {_mapping(_entry(layer, timed))}" for layer in layers)]) + "\n"
 
 
-def _entry(layer: LayerType) -> Iterator[tuple[str, str]]:
+def _entry(layer: LayerType, timed: bool) -> Iterator[tuple[str, str]]:
     zero = Fraction(0)
     yield "name", layer.name
     if layer.count != 1:
         yield "count", str(layer.count)
-    yield "forward", number_text(layer.forward)
-    yield "backward", number_text(layer.backward)
+    if timed:
+        yield "forward", number_text(layer.forward)
+        yield "backward", number_text(layer.backward)
     for key, value in (("weight", layer.weight), ("fused", layer.fused)):
         if value is not None:
             yield key, number_text(value)

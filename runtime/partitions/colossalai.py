@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, no_mtp
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers
-from runtime.partitions.roles import Role
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "colossalai"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pipesched.errors import BadInput
+from pipesched.layers.roles import Role
 from pipesched.problem.placement import interleaved
-from runtime.partitions.roles import Role
 from runtime.partitions.staged_model import StagedModel, StageLayers
 
 # Recomputing a whole layer from its input, and only its attention core: the two ways runtimes know by a setting.

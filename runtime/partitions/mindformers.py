@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pipesched.errors import BadInput
+from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
-from runtime.partitions.roles import Role
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "mindformers"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.roles import Role, check_places, role_of
 from pipesched.problem.placement import Placement
-from runtime.partitions.roles import Role, check_places, role_of
 
 
 class StageCounts(NamedTuple):
