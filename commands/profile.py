@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -13,12 +14,14 @@ from commands.shared.output import complain, files_written, note, write_json
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.placement import Placement
+from pipesched.problem.placement import Placement, explicit
 from pipesched.problem.problem import Objective
+from runtime.profiling.plan_text import plan_text
 from runtime.profiling.problem_text import problem_text
-from runtime.profiling.profile import Request
+from runtime.profiling.profile import Profile, Request
 from runtime.pytorch.run import need_torch
 from runtime.running.job import DTYPES
 from runtime.running.torch_timing import SPLITS
@@ -43,7 +46,18 @@ def configure(parser: ArgumentParser) -> None:
     )
     pipeline.add_argument("--chunks", type=int, metavar="N", help="stages a device, for interleaved and wave")
     pipeline.add_argument(
-        "--capacity", metavar="MIB", help="memory for activations on every device (default: no limit)"
+        "--capacity",
+        metavar="MIB",
+        help="memory of every device for activations, with --by-layer all of it (default: no limit)",
+    )
+    pipeline.add_argument(
+        "--by-layer",
+        type=int,
+        nargs="?",
+        const=0,
+        metavar="N",
+        help="measure the model cut into N stages, one a layer, and write a plan file: `plan` decides the cut "
+        "(of the small GPT N follows from --layers)",
     )
     names = [objective.value for objective in Objective]
     pipeline.add_argument("--objective", choices=names, default="makespan", help="default: makespan")
@@ -84,10 +98,7 @@ def run(args: Namespace) -> Exit:
     from runtime.pytorch.profiling.profiler import profile
 
     found = profile(request)
-    name = Path(args.output).stem if args.output else "profile"
-    capacity = None if args.capacity is None else str(_decimal("--capacity", args.capacity))
-    text = problem_text(found, name, args.microbatches or 4 * args.devices, capacity, args.objective)
-    reason = why_infeasible(problem_from(read_yaml(text, name), name))
+    text, reason = _written(args, found)
     files = [write_whole(args.output, text)] if args.output and reason is None else []
     if reason is not None:
         complain(f"infeasible, so nothing is written: {reason}")
@@ -97,8 +108,21 @@ def run(args: Namespace) -> Exit:
         profile_report.show(found)
         files_written(files)
         if not files and reason is None:
-            note("note: nothing written; -o FILE writes the problem that `solve` reads")
+            note("note: nothing written; -o FILE writes the problem that `solve` reads, with --by-layer the plan file")
     return Exit.DONE if reason is None else Exit.NO
+
+
+def _written(args: Namespace, found: Profile) -> tuple[str, str | None]:
+    """The file's text, and why nothing fits into the memory it gives."""
+    name = Path(args.output).stem if args.output else "profile"
+    capacity = None if args.capacity is None else str(_decimal("--capacity", args.capacity))
+    microbatches = args.microbatches or 4 * args.devices
+    if args.by_layer is not None:
+        text = plan_text(found, name, args.devices, microbatches, capacity, args.objective)
+        plan_problem_from(read_yaml(text, name), name)
+        return text, None
+    text = problem_text(found, name, microbatches, capacity, args.objective)
+    return text, why_infeasible(problem_from(read_yaml(text, name), name))
 
 
 def _check(args: Namespace) -> None:
@@ -111,14 +135,32 @@ def _check(args: Namespace) -> None:
         if value < least[name]
     ]
     sizes = [name for name in _SIZES if name in given]
+    mistakes += _mistakes_by_layer(args)
     if args.model and sizes:
         mistakes.append(f"--{sizes[0].replace('_', '-')}: found with --model; allowed: with the small GPT only")
     if mistakes:
         raise BadInput(*mistakes)
 
 
+def _mistakes_by_layer(args: Namespace) -> Iterator[str]:
+    """The rules of --by-layer."""
+    if args.by_layer is None:
+        return
+    if args.placement != "linear" or args.chunks is not None:
+        yield "--by-layer: found with --placement or --chunks; allowed: without them, `plan` decides on both"
+    if args.objective == "period":
+        yield "--objective: found period with --by-layer; allowed: makespan, span"
+    if args.model is None and (args.by_layer or args.layers is None):
+        yield "--by-layer: found with the small GPT; allowed: without a number, and with --layers"
+    if args.model is not None and args.by_layer < 2:
+        number = args.by_layer or "no number"
+        yield f"--by-layer: found {number} with --model; allowed: the number of layers, at least 2"
+
+
 def _placement(args: Namespace) -> Placement:
-    """Where the stages live, by the rules of the problem file."""
+    """Where the stages live, by the rules of the problem file; layers by themselves, all on one device."""
+    if args.by_layer is not None:
+        return explicit(1, [0] * (args.by_layer or args.layers + 2))
     listed = args.placement.replace(" ", "").strip("[]").split(",")
     where = list(map(int, listed)) if all(item.isdecimal() for item in listed) else args.placement
     document = {"devices": args.devices, "microbatches": 1, "placement": where, "times": {"forward": 1, "backward": 1}}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from math import ceil, floor
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 from pipesched.errors import BadInput
 from pipesched.files.link_times import latency_of, links_of, stream_of
 from pipesched.files.plan_checks import choices_of, plan_mistakes
-from pipesched.files.plan_schema import REQUIRED, LayerEntry, OverheadSection, PlanFile, PlanMemory
+from pipesched.files.plan_layers import required_of, with_derived_layers
+from pipesched.files.plan_schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.rounding import short, step_of
 from pipesched.files.schema_errors import parse_model
@@ -30,13 +32,14 @@ def read_plan(path: str | Path) -> PlanProblem:
 def plan_problem_from(document: object, source: str = "plan", default_name: str = "plan") -> PlanProblem:
     """A plan problem from a dictionary with the file's keys; `BadInput` lists every mistake, as for a file."""
     try:
-        form, found, wrong = parse_model(PlanFile, document, REQUIRED)
-        found += plan_mistakes(form, wrong)
+        form, found, wrong = parse_model(PlanFile, document, required_of(document))
+        form, assumptions, broken_rules = with_derived_layers(form, wrong)
+        found += [*broken_rules, *plan_mistakes(form, wrong)]
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
-    plan = _build(form, default_name)
+    plan = replace(_build(form, default_name), assumptions=assumptions)
     broken = mistakes(plan.model, Partition(plan.counts)) if plan.counts else []
     if broken:
         raise BadInput(*(f"{source}: partition: {mistake}" for mistake in broken))

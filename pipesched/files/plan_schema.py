@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files import field_types
+from pipesched.files.model_schema import HardwareSection, ModelSection
 from pipesched.files.plan_fields import ChunksField, PartitionField, PlacementsField, SchedulesField, ShareField
 from pipesched.files.transfer_field import TransferField
 from pipesched.layers.plan_problem import Decide
@@ -86,6 +87,8 @@ class PlanFile(_Section):
     microbatches: field_types.Count | None = Field(None, description="micro-batches of one iteration")
     time_unit: field_types.Text = Field("", description="a label only")
     layers: list[LayerEntry] | None = Field(None, description="the model's layers, first to last")
+    model: ModelSection | None = Field(None, description="in place of layers: a transformer's shape")
+    hardware: HardwareSection | None = Field(None, description="with model: the devices")
     stage_overhead: OverheadSection | None = None
     placement: PlacementsField = Field("free", description="free, a placement's name or a list of names")
     chunks: ChunksField | None = Field(None, description="stages per device to choose from; default 1 and 2")

@@ -45,6 +45,7 @@ class PlanProblem:
 
     `choices` are the placements allowed. `counts` are the layers of each stage where they are given; `even` asks for
     as equal numbers as there can be. `schedules` are the published orders allowed; empty where the order is free.
+    `assumptions` are those of the formulas, where layers were derived from a model's shape.
     """
 
     model: Model
@@ -61,6 +62,7 @@ class PlanProblem:
     tick: Fraction = Fraction(1)
     resolution: Fraction = Fraction(1)
     notes: tuple[str, ...] = field(default=(), compare=False)
+    assumptions: tuple[str, ...] = field(default=(), compare=False)
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """The problem that a placement and a partition make; every chain of the placement has the same stages."""

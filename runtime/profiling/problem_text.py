@@ -17,7 +17,7 @@ MEMORY_STEP = Decimal("0.001")  # MiB
 
 def problem_text(profile: Profile, name: str, microbatches: int, capacity: str | None, objective: str) -> str:
     """The text of a problem file in ms and MiB that `solve` reads; `capacity` is MiB a device, None for no limit."""
-    return "\n".join([*_header(profile), *_body(profile, name, microbatches, capacity, objective)]) + "\n"
+    return "\n".join([*header(profile), *_body(profile, name, microbatches, capacity, objective)]) + "\n"
 
 
 def first_stage_rule(profile: Profile) -> bool:
@@ -63,7 +63,7 @@ def _list(numbers: Iterable[Decimal]) -> str:
     return "[" + ", ".join(str(number.normalize()) if number else "0" for number in numbers) + "]"
 
 
-def _header(profile: Profile) -> Iterator[str]:
+def header(profile: Profile) -> Iterator[str]:
     """What was measured, where and how well it repeats."""
     request = profile.request
     options = ", ".join(f"{key} {value}" for key, value in request.options.items())

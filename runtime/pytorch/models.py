@@ -88,6 +88,7 @@ def gpt(
     """A small GPT: embedding on the first stage, blocks shared out evenly, norm and head on the last, cross-entropy.
 
     `layers` (default: one a stage) must be at least `stages`; the first ones hold one more where it does not divide.
+    Of two stages more than layers the first has the embedding alone, the last norm and head, each other one a block.
     The same arguments give the same parameters and data, whatever was drawn before.
     """
     layers = stages if layers is None else layers
@@ -102,8 +103,7 @@ def gpt(
         parts: dict[str, nn.Module] = {}
         if number == 0:
             parts["embedding"] = _Embedding(vocabulary, sequence, hidden)
-        share, more = divmod(layers, stages)
-        for block in range(share + (number < more)):
+        for block in range(_blocks(number, stages, layers)):
             parts[f"block_{block}"] = _Block(hidden, heads)
         if number == stages - 1:
             parts["norm"], parts["head"] = nn.LayerNorm(hidden), nn.Linear(hidden, vocabulary, bias=False)
@@ -123,8 +123,16 @@ def gpt(
     return PipelineModel(makers, lambda n: tokens(n)[:, :-1], lambda n: tokens(n)[:, 1:], loss)
 
 
+def _blocks(number: int, stages: int, layers: int) -> int:
+    """How many blocks a stage has."""
+    if stages == layers + 2:
+        return int(0 < number < stages - 1)
+    share, more = divmod(layers, stages)
+    return share + (number < more)
+
+
 def _check(stages: int, layers: int, hidden: int, heads: int) -> None:
-    if layers < stages:
+    if layers < stages and stages != layers + 2:
         raise BadInput(f"layers: found {layers}; allowed: at least {stages}, one for each stage")
     if hidden % heads:
         raise BadInput(f"heads: found {heads}; allowed: a divisor of the hidden size {hidden}")

@@ -1,0 +1,85 @@
+"""The layers of a plan, as people, programs and plan files have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands.shared.tables import Column, table
+from pipesched.files.layers_text import layers_text, number_text
+from pipesched.layers.layer import LayerType
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+
+_COLUMNS = ("layer", "count", "F", "B", "W", "memory", "activation", "recompute")
+
+
+def show(plan: PlanProblem) -> None:
+    """A row for each type of layer, the whole model, and what was assumed."""
+    units = f"{plan.time_unit or 'times as in the file'}, {plan.cluster.memory_unit}"
+    columns = [Column(name, name not in ("layer", "recompute"), 1 if name == "recompute" else 0) for name in _COLUMNS]
+    table(f"{plan.name}: layers ({units})", columns, [_row(layer) for layer in plan.model.layers])
+    if plan.cluster.capacity is not None:
+        rooms = sorted({plain(float(room)) for room in plan.cluster.capacity})
+        print(f"capacity of a device: {', '.join(rooms)} {plan.cluster.memory_unit}")
+    if not plan.cluster.links:
+        print(f"transfer: {plain(float(plan.cluster.transfer))} {plan.time_unit}".rstrip())
+    for line in plan.assumptions:
+        print(f"assumed: {line}")
+
+
+def _row(layer: LayerType) -> list[str]:
+    ways = [f"{way.name} +{plain(float(way.time))}, keeps {100 * float(way.keeps):.1f} %" for way in layer.recompute]
+    weight = "" if layer.weight is None else plain(float(layer.weight))
+    amounts = [plain(round(float(one), 4)) for one in (layer.memory, layer.activation)]
+    times = [plain(float(layer.forward)), plain(float(layer.backward)), weight]
+    return [layer.name, str(layer.count), *times, *amounts, "; ".join(ways)]
+
+
+def document(plan: PlanProblem, files: Sequence[Path]) -> dict[str, object]:
+    """The object of `layers --json`."""
+    cluster = plan.cluster
+    return {
+        "name": plan.name,
+        "time_unit": plan.time_unit,
+        "memory_unit": cluster.memory_unit,
+        "layers": [_document(layer) for layer in plan.model.layers],
+        "capacity": None if cluster.capacity is None else [float(room) for room in cluster.capacity],
+        "transfer": None if cluster.links else float(cluster.transfer),
+        "assumptions": list(plan.assumptions),
+        "files": [str(path) for path in files],
+    }
+
+
+def _document(layer: LayerType) -> dict[str, object]:
+    return {
+        "name": layer.name,
+        "count": layer.count,
+        "forward": float(layer.forward),
+        "backward": float(layer.backward),
+        "weight": None if layer.weight is None else float(layer.weight),
+        "fused": None if layer.fused is None else float(layer.fused),
+        "memory": float(layer.memory),
+        "activation": float(layer.activation),
+        "freed_by_backward": float(layer.freed_by_backward),
+        "recompute": [
+            {"name": way.name, "time": float(way.time), "keeps": float(way.keeps)} for way in layer.recompute
+        ],
+        "with_previous": layer.with_previous,
+    }
+
+
+def text(plan: PlanProblem) -> str:
+    """The part of a plan file that says the same without formulas."""
+    lines = [f"# {line}" for line in plan.assumptions]
+    lines += [f"time_unit: {plan.time_unit}"] if plan.time_unit else []
+    written = "\n".join(lines) + "\n" if lines else ""
+    cluster = plan.cluster
+    if cluster.capacity is not None:
+        rooms = sorted(set(cluster.capacity))
+        listed = ", ".join(number_text(room, up=False) for room in cluster.capacity)
+        capacity = number_text(rooms[0], up=False) if len(rooms) == 1 else f"[{listed}]"
+        written += f"memory: {{capacity: {capacity}, unit: {cluster.memory_unit}}}\n"
+    if not cluster.links:
+        written += f"transfer: {number_text(cluster.transfer)}\n"
+    return written + layers_text(plan.model.layers)

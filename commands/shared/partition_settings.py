@@ -1,0 +1,86 @@
+"""`--settings`: the settings of runtimes that a plan is written for, checked before the search."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from commands.shared.output import note
+from pipesched.errors import BadInput
+from pipesched.files.atomic_write import write_whole
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import Plan
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
+from runtime.partitions.plan_settings import PlanSettings
+
+
+def add_settings(parser: ArgumentParser) -> None:
+    """The option."""
+    formats = "; ".join(f"{form.name}: {form.description}" for form in PARTITION_FORMATS)
+    parser.add_argument(
+        "--settings", metavar="NAMES", help=f"settings of runtimes, separated by commas, or all: {formats}"
+    )
+
+
+def chosen_formats(names: str | None) -> list[PartitionFormat]:
+    """The formats named; `BadInput` has a line for each that is not known."""
+    if names is None:
+        return []
+    if names == "all":
+        return list(PARTITION_FORMATS)
+    found, mistakes = [], []
+    for name in dict.fromkeys(word.strip() for word in names.split(",")):
+        try:
+            found.append(PARTITION_FORMATS[name])
+        except BadInput as error:
+            mistakes += [f"--settings: {line}" for line in error.mistakes]
+    if mistakes:
+        raise BadInput(*mistakes)
+    return found
+
+
+def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
+    """A file of each runtime that can run the plan or another: `partition` with the format's suffix."""
+    told = [(one.form, one.settings.text) for one in found if one.settings is not None]
+    return [write_whole(folder / f"partition{form.suffix}", text) for form, text in told]
+
+
+def settings_texts(plan: Plan, found: Sequence[PlanSettings]) -> dict[str, str]:
+    """For a report: of each format what differs from the plan, and its file."""
+    return {
+        f"Settings: {one.form.name}": "\n".join([*_lines(plan, one), "" if one.settings is None else one.settings.text])
+        for one in found
+    }
+
+
+def show_settings(plan: Plan, found: Sequence[PlanSettings]) -> None:
+    """Every setting on a line; refusals, what can be run instead, and what differs, as notes."""
+    for one in found:
+        for line in _lines(plan, one):
+            note(f"note: {line}")
+        if one.settings is not None:
+            for name, value in one.settings.values.items():
+                print(f"{name}: {value}")
+
+
+def _lines(plan: Plan, one: PlanSettings) -> Iterator[str]:
+    if one.refusal is not None:
+        yield one.refusal
+        if one.candidate is None:
+            yield f"{one.form.name}: no other plan that was found can be expressed either"
+        else:
+            value = f"{plain(float(one.candidate.value))} {plan.problem.time_unit}".rstrip()
+            best = f"{one.candidate.choice}, {value}"
+            yield f"{one.form.name}: these are the settings of the best plan found that it can run: {best}"
+    yield from () if one.settings is None else one.settings.notes
+
+
+def settings_document(found: Sequence[PlanSettings]) -> dict[str, object]:
+    """`settings` of `plan --json`, and `settings_refused` with what each format can run instead."""
+    told: dict[str, object] = {}
+    for one in found:
+        if one.refusal is None and one.settings is not None:
+            told |= one.settings.values
+    refused = {one.form.name: one.document() for one in found if one.refusal is not None}
+    return {"settings": told} | ({"settings_refused": refused} if refused else {})

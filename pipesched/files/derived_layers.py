@@ -1,0 +1,172 @@
+"""The keys `model` and `hardware` of a plan file, checked and made into layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from pydantic import BaseModel
+
+from pipesched.files.model_schema import (
+    REQUIRED_OF_HARDWARE,
+    REQUIRED_OF_MODEL,
+    AttentionSection,
+    ExpertsSection,
+    HardwareSection,
+    ModelSection,
+    ParallelSection,
+)
+from pipesched.layers.derived.derive import Derived, derive
+from pipesched.layers.derived.shape import (
+    PRECISIONS,
+    Attention,
+    Experts,
+    Hardware,
+    LatentAttention,
+    Parallel,
+    Shape,
+    Training,
+)
+
+_LATENT = ("kv_rank", "key_size", "rope_size", "value_size")
+_GROUPED = ("kv_heads", "head_size")
+
+
+def derived_from(model: ModelSection, hardware: HardwareSection) -> Derived:
+    """The layers; the sections must be free of mistakes."""
+    assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
+    dense = model.dense_layers
+    if dense is None:
+        dense = model.layers if model.experts is None else 0
+    shape = Shape(
+        model.layers,
+        model.hidden,
+        model.vocabulary,
+        _attention(model.attention, model.hidden),
+        model.ffn or 0,
+        dense,
+        _experts(model.experts),
+        model.mtp_layers,
+        model.gated,
+        model.tied,
+    )
+    training = Training(
+        model.sequence, model.microbatch_size, PRECISIONS[model.dtype], model.flash, model.dropout, model.weight_split
+    )
+    parallel = model.parallel or ParallelSection.model_validate({})
+    return derive(shape, training, Parallel(**parallel.model_dump()), _hardware(hardware))
+
+
+def _attention(section: AttentionSection, hidden: int) -> Attention | LatentAttention:
+    assert section.heads
+    if section.kv_rank is None:
+        return Attention(section.heads, section.kv_heads or section.heads, section.head_size or hidden // section.heads)
+    assert section.key_size and section.rope_size and section.value_size
+    sizes = section.kv_rank, section.key_size, section.rope_size, section.value_size
+    return LatentAttention(section.heads, section.query_rank, *sizes)
+
+
+def _experts(section: ExpertsSection | None) -> Experts | None:
+    if section is None:
+        return None
+    assert section.number and section.per_token and section.ffn
+    return Experts(section.number, section.per_token, section.shared, section.ffn)
+
+
+def _hardware(section: HardwareSection) -> Hardware:
+    assert section.sustained_tflops and section.memory is not None and section.pipeline_bandwidth
+
+    def rate(number: Fraction | None) -> Fraction | None:
+        return None if number is None else number * 10**9
+
+    return Hardware(
+        section.sustained_tflops * 10**12,
+        (section.memory - (section.reserved or 0)) * 2**30,
+        section.pipeline_bandwidth * 10**9,
+        rate(section.tensor_bandwidth),
+        rate(section.expert_bandwidth),
+        section.hidden_share,
+    )
+
+
+def model_mistakes(model: ModelSection, hardware: HardwareSection | None) -> list[str]:
+    """Every broken rule of the two sections, a line each."""
+    found = [*_missing("model", model, REQUIRED_OF_MODEL)]
+    if hardware is None:
+        found.append("hardware: missing; it is required with model")
+    else:
+        found += [*_missing("hardware", hardware, REQUIRED_OF_HARDWARE), *_rates(hardware)]
+    if model.attention is not None:
+        found += _heads(model.attention, model.hidden)
+    found += _blocks(model)
+    parallel = model.parallel or ParallelSection.model_validate({})
+    return found + [*_sizes(model, parallel)] + ([] if hardware is None else [*_links(parallel, hardware)])
+
+
+def _missing(place: str, section: BaseModel, keys: tuple[str, ...]) -> Iterator[str]:
+    return (f"{place}.{key}: missing; it is required" for key in keys if getattr(section, key) is None)
+
+
+def _rates(hardware: HardwareSection) -> Iterator[str]:
+    for key in ("sustained_tflops", "pipeline_bandwidth", "tensor_bandwidth", "expert_bandwidth"):
+        if getattr(hardware, key) == 0:
+            yield f"hardware.{key}: found 0; allowed: more than 0"
+    if hardware.memory is not None and (hardware.reserved or 0) > hardware.memory:
+        yield f"hardware.reserved: found {float(hardware.reserved or 0)}; allowed: at most the memory"
+
+
+def _heads(attention: AttentionSection, hidden: int | None) -> list[str]:
+    found = [*_missing("model.attention", attention, ("heads",))]
+    latent = [key for key in (*_LATENT, "query_rank") if getattr(attention, key) is not None]
+    if latent:
+        found += _missing("model.attention", attention, _LATENT)
+        found += [
+            f"model.attention.{key}: found with {latent[0]}; allowed: without latent attention"
+            for key in _GROUPED
+            if getattr(attention, key) is not None
+        ]
+        return found
+    heads = attention.heads
+    if heads and hidden and attention.head_size is None and hidden % heads:
+        found.append(f"model.attention.heads: found {heads}; allowed: a divisor of hidden {hidden}, or with head_size")
+    if heads and attention.kv_heads and heads % attention.kv_heads:
+        found.append(f"model.attention.kv_heads: found {attention.kv_heads}; allowed: a divisor of heads {heads}")
+    return found
+
+
+def _blocks(model: ModelSection) -> list[str]:
+    """Feed-forward blocks and experts: each where there are layers that have it."""
+    experts, dense = model.experts, model.dense_layers
+    found: list[str] = []
+    if experts is not None:
+        found += _missing("model.experts", experts, ("number", "per_token", "ffn"))
+        if experts.number and experts.per_token and experts.per_token > experts.number:
+            found.append(f"model.experts.per_token: found {experts.per_token}; allowed: up to {experts.number}")
+    if model.layers is not None and dense is not None:
+        if dense > model.layers:
+            found.append(f"model.dense_layers: found {dense}; allowed: up to the {model.layers} layers")
+        elif dense < model.layers and experts is None:
+            found.append(f"model.dense_layers: found {dense} without experts; allowed: all {model.layers} layers")
+    if model.ffn is None and (dense or experts is None):
+        found.append("model.ffn: missing; it is required with dense layers")
+    return found
+
+
+def _sizes(model: ModelSection, parallel: ParallelSection) -> Iterator[str]:
+    devices = parallel.tensor * parallel.context * parallel.data
+    place = "model.parallel.expert"
+    if parallel.expert > 1 and model.experts is None:
+        yield f"{place}: found {parallel.expert} without experts; allowed: 1"
+    elif devices % parallel.expert:
+        yield f"{place}: found {parallel.expert}; allowed: a divisor of tensor * context * data, {devices}"
+    elif model.experts and model.experts.number and model.experts.number % parallel.expert:
+        yield f"{place}: found {parallel.expert}; allowed: a divisor of the {model.experts.number} experts"
+    heads = model.attention.heads if model.attention else None
+    if heads and heads % parallel.tensor:
+        yield f"model.parallel.tensor: found {parallel.tensor}; allowed: a divisor of the {heads} heads"
+
+
+def _links(parallel: ParallelSection, hardware: HardwareSection) -> Iterator[str]:
+    for size, key in ((parallel.tensor, "tensor"), (parallel.expert, "expert")):
+        if size > 1 and getattr(hardware, f"{key}_bandwidth") is None:
+            yield f"hardware.{key}_bandwidth: missing; it is required with model.parallel.{key} {size}"

@@ -1,0 +1,59 @@
+"""Layer types as the key `layers` of a plan file, one entry a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
+
+from pipesched.layers.layer import LayerType, RecomputeWay
+
+_DIGITS = 6  # after the point, of numbers that have no end
+
+
+def layers_text(layers: Sequence[LayerType], timed: bool = True) -> str:
+    """The lines from `layers:` on; what has its default value is left out. Memory is rounded up, never down.
+
+    `timed` is False where times are not known: `forward` and `backward` are then left for the user to add.
+    """
+    return "\n".join(["layers:", *(f"  - {_mapping(_entry(layer, timed))}" for layer in layers)]) + "\n"
+
+
+def _entry(layer: LayerType, timed: bool) -> Iterator[tuple[str, str]]:
+    zero = Fraction(0)
+    yield "name", layer.name
+    if layer.count != 1:
+        yield "count", str(layer.count)
+    if timed:
+        yield "forward", number_text(layer.forward)
+        yield "backward", number_text(layer.backward)
+    for key, value in (("weight", layer.weight), ("fused", layer.fused)):
+        if value is not None:
+            yield key, number_text(value)
+    for key, value in (("memory", layer.memory), ("activation", layer.activation)):
+        if value:
+            yield key, number_text(value)
+    if layer.freed_by_backward != zero:
+        yield "freed_by_backward", number_text(layer.freed_by_backward, up=False)
+    if layer.recompute:
+        yield "recompute", f"[{', '.join(map(_way, layer.recompute))}]"
+    if layer.with_previous:
+        yield "with_previous", "true"
+
+
+def _way(way: RecomputeWay) -> str:
+    return _mapping([("name", way.name), ("time", number_text(way.time)), ("keeps", number_text(way.keeps))])
+
+
+def _mapping(items: Iterator[tuple[str, str]] | list[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in items) + "}"
+
+
+def number_text(number: Fraction, up: bool = True) -> str:
+    """A decimal: exact where it ends within six digits, else rounded up, or down."""
+    step = Decimal(1).scaleb(-_DIGITS)
+    scaled = number * 10**_DIGITS
+    whole = Decimal(scaled.numerator) / Decimal(scaled.denominator)
+    rounded = whole.to_integral_value(ROUND_CEILING if up else ROUND_FLOOR) * step
+    text = format(rounded, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -1,0 +1,104 @@
+"""The keys `model` and `hardware` of a plan file, from which its layers are derived."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from pipesched.files import field_types
+from pipesched.files.plan_fields import ShareField
+from pipesched.layers.derived.shape import PRECISIONS
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+
+_Natural = Annotated[
+    int,
+    field_types.field("a whole number of at least 0", field_types.whole_number(0)),
+    WithJsonSchema({"type": "integer", "minimum": 0}),
+]
+_Choice = Literal[True, False]
+
+
+class AttentionSection(_Section):
+    """Sizes of a head; with kv_rank it is multi-head latent attention."""
+
+    heads: field_types.Count | None = Field(None, description="query heads")
+    kv_heads: field_types.Count | None = Field(None, description="key and value heads; default: as many as heads")
+    head_size: field_types.Count | None = Field(None, description="numbers of a head; default hidden / heads")
+    query_rank: field_types.Count | None = Field(None, description="rank of the queries' latent; default: no latent")
+    kv_rank: field_types.Count | None = Field(None, description="rank of the keys' and values' latent")
+    key_size: field_types.Count | None = Field(None, description="numbers of a key from the latent, without position")
+    rope_size: field_types.Count | None = Field(None, description="numbers of a key with the position")
+    value_size: field_types.Count | None = Field(None, description="numbers of a value")
+
+
+class ExpertsSection(_Section):
+    """A mixture of experts in the layers after the dense ones."""
+
+    number: field_types.Count | None = Field(None, description="experts of a layer")
+    per_token: field_types.Count | None = Field(None, description="experts that a token uses, shared ones apart")
+    shared: _Natural = Field(0, description="experts that every token uses; default 0")
+    ffn: field_types.Count | None = Field(None, description="width of one expert")
+
+
+class ParallelSection(_Section):
+    """How the devices of one stage share its work."""
+
+    tensor: field_types.Count = Field(1, description="tensor parallel size, with sequence parallelism; default 1")
+    context: field_types.Count = Field(1, description="context parallel size; default 1")
+    expert: field_types.Count = Field(1, description="expert parallel size, of tensor * context * data; default 1")
+    data: field_types.Count = Field(1, description="data parallel size; default 1")
+    sharded_optimizer: _Choice = Field(True, description="data parallel devices share the optimizer's state")
+
+
+class ModelSection(_Section):
+    """A decoder: dense layers, layers with experts, multi-token prediction."""
+
+    layers: field_types.Count | None = Field(None, description="transformer layers, dense and with experts")
+    hidden: field_types.Count | None = Field(None, description="hidden size")
+    vocabulary: field_types.Count | None = Field(None, description="tokens of the vocabulary")
+    attention: AttentionSection | None = None
+    ffn: field_types.Count | None = Field(None, description="width of the feed-forward block of a dense layer")
+    gated: _Choice = Field(True, description="two projections up and one down (SwiGLU), not one of each")
+    dense_layers: _Natural | None = Field(
+        None, description="the first layers, without experts; default: 0 with experts"
+    )
+    experts: ExpertsSection | None = None
+    mtp_layers: _Natural = Field(0, description="multi-token prediction layers; default 0")
+    tied: _Choice = Field(False, description="the head has the embedding's parameters")
+    sequence: field_types.Count | None = Field(None, description="tokens of a sequence")
+    microbatch_size: field_types.Count = Field(1, description="sequences of a micro-batch on one device; default 1")
+    dtype: Annotated[str, field_types.one_of(*PRECISIONS), WithJsonSchema({"enum": list(PRECISIONS)})] = Field(
+        "bf16", description="of parameters and activations in a pass"
+    )
+    flash: _Choice = Field(True, description="attention scores are never stored (FlashAttention)")
+    dropout: _Choice = Field(False, description="dropout after attention and feed-forward block, and on the scores")
+    weight_split: _Choice = Field(True, description="backwards may run as B and a later W")
+    parallel: ParallelSection | None = None
+
+
+class HardwareSection(_Section):
+    """One device."""
+
+    sustained_tflops: field_types.Number | None = Field(
+        None, description="10^12 operations a second that a pass reaches, as measured; not the peak"
+    )
+    memory: field_types.Number | None = Field(None, description="GiB")
+    reserved: field_types.Number | None = Field(
+        None, description="GiB of it for all that is not counted: working space, communication; default 0"
+    )
+    pipeline_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device to the next stage")
+    tensor_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device inside its tensor group")
+    expert_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device to the experts elsewhere")
+    hidden_share: ShareField = Field(
+        Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"
+    )
+
+
+REQUIRED_OF_MODEL = ("layers", "hidden", "vocabulary", "attention", "sequence")
+REQUIRED_OF_HARDWARE = ("sustained_tflops", "memory", "pipeline_bandwidth")

@@ -1,0 +1,63 @@
+"""The layers of a plan file that gives a model's shape and the hardware in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesched.files.derived_layers import derived_from, model_mistakes
+from pipesched.files.plan_schema import REQUIRED, LayerEntry, PlanFile, PlanMemory, RecomputeEntry
+from pipesched.layers.derived.derive import MEMORY_UNIT, TIME_UNIT
+from pipesched.layers.layer import LayerType
+
+
+def required_of(document: object) -> tuple[str, ...]:
+    """The keys that a plan file must have: `layers`, or `model` in its place."""
+    derived = isinstance(document, dict) and document.get("model") is not None
+    return tuple(key for key in REQUIRED if key != "layers" or not derived)
+
+
+def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile, tuple[str, ...], list[str]]:
+    """The file with layers, capacity and transfer filled in, what they assume, and the mistakes of its sections."""
+    if form.model is None:
+        hardware = form.hardware is not None and not any(path.split(".")[0] == "model" for path in wrong)
+        return form, (), ["hardware: found without model; allowed: with model"] if hardware else []
+    if any(path.split(".")[0] in ("model", "hardware") for path in wrong):
+        return form, (), []
+    mistakes = [*model_mistakes(form.model, form.hardware), *_twice(form)]
+    if mistakes or form.hardware is None:
+        return form, (), mistakes
+    derived = derived_from(form.model, form.hardware)
+    filled = {
+        "layers": [entry_of(layer) for layer in derived.layers],
+        "memory": PlanMemory(unit=MEMORY_UNIT, capacity=derived.capacity),
+        "time_unit": TIME_UNIT,
+        "transfer": derived.transfer if form.transfer is None else form.transfer,
+    }
+    return form.model_copy(update=filled), derived.assumptions, []
+
+
+def entry_of(layer: LayerType) -> LayerEntry:
+    """A layer type as an entry of the file."""
+    return LayerEntry(
+        name=layer.name,
+        count=layer.count,
+        forward=layer.forward,
+        backward=layer.backward,
+        weight=layer.weight,
+        fused=layer.fused,
+        memory=layer.memory,
+        activation=layer.activation,
+        freed_by_backward=layer.freed_by_backward,
+        recompute=[RecomputeEntry(name=way.name, time=way.time, keeps=way.keeps) for way in layer.recompute] or None,
+        with_previous=layer.with_previous,
+    )
+
+
+def _twice(form: PlanFile) -> Iterator[str]:
+    """What the two sections say already."""
+    if form.layers is not None:
+        yield "layers: found with model; allowed: one of the two"
+    if form.memory is not None:
+        yield "memory: found with model; allowed: hardware.memory and hardware.reserved"
+    if form.time_unit not in ("", TIME_UNIT):
+        yield f"time_unit: found {form.time_unit!r} with model; allowed: {TIME_UNIT}"

@@ -1,0 +1,80 @@
+"""What a derivation takes for granted, a sentence each, with the numbers that went into it."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.layers.derived.parameters import active_parameters, total_parameters
+from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Training
+from pipesched.problem.formatting import plain
+
+
+def assumptions(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> tuple[str, ...]:
+    """All of them, in the order: model, computation, communication, memory."""
+    computation, communication = _computation(training, hardware), _communication(parallel, hardware)
+    return (*_model(shape), *computation, *communication, *_memory(training, parallel))
+
+
+def _model(shape: Shape) -> list[str]:
+    total, active = total_parameters(shape), active_parameters(shape)
+    text = f"{_billions(total)} parameters"
+    if active != total:
+        text += f", {_billions(active)} used by a token"
+    found = [f"model: {text}{' (without multi-token prediction)' if shape.mtp_layers else ''}"]
+    if shape.tied:
+        found.append("model: embedding and head are tied; each stage that has one of them holds the parameters")
+    if shape.mtp_layers:
+        found.append("model: a multi-token prediction layer computes the head once more, with the head's parameters")
+    return found
+
+
+def _computation(training: Training, hardware: Hardware) -> list[str]:
+    rate = plain(float(hardware.sustained_flops / 10**12))
+    again = "2.5 times its forward (FlashAttention)" if training.flash else "twice its forward"
+    return [
+        f"computation: {rate} TFLOP/s sustained in every pass, with normalizations and other small operations in it",
+        "computation: F, B and W each 2 operations a token and parameter; causal attention over half of the sequence, "
+        f"its backward {again}, all of it in B",
+        "computation: the embedding takes no time; every expert gets as many tokens as every other",
+    ]
+
+
+def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
+    found = [f"transfer: the hidden state of a micro-batch at {_rate(hardware.pipeline)}"]
+    hidden = float(hardware.hidden)
+    exposed = f"{plain(100 * hidden)} % of it hidden behind computation" if hidden else "not hidden behind computation"
+    if parallel.tensor > 1:
+        what = "two all-gathers and two reduce-scatters a layer"
+        found.append(f"tensor parallel: {what}, each way at {_rate(hardware.tensor)}, {exposed}")
+    if parallel.expert > 1:
+        what = "every token to its experts and back"
+        found.append(f"expert parallel: {what}, each way at {_rate(hardware.expert)}, {exposed}")
+    if parallel.context > 1:
+        found.append("context parallel: exchanges of keys and values are hidden behind computation")
+    if parallel.data > 1:
+        found.append("data parallel: the exchange of gradients is not part of the iteration")
+    return found
+
+
+def _memory(training: Training, parallel: Parallel) -> list[str]:
+    number, always, optimizer = training.precision
+    shared = ""
+    if parallel.sharded_optimizer and parallel.devices > 1:
+        experts = f", {parallel.devices // parallel.expert} for experts" if parallel.expert > 1 else ""
+        shared = f", divided among the devices of the same parameters ({parallel.data * parallel.context}{experts})"
+    stored = "not stored" if training.flash else "stored"
+    dropout = "with" if training.dropout else "without"
+    return [
+        f"memory: {always} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}",
+        f"memory: activations in {number} bytes by what each operation keeps, attention scores {stored}, {dropout} "
+        "dropout; sequence parallelism divides them by the tensor parallel size",
+        "memory: working space of an operation and of the communication library is not counted",
+    ]
+
+
+def _rate(bandwidth: Fraction | None) -> str:
+    return "no cost" if bandwidth is None else f"{plain(float(bandwidth / 10**9))} GB/s a device"
+
+
+def _billions(number: int) -> str:
+    return f"{number / 1e9:.2f} billion"

@@ -1,0 +1,177 @@
+"""Layer types, capacity and transfer time of a plan, from shape, training, parallelism and hardware, by formula."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+
+from pipesched.layers.derived.activations import Activation, head_activation, layer_activation, mtp_activation
+from pipesched.layers.derived.assumptions import assumptions
+from pipesched.layers.derived.operations import (
+    Operations,
+    expert_bytes,
+    head_operations,
+    hidden_bytes,
+    layer_operations,
+    mtp_operations,
+    tensor_bytes,
+)
+from pipesched.layers.derived.parameters import (
+    Parameters,
+    layer_parameters,
+    mtp_parameters,
+    state_bytes,
+    vocabulary_parameters,
+)
+from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Training
+from pipesched.layers.layer import LayerType, RecomputeWay
+
+TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
+_TIME_STEP = Fraction(1, 1000)  # ms
+_MEMORY_STEP = Fraction(1, 1024)  # GiB: memory is rounded up to whole MiB
+_GIB = 2**30
+
+# Operations of attention's backward for one of its forward: four products for two; FlashAttention computes the scores
+# once more (arXiv 2307.08691, section 4.1).
+ATTENTION_BACKWARD, FLASH_BACKWARD = Fraction(2), Fraction(5, 2)
+
+
+@dataclass(frozen=True)
+class Derived:
+    """Layers in ms and GiB, the room of a device, the time of a transfer between stages, and what was assumed."""
+
+    layers: tuple[LayerType, ...]
+    capacity: Fraction
+    transfer: Fraction
+    assumptions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Rates:
+    """The one place that turns operations and bytes into numbers of the file."""
+
+    training: Training
+    parallel: Parallel
+    hardware: Hardware
+
+    def computation(self, operations: Fraction) -> Fraction:
+        return operations / self.hardware.sustained_flops * 1000
+
+    def transfer(self, amount: Fraction) -> Fraction:
+        return amount / self.hardware.pipeline * 1000
+
+    def exchange(self, amount: Fraction, bandwidth: Fraction | None) -> Fraction:
+        exposed = 1 - self.hardware.hidden
+        return Fraction(0) if not amount or bandwidth is None else amount / bandwidth * 1000 * exposed
+
+    def layer(
+        self,
+        name: str,
+        count: int,
+        operations: Operations,
+        collectives: Fraction,
+        parameters: Parameters,
+        activation: Activation,
+        inputs: int = 1,
+    ) -> LayerType:
+        """A layer type; `collectives` is the time of its exchanges each way, `inputs` the hidden states it reads."""
+        products, attention = (self.computation(one) for one in operations)
+        forward = products + attention + collectives
+        backward = FLASH_BACKWARD if self.training.flash else ATTENTION_BACKWARD
+        to_input = products + attention * backward + collectives
+        split = self.training.weight_split
+        total = _memory(activation.total)
+        return LayerType(
+            name,
+            _time(forward),
+            _time(to_input if split else to_input + products),
+            count,
+            weight=_time(products) if split else None,
+            memory=_memory(state_bytes(parameters, self.parallel, self.training.precision)),
+            activation=total,
+            freed_by_backward=min(total, _memory(activation.freed_by_backward)) if split else Fraction(0),
+            recompute=self._ways(forward, attention, activation, inputs),
+        )
+
+    def _ways(
+        self, forward: Fraction, attention: Fraction, activation: Activation, inputs: int
+    ) -> tuple[RecomputeWay, ...]:
+        """The whole layer from its input; attention scores alone, where they are stored."""
+
+        def keeps(kept: Fraction) -> Fraction:
+            return min(Fraction(1), _memory(kept) / _memory(activation.total))
+
+        ways = [RecomputeWay("full", _time(forward), keeps(inputs * activation.layer_input))]
+        if activation.scores:
+            ways.append(RecomputeWay("selective", _time(attention), keeps(activation.total - activation.scores)))
+        return tuple(ways)
+
+
+def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardware) -> Derived:
+    """Embedding, dense layers, layers with experts, multi-token prediction and head: those there are, in this order."""
+    rates = _Rates(training, parallel, hardware)
+    per_layer = rates.exchange(tensor_bytes(shape, training, parallel), hardware.tensor)
+    to_experts = rates.exchange(expert_bytes(shape, training, parallel), hardware.expert)
+
+    def transformer(name: str, count: int, moe: bool) -> LayerType:
+        return rates.layer(
+            name,
+            count,
+            layer_operations(shape, training, parallel, moe),
+            per_layer + (to_experts if moe else 0),
+            layer_parameters(shape, moe),
+            layer_activation(shape, training, parallel, moe),
+        )
+
+    zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
+    vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
+    held = _memory(state_bytes(vocabulary, parallel, training.precision))
+    found = [LayerType("embedding", zero, zero, weight=weight, memory=held)]
+    if shape.dense_layers:
+        found.append(transformer("dense" if shape.experts else "layer", shape.dense_layers, False))
+    if shape.layers > shape.dense_layers:
+        found.append(transformer("moe", shape.layers - shape.dense_layers, True))
+    if shape.mtp_layers:
+        found.append(_mtp(rates, shape, per_layer + (to_experts if shape.experts else 0)))
+    head = rates.layer(
+        "head",
+        1,
+        head_operations(shape, training, parallel),
+        zero,
+        vocabulary._replace(norms=shape.hidden),
+        head_activation(shape, training, parallel),
+    )
+    return Derived(
+        (*found, LayerType(**{**vars(head), "recompute": ()})),
+        _floor_memory(hardware.memory),
+        _time(rates.transfer(hidden_bytes(shape, training, parallel))),
+        assumptions(shape, training, parallel, hardware),
+    )
+
+
+def _mtp(rates: _Rates, shape: Shape, collectives: Fraction) -> LayerType:
+    training, parallel = rates.training, rates.parallel
+    return rates.layer(
+        "mtp",
+        shape.mtp_layers,
+        mtp_operations(shape, training, parallel),
+        collectives,
+        mtp_parameters(shape),
+        mtp_activation(shape, training, parallel),
+        inputs=2,
+    )
+
+
+def _time(number: Fraction) -> Fraction:
+    """Milliseconds, to the microsecond."""
+    return round(number / _TIME_STEP) * _TIME_STEP
+
+
+def _memory(number: Fraction) -> Fraction:
+    """Bytes as GiB, up to a whole MiB."""
+    return ceil(number / _GIB / _MEMORY_STEP) * _MEMORY_STEP
+
+
+def _floor_memory(number: Fraction) -> Fraction:
+    return number / _GIB // _MEMORY_STEP * _MEMORY_STEP

@@ -1,0 +1,96 @@
+"""Numbers of parameters, in all and on one device of a stage."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from pipesched.layers.derived.shape import Attention, Parallel, Precision, Shape
+
+
+class Parameters(NamedTuple):
+    """Parameters of a layer: `shared` by all tokens, and those of `experts`, of which a token uses a few.
+
+    `norms` are the gains of normalizations and biases of routers, which no matrix product has.
+    """
+
+    shared: int
+    experts: int
+    norms: int
+
+    @property
+    def total(self) -> int:
+        return self.shared + self.experts + self.norms
+
+
+def attention_matrices(shape: Shape) -> int:
+    """Parameters of the projections: queries, keys, values and output."""
+    h, attention = shape.hidden, shape.attention
+    if isinstance(attention, Attention):
+        return h * attention.head_size * (2 * attention.heads + 2 * attention.kv_heads)
+    a, query = attention.heads, attention.key_size + attention.rope_size
+    queries = h * a * query if attention.query_rank is None else attention.query_rank * (h + a * query)
+    keys_and_values = h * (attention.kv_rank + attention.rope_size)
+    keys_and_values += attention.kv_rank * a * (attention.key_size + attention.value_size)
+    return queries + keys_and_values + a * attention.value_size * h
+
+
+def feed_forward(shape: Shape, ffn: int) -> int:
+    """Parameters of a feed-forward block of this width, or of one expert."""
+    return (3 if shape.gated else 2) * shape.hidden * ffn
+
+
+def layer_parameters(shape: Shape, moe: bool) -> Parameters:
+    """Parameters of a transformer layer, with a feed-forward block or with experts."""
+    latent = 0
+    if not isinstance(shape.attention, Attention):
+        latent = shape.attention.kv_rank + (shape.attention.query_rank or 0)
+    norms, attention = 2 * shape.hidden + latent, attention_matrices(shape)
+    if not moe:
+        return Parameters(attention + feed_forward(shape, shape.ffn), 0, norms)
+    experts = shape.experts
+    assert experts is not None, "a layer with experts"
+    one, router = feed_forward(shape, experts.ffn), shape.hidden * experts.number
+    return Parameters(attention + router + experts.shared * one, experts.number * one, norms + experts.number)
+
+
+def vocabulary_parameters(shape: Shape) -> int:
+    """Parameters of an embedding, or of a head without its normalization."""
+    return shape.vocabulary * shape.hidden
+
+
+def mtp_parameters(shape: Shape) -> Parameters:
+    """Parameters of a multi-token prediction layer: a layer, a projection of two hidden states to one, three norms."""
+    layer = layer_parameters(shape, shape.experts is not None)
+    return layer._replace(shared=layer.shared + 2 * shape.hidden**2, norms=layer.norms + 3 * shape.hidden)
+
+
+def total_parameters(shape: Shape) -> int:
+    """All parameters of the model but those of multi-token prediction, as published."""
+    vocabulary = vocabulary_parameters(shape) * (1 if shape.tied else 2)
+    dense = shape.dense_layers * layer_parameters(shape, False).total
+    moe = (shape.layers - shape.dense_layers) * layer_parameters(shape, True).total if shape.experts else 0
+    return vocabulary + shape.hidden + dense + moe
+
+
+def active_parameters(shape: Shape) -> int:
+    """Those of `total_parameters` that one token uses."""
+    if shape.experts is None:
+        return total_parameters(shape)
+    idle = (shape.experts.number - shape.experts.per_token) * feed_forward(shape, shape.experts.ffn)
+    return total_parameters(shape) - (shape.layers - shape.dense_layers) * idle
+
+
+def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
+    """Bytes that a device holds at all times for a layer: weights, gradients and the optimizer's state.
+
+    A sharded optimizer divides its part among the devices that hold the same parameters. Every device of a tensor
+    parallel group has the norms.
+    """
+    sharing, expert_sharing = parallel.data * parallel.context, parallel.devices // parallel.expert
+    if not parallel.sharded_optimizer:
+        sharing = expert_sharing = 1
+    dense = Fraction(parameters.shared, parallel.tensor) + parameters.norms
+    experts = Fraction(parameters.experts, parallel.expert)
+    _, always, sharded = precision
+    return dense * (always + Fraction(sharded, sharing)) + experts * (always + Fraction(sharded, expert_sharing))

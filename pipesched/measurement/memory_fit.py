@@ -1,0 +1,76 @@
+"""Memory of layers from measured peaks by least squares; where peaks leave something open, what to measure next.
+
+A peak is the sum of its layers' memory, of the activations of the micro-batches in flight (kept or recomputed), of a
+constant, and of an extra on the first and on the last device: linear in what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pipesched.errors import BadInput
+from pipesched.layers.memory_peaks import Peak, Unknown, unknowns_of
+from pipesched.measurement.missing_peaks import Matrix, matrix_of, rank_of, what_is_open
+
+
+@dataclass(frozen=True)
+class MemoryFit:
+    """What fits the peaks best, in the file's unit.
+
+    `errors` are standard errors, None where as many peaks as unknowns leave nothing to judge by. `residuals` are
+    measured minus fitted, one per peak. `clamped` came out below 0 and were set to 0, the others fitted again.
+    """
+
+    values: dict[Unknown, float]
+    errors: dict[Unknown, float] | None
+    residuals: tuple[float, ...]
+    clamped: tuple[Unknown, ...]
+
+    @property
+    def root_mean_square(self) -> float:
+        return float(np.sqrt(np.mean(np.square(self.residuals))))
+
+    @property
+    def largest(self) -> float:
+        return max(map(abs, self.residuals))
+
+
+def fit_memory(peaks: Sequence[Peak]) -> MemoryFit:
+    """The least squares fit; `BadInput` says which numbers the peaks leave open, and what to measure next."""
+    unknowns = unknowns_of(peaks)
+    matrix = matrix_of(peaks, unknowns)
+    if rank_of(matrix) < len(unknowns):
+        raise BadInput(*what_is_open(peaks, unknowns))
+    measured = np.array([float(peak.amount) for peak in peaks])
+    free = list(range(len(unknowns)))
+    while True:
+        found, *_ = np.linalg.lstsq(matrix[:, free], measured, rcond=None)
+        below = [at for at, value in zip(free, found, strict=True) if value < 0]
+        if not below:
+            break
+        lowest = min(below, key=lambda at: found[free.index(at)])
+        free.remove(lowest)
+    values = np.zeros(len(unknowns))
+    values[free] = found
+    residuals = measured - matrix @ values
+    return MemoryFit(
+        {unknown: float(value) for unknown, value in zip(unknowns, values, strict=True)},
+        _errors(matrix[:, free], residuals, [unknowns[at] for at in free]),
+        tuple(map(float, residuals)),
+        tuple(unknown for at, unknown in enumerate(unknowns) if at not in free),
+    )
+
+
+def _errors(matrix: Matrix, residuals: Matrix, unknowns: Sequence[Unknown]) -> dict[Unknown, float] | None:
+    """Standard errors: the root of the diagonal of s²·(XᵀX)⁻¹."""
+    spare = matrix.shape[0] - matrix.shape[1]
+    if spare <= 0:
+        return None
+    variance = float(residuals @ residuals) / spare
+    # The pseudo-inverse X⁺ has X⁺·X⁺ᵀ = (XᵀX)⁻¹, and does not square the condition number.
+    inverse = np.linalg.pinv(matrix)
+    errors = np.sqrt(variance * np.sum(inverse**2, axis=1))
+    return {unknown: float(error) for unknown, error in zip(unknowns, errors, strict=True)}

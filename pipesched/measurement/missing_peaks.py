@@ -1,0 +1,77 @@
+"""Which memory of layers the measured peaks leave open, and the peaks to measure next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.layers.memory_peaks import HeldStage, Peak, Unknown
+from pipesched.layers.roles import Role, role_of
+
+Matrix = NDArray[np.float64]
+
+_NEGLIGIBLE = 1e-9  # singular values below this share of the largest count as zero
+_SUGGESTED = 4  # measurements named at most
+
+
+def matrix_of(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> Matrix:
+    """How often each unknown (column) is in each peak (row)."""
+    rows = [peak.coefficients() for peak in peaks]
+    return np.array([[row.get(unknown, 0) for unknown in unknowns] for row in rows], dtype=np.float64)
+
+
+def rank_of(matrix: Matrix) -> int:
+    """The rank, with all columns brought to one length: counts of layers and of activations differ in size."""
+    lengths = np.linalg.norm(matrix, axis=0)
+    return int(np.linalg.matrix_rank(matrix / np.where(lengths > 0, lengths, 1)))
+
+
+def what_is_open(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str]:
+    """A line with what no fit can tell apart, and one for each measurement that would."""
+    matrix = matrix_of(peaks, unknowns)
+    lengths = np.linalg.norm(matrix, axis=0)
+    _, singular, directions = np.linalg.svd(matrix / lengths, full_matrices=True)
+    whole = np.concatenate([singular, np.zeros(len(unknowns) - len(singular))])
+    null = directions[whole <= _NEGLIGIBLE * whole[0]]
+    open_ones = [str(one) for at, one in enumerate(unknowns) if np.abs(null[:, at]).max(initial=0) > 1e-6]
+    known = f"found {len(peaks)} peaks that leave open: {', '.join(open_ones)}"
+    wanted = _next_measurements(peaks, unknowns)
+    return [f"{known}; allowed: peaks that tell them apart"] + [f"measure next: {text}" for text in wanted]
+
+
+def _next_measurements(peaks: Sequence[Peak], unknowns: Sequence[Unknown]) -> list[str]:
+    """Devices whose peaks would settle what is open, each the one most like those measured; the first few of them."""
+    have, wanted = list(peaks), len(unknowns)
+    found: list[str] = []
+    rank = rank_of(matrix_of(have, unknowns))
+    for text, candidate in _candidates(peaks):
+        if rank == wanted or len(found) == _SUGGESTED:
+            break
+        more = rank_of(matrix_of([*have, candidate], unknowns))
+        if more > rank:
+            have.append(candidate)
+            found.append(text)
+            rank = more
+    return found
+
+
+def _candidates(peaks: Sequence[Peak]) -> list[tuple[str, Peak]]:
+    """Devices with layers of one name: of each name other numbers, other micro-batches in flight, some recomputed."""
+    names = {name: None for peak in peaks for stage in peak.stages for name in stage.layers}
+    transformer = [name for name in names if role_of(name) not in (Role.EMBEDDING, Role.HEAD)]
+    used = {name for peak in peaks for stage in peak.stages for name, number in stage.recomputed.items() if number}
+    found = []
+    for place, name, number, flight in product(("middle", "first", "last"), transformer, (2, 3, 4), (1, 2, 4)):
+        for again in (0, 1) if name in used else (0,):
+            layers = f"{number} {name} layers"
+            recomputed = f", {again} of them recomputed" if again else ""
+            held = "1 micro-batch" if flight == 1 else f"{flight} micro-batches"
+            text = f"the {place} device" if place != "middle" else "a middle device"
+            stage = HeldStage({name: number}, {name: again}, flight)
+            peak = Peak((stage,), place == "first", place == "last", Fraction(0), text)
+            found.append((f"{text} with {layers}{recomputed} and {held} in flight", peak))
+    return found

@@ -1,0 +1,70 @@
+"""Settings for ColossalAI: `num_layers_per_stage` of its plugin, and layers recomputed by stage."""
+
+from __future__ import annotations
+
+from pipesched.layers.roles import Role
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
+from runtime.partitions.flags import header
+from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, no_mtp
+from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_NAME = "colossalai"
+
+_MODULE = '''{header}
+"""Give the plugin these arguments: HybridParallelPlugin(..., **arguments())."""
+
+LAYERS = {layers}
+RECOMPUTED = {recomputed}
+
+
+def arguments():
+    """Keyword arguments of HybridParallelPlugin and MoeHybridParallelPlugin."""
+    given = {{"pp_size": {devices}, "pp_style": "1f1b", "num_microbatches": {microbatches}}}
+    given["num_layers_per_stage"] = LAYERS
+    if any(RECOMPUTED):
+        from colossalai.shardformer import PipelineGradientCheckpointConfig
+
+        given["gradient_checkpoint_config"] = PipelineGradientCheckpointConfig(num_ckpt_layers_per_stage=RECOMPUTED)
+    return given
+'''
+
+
+def _write(model: StagedModel) -> PartitionSettings:
+    """One stage a device: with more, the plugin refuses any list but one of as many numbers as it has devices."""
+    loop(_NAME, model, chunks=1)
+    no_mtp(_NAME, model, "num_layers_per_stage counts transformer layers only")
+    known_ways(_NAME, model, *FULL)
+    layers = [one.layers for one in model.counts]
+    recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)
+    text = _MODULE.format(
+        header=header(model, "ColossalAI"),
+        layers=layers,
+        recomputed=recomputed,
+        devices=model.devices,
+        microbatches=model.microbatches,
+    )
+    values: dict[str, object] = {"colossalai-num-layers-per-stage": layers}
+    if any(recomputed):
+        values["colossalai-num-ckpt-layers-per-stage"] = recomputed
+    notes = () if model.schedule == "1f1b" else ("ColossalAI runs 1f1b, not the order of this plan.",)
+    return PartitionSettings(values, text, notes)
+
+
+def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    counts = numbers(_NAME, text)
+    check_length(_NAME, len(counts), devices)
+    check_total(_NAME, counts, layers)
+    return between_embedding_and_head(counts)
+
+
+PARTITION_FORMATS.register(
+    PartitionFormat(
+        name=_NAME,
+        description="ColossalAI: num_layers_per_stage",
+        main="colossalai-num-layers-per-stage",
+        suffix=".colossalai.py",
+        write=_write,
+        read=_read,
+    )
+)

@@ -1,0 +1,69 @@
+"""Settings for FlagScale: `hetero_pipeline_layer_split`, and recomputed layers by stage."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from pipesched.layers.roles import Role
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
+from runtime.partitions.flags import header
+from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, no_mtp
+from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers
+from runtime.partitions.megatron_flags import order_notes
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_NAME = "flagscale"
+
+
+def _write(model: StagedModel) -> PartitionSettings:
+    loop(_NAME, model, chunks=1)
+    no_mtp(_NAME, model, "hetero_pipeline_layer_split counts transformer layers only")
+    known_ways(_NAME, model, *FULL)
+    split = [one.layers for one in model.counts]
+    recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)
+    values: dict[str, object] = {"flagscale-layer-split": split}
+    lines = [
+        header(model, "FlagScale"),
+        "system:",
+        f"  pipeline_model_parallel_size: {model.devices}",
+        "  hetero:",
+        "    enable_hetero: true",
+        f"    hetero_pipeline_layer_split: {split}",
+    ]
+    if any(recomputed):
+        table = recompute_table(recomputed, model.microbatches)
+        values["flagscale-recompute-num-layers-per-stage-micro-batch"] = table
+        lines += [
+            "  recompute:",
+            "    recompute_granularity: full",
+            "    recompute_method: block",
+            f"    recompute_num_layers: {max(recomputed)}",
+            "    recompute_num_layers_per_stage_micro_batch:  # stages, then so many micro-batches, layers of each",
+            *(f"      - {row}" for row in table),
+        ]
+    lines += ["model:", f"  num_layers: {model.layers}"]
+    return PartitionSettings(values, "\n".join(lines) + "\n", order_notes(model))
+
+
+def recompute_table(recomputed: list[int], microbatches: int) -> list[list[int]]:
+    """Rows of equal stages that follow each other: how many, the micro-batches, the layers recomputed of each."""
+    return [[len(list(equal)), microbatches, layers] for layers, equal in groupby(recomputed)]
+
+
+def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    split = numbers(_NAME, text)
+    check_length(_NAME, len(split), devices)
+    check_total(_NAME, split, layers)
+    return between_embedding_and_head(split)
+
+
+PARTITION_FORMATS.register(
+    PartitionFormat(
+        name=_NAME,
+        description="FlagScale: hetero_pipeline_layer_split, recompute_num_layers_per_stage_micro_batch",
+        main="flagscale-layer-split",
+        suffix=".flagscale.yaml",
+        write=_write,
+        read=_read,
+    )
+)

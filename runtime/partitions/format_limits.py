@@ -1,0 +1,92 @@
+"""Limits that several runtimes share: what their settings cannot express, in one line that begins with the format."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.layers.roles import Role
+from pipesched.problem.placement import interleaved
+from runtime.partitions.staged_model import StagedModel, StageLayers
+
+# Recomputing a whole layer from its input, and only its attention core: the two ways runtimes know by a setting.
+FULL = ("full",)
+SELECTIVE = ("selective", "attention")
+
+
+def one_chain(name: str, model: StagedModel) -> None:
+    """Refuses placements with every stage on two devices, or whose chain is not in stage order."""
+    chains = model.placement.chains
+    if chains != (tuple(range(model.placement.stages)),):
+        what = "every stage on two devices" if len(chains) > 1 else "stages out of order"
+        raise BadInput(f"{name}: not supported: a {model.placement.name} placement has {what}")
+
+
+def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
+    """The stages of a device, where stage s is on device s mod p and there are no more than `chunks`; else refused."""
+    one_chain(name, model)
+    devices = model.devices
+    each, rest = divmod(len(model.stages), devices)
+    if rest or model.placement.stage_device != interleaved(devices, each).stage_device:
+        where = ", ".join(map(str, model.placement.stage_device))
+        raise BadInput(
+            f"{name}: not supported: stages on devices {where}; it puts stage s on device s mod {devices}"
+            f" (placement linear or interleaved)"
+        )
+    if chunks is not None and each > chunks:
+        raise BadInput(f"{name}: not supported: {each} stages a device; it has {chunks} a device")
+    return each
+
+
+def no_mtp(name: str, model: StagedModel, runtime: str) -> None:
+    """Refuses multi-token prediction layers."""
+    if model.mtp:
+        raise BadInput(f"{name}: not supported: multi-token prediction layers; {runtime}")
+
+
+def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
+    """Refuses MTP layers on any stage but the last."""
+    for at, stage in enumerate(model.stages[:-1]):
+        if stage.count(Role.MTP):
+            raise BadInput(f"{name}: not supported: a multi-token prediction layer on stage {at}; {runtime}")
+
+
+def known_ways(name: str, model: StagedModel, *ways: str) -> None:
+    """Refuses ways of recomputation that are not among these, and recomputed embeddings and heads."""
+    for at, stage in enumerate(model.stages):
+        for run in stage.runs:
+            used = [way for way, layers in run.recomputed.items() if layers]
+            unknown = [way for way in used if way not in ways]
+            if unknown:
+                allowed = f"; it knows {', '.join(ways)}" if ways else ""
+                raise BadInput(f"{name}: not supported: recomputation in the way {unknown[0]!r}{allowed}")
+            if used and run.role in (Role.EMBEDDING, Role.HEAD):
+                raise BadInput(f"{name}: not supported: a recomputed {run.role.value} (stage {at})")
+
+
+def first_recomputed(name: str, model: StagedModel, *roles: Role) -> list[int]:
+    """How many layers of these roles each stage recomputes in full; refused where they are not its first ones."""
+    return [_leading(name, at, stage, roles) for at, stage in enumerate(model.stages)]
+
+
+def _leading(name: str, at: int, stage: StageLayers, roles: tuple[Role, ...]) -> int:
+    total, short = 0, None
+    for run in (run for run in stage.runs if run.role in roles):
+        number = sum(run.recomputed.get(way, 0) for way in FULL)
+        if number and short is not None:
+            raise BadInput(
+                f"{name}: not supported: stage {at} recomputes {number} {run.name} and not all of its {short}; "
+                "it recomputes the first layers of a stage"
+            )
+        total += number
+        if number < run.layers:
+            short = run.name
+    return total
+
+
+def all_or_none(name: str, model: StagedModel, ways: tuple[str, ...], setting: str) -> bool:
+    """Whether every transformer and MTP layer is recomputed in one of these ways; refused where only some are."""
+    runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
+    total = sum(run.layers for run in runs)
+    number = sum(run.recomputed.get(way, 0) for run in runs for way in ways)
+    if number in (0, total):
+        return bool(number)
+    raise BadInput(f"{name}: not supported: {number} of {total} layers recomputed; {setting} is for all layers or none")

@@ -1,0 +1,55 @@
+"""Reads lists of whole numbers from settings, as JSON or separated by commas."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json
+from pipesched.files.schema_errors import shown
+from runtime.partitions.staged_model import StageCounts
+
+
+def numbers(name: str, text: str, least: int = 0) -> list[int]:
+    """A list such as `[6, 2, 4]` or `6,2,4`; `BadInput` names the first entry that is not allowed."""
+    bare = text.strip()
+    found = read_json(bare if bare.startswith("[") else f"[{bare}]", name)
+    return _whole(name, found, least, text)
+
+
+def rows(name: str, text: str, least: int = 0) -> list[list[int]]:
+    """A list of lists such as `[[1, 2], [2, 2]]`, all of one length; a flat list is one row."""
+    found = read_json(text.strip(), name)
+    if isinstance(found, list) and found and not isinstance(found[0], list):
+        found = [found]
+    if not isinstance(found, list) or not found:
+        raise BadInput(f"{name}: found {shown(text)}; allowed: a list of lists of whole numbers")
+    read = [_whole(name, row, least, text) for row in found]
+    if len({len(row) for row in read}) > 1:
+        raise BadInput(f"{name}: found rows of {', '.join(str(len(row)) for row in read)} numbers; allowed: one length")
+    return read
+
+
+def between_embedding_and_head(counts: list[int]) -> tuple[StageCounts, ...]:
+    """Stages of so many transformer layers, the embedding on the first of them and the head on the last."""
+    last = len(counts) - 1
+    return tuple(StageCounts(int(at == 0), held, 0, int(at == last)) for at, held in enumerate(counts))
+
+
+def check_total(name: str, counts: list[int], layers: int) -> None:
+    """Refuses counts that are not the model's layers in all."""
+    if sum(counts) != layers:
+        raise BadInput(f"{name}: found {sum(counts)} layers in all; allowed: the model's {layers}")
+
+
+def check_length(name: str, found: int, devices: int, unit: str = "device") -> None:
+    """Refuses a list that has not one entry a device."""
+    if found != devices:
+        raise BadInput(f"{name}: found {found} entries; allowed: {devices}, one per {unit}")
+
+
+def _whole(name: str, found: object, least: int, text: str) -> list[int]:
+    if not isinstance(found, list) or not found:
+        raise BadInput(f"{name}: found {shown(text)}; allowed: a list of whole numbers")
+    wrong = [one for one in found if not isinstance(one, int) or isinstance(one, bool) or one < least]
+    if wrong:
+        raise BadInput(f"{name}: found {shown(wrong[0])}; allowed: whole numbers of at least {least}")
+    return found

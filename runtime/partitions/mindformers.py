@@ -1,0 +1,75 @@
+"""Settings for MindFormers: `offset` and `recompute`, by chunk and device; layers of a chunk = L // (p·v) + offset."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.layers.roles import Role
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
+from runtime.partitions.flags import header
+from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, mtp_on_last_stage
+from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_NAME = "mindformers"
+
+
+def _write(model: StagedModel) -> PartitionSettings:
+    chunks = loop(_NAME, model)
+    mtp_on_last_stage(_NAME, model, "it counts them as the last layers of the last stage")
+    known_ways(_NAME, model, *FULL)
+    counts = [one.layers + one.mtp for one in model.counts]
+    share = sum(counts) // len(counts)
+    offset = _table([held - share for held in counts], model.devices)
+    recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER, Role.MTP)
+    values: dict[str, object] = {"mindformers-offset": offset}
+    lines = [header(model, "MindFormers"), "parallel_config:", f"  pipeline_stage: {model.devices}"]
+    if any(recomputed):
+        values["mindformers-recompute"] = _table(recomputed, model.devices)
+        lines += ["recompute_config:", f"  recompute: {values['mindformers-recompute']}"]
+    lines += ["model:", "  model_config:", f"    offset: {offset}", f"    num_layers: {model.layers}"]
+    if chunks > 1:
+        lines += [
+            f"    pp_interleave_num: {chunks}",
+            "parallel:",
+            "  pipeline_config:",
+            "    pipeline_interleave: true",
+        ]
+    notes = (
+        () if model.schedule in ("1f1b", "interleaved-1f1b") else ("MindSpore runs its own order, not this plan's.",)
+    )
+    return PartitionSettings(values, "\n".join(lines) + "\n", notes)
+
+
+def _table(counts: list[int], devices: int) -> list[list[int]]:
+    """By chunk, then device."""
+    return [counts[at : at + devices] for at in range(0, len(counts), devices)]
+
+
+def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    """`offset`, one row a chunk. MTP layers are among `layers` here, since MindFormers does not tell them apart."""
+    table = rows(_NAME, text, least=-layers)
+    check_length(_NAME, len(table[0]), devices)
+    offsets = [one for row in table for one in row]
+    share, rest = divmod(layers, len(offsets))
+    mistakes = []
+    if sum(offsets) != rest:
+        mistakes.append(
+            f"{_NAME}: found offsets of {sum(offsets)} in all; allowed: {rest}, {layers} mod {len(offsets)}"
+        )
+    if share + min(offsets) < 0:
+        mistakes.append(f"{_NAME}: found an offset of {min(offsets)}; allowed: at least {-share}")
+    if mistakes:
+        raise BadInput(*mistakes)
+    return between_embedding_and_head([share + one for one in offsets])
+
+
+PARTITION_FORMATS.register(
+    PartitionFormat(
+        name=_NAME,
+        description="MindFormers: offset and recompute by chunk and device",
+        main="mindformers-offset",
+        suffix=".mindformers.yaml",
+        write=_write,
+        read=_read,
+    )
+)

@@ -1,0 +1,130 @@
+"""A partition as runtimes see it: for every stage its device, how many layers of each role, and what it recomputes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import NamedTuple
+
+from pipesched.layers.layer import LayerType
+from pipesched.layers.model import Model
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.roles import Role, check_places, role_of
+from pipesched.problem.placement import Placement
+
+
+class StageCounts(NamedTuple):
+    """How many layers of each role a stage has: all that the settings of a partition say."""
+
+    embedding: int
+    layers: int
+    mtp: int
+    head: int
+
+
+class Run(NamedTuple):
+    """Layers of one name that follow each other on a stage; `recomputed` of them in each way."""
+
+    name: str
+    layers: int
+    recomputed: Mapping[str, int]
+
+    @property
+    def role(self) -> Role:
+        return role_of(self.name)
+
+
+@dataclass(frozen=True)
+class StageLayers:
+    """One stage: the runs of layers it holds, first to last."""
+
+    device: int
+    runs: tuple[Run, ...]
+
+    def count(self, role: Role) -> int:
+        """How many layers of a role it holds."""
+        return sum(run.layers for run in self.runs if run.role is role)
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """The ways in which some of its layers are recomputed."""
+        return tuple(dict.fromkeys(way for run in self.runs for way, layers in run.recomputed.items() if layers))
+
+
+@dataclass(frozen=True)
+class StagedModel:
+    """A partition on a placement of one chain. `schedule` is the order's name; None where it is nobody's but ours.
+
+    An embedding or a head that the model does not list is taken to be on the first or the last stage.
+    """
+
+    placement: Placement
+    microbatches: int
+    stages: tuple[StageLayers, ...]
+    schedule: str | None = None
+    name: str = field(default="plan")
+
+    @property
+    def devices(self) -> int:
+        return self.placement.devices
+
+    @property
+    def counts(self) -> tuple[StageCounts, ...]:
+        """Of every stage; embedding and head included, whether listed or not."""
+        last = len(self.stages) - 1
+        return tuple(
+            StageCounts(int(at == 0), stage.count(Role.TRANSFORMER), stage.count(Role.MTP), int(at == last))
+            for at, stage in enumerate(self.stages)
+        )
+
+    @property
+    def layers(self) -> int:
+        """Transformer layers in all."""
+        return sum(stage.count(Role.TRANSFORMER) for stage in self.stages)
+
+    @property
+    def mtp(self) -> int:
+        """Multi-token prediction layers in all."""
+        return sum(stage.count(Role.MTP) for stage in self.stages)
+
+
+def staged(
+    model: Model,
+    partition: Partition,
+    placement: Placement,
+    microbatches: int,
+    schedule: str | None = None,
+    name: str = "plan",
+) -> StagedModel:
+    """The stages of a partition; `BadInput` where the model's layers are not in an order that runtimes know.
+
+    `partition` gives the layers of the stages of a chain; a placement of two chains has each of them twice, and only
+    the first is kept: formats refuse such a placement by its chains.
+    """
+    check_places([layer.name for layer in model.sequence])
+    held = partition.layers_of(model)
+    stages = tuple(
+        StageLayers(placement.stage_device[stage], _runs(layers, partition.recomputed_on(at)))
+        for at, (stage, layers) in enumerate(zip(placement.chains[0], held, strict=True))
+    )
+    return StagedModel(placement, microbatches, stages, schedule, name)
+
+
+def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tuple[Run, ...]:
+    """Runs of equal names. Recomputed layers of a name that has several runs on the stage go to the first of them."""
+    left: Counter[tuple[str, str]] = Counter()
+    for one in recomputed:
+        left[one.layer, one.way] += one.layers
+    runs = []
+    for name, group in groupby(layer.name for layer in layers):
+        size = free = len(list(group))
+        taken: dict[str, int] = {}
+        for (layer, way), wanted in left.items():
+            if layer == name and (now := min(free, wanted)):
+                taken[way] = now
+                left[layer, way] -= now
+                free -= now
+        runs.append(Run(name, size, taken))
+    return tuple(runs)

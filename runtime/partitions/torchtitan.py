@@ -1,0 +1,111 @@
+"""Settings for torchtitan: `parallelism.module_fqns_per_model_part`, the modules of each stage by their names."""
+
+from __future__ import annotations
+
+import json
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json
+from pipesched.files.schema_errors import shown
+from pipesched.problem.placement import v_shape
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
+from runtime.partitions.flags import header
+from runtime.partitions.format_limits import FULL, all_or_none, known_ways, loop, no_mtp, one_chain
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_NAME = "torchtitan"
+
+_MODULE = '''{header}
+"""Call `apply` on the trainer's configuration, in the function that `--config` names.
+
+`csv` is the path of the order, as `pipesched export SCHEDULE --format torchtitan` writes it (FILE.torch.csv); without
+it torchtitan runs its own order, {schedule}.
+"""
+
+MODULES_OF_STAGE = [
+{modules}
+]
+
+
+def apply(config, csv=""):
+    """The configuration with this partition."""
+    parallelism = config.parallelism
+    parallelism.pipeline_parallel_degree = {degree}
+    parallelism.pipeline_parallel_schedule = {schedule!r}
+    parallelism.pipeline_parallel_schedule_csv = csv
+    parallelism.module_fqns_per_model_part = MODULES_OF_STAGE
+    return config
+'''
+
+
+def _write(model: StagedModel) -> PartitionSettings:
+    one_chain(_NAME, model)
+    no_mtp(_NAME, model, "its decoders have none")
+    known_ways(_NAME, model, *FULL)
+    recomputed = all_or_none(_NAME, model, FULL, "activation checkpointing")
+    modules = _modules(model.counts)
+    schedule = _schedule(model)
+    listed = "\n".join(f"    {json.dumps(part)}," for part in modules)
+    text = _MODULE.format(header=header(model, _NAME), schedule=schedule, modules=listed, degree=model.devices)
+    notes = [f"torchtitan runs {schedule} unless it is given this plan's order as CSV (`export --format torchtitan`)."]
+    if recomputed:
+        notes.append("Every layer is recomputed: choose torchtitan's full activation checkpointing.")
+    return PartitionSettings({"torchtitan-module-fqns": modules}, text, tuple(notes))
+
+
+def _modules(counts: tuple[StageCounts, ...]) -> list[list[str]]:
+    made, at = [], 0
+    for one in counts:
+        layers = [f"layers.{number}" for number in range(at, at + one.layers)]
+        made.append(["tok_embeddings"] * one.embedding + layers + ["norm", "lm_head"] * one.head)
+        at += one.layers
+    return made
+
+
+def _schedule(model: StagedModel) -> str:
+    """A schedule of torch by whose name torchtitan places the stages as here."""
+    if model.placement.stage_device == v_shape(model.devices).stage_device:
+        return "ZBVZeroBubble"
+    return "1F1B" if loop(_NAME, model) == 1 else "Interleaved1F1B"
+
+
+def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    """The parts in order; the head of older versions is called `output`."""
+    parts = read_json(text, _NAME)
+    if not isinstance(parts, list) or not all(isinstance(part, list) and part for part in parts):
+        raise BadInput(f"{_NAME}: found {shown(text)}; allowed: a list of lists of module names, none of them empty")
+    mistakes = []
+    if len(parts) % devices:
+        mistakes.append(f"{_NAME}: found {len(parts)} parts; allowed: a multiple of the {devices} devices")
+    names = [name for part in parts for name in part]
+    expected = ["tok_embeddings", *(f"layers.{number}" for number in range(layers)), "norm"]
+    heads = (["lm_head"], ["output"])
+    if names[:-1] != expected or names[-1:] not in heads:
+        wrong = next((name for name, right in zip(names, expected, strict=False) if name != right), names[-1])
+        mistakes.append(
+            f"{_NAME}: found {shown(wrong)} out of place among {len(names)} modules; allowed: tok_embeddings, layers.0 "
+            f"to layers.{layers - 1}, norm and lm_head, each once and in this order"
+        )
+    if mistakes:
+        raise BadInput(*mistakes)
+    return tuple(
+        StageCounts(
+            part.count("tok_embeddings"),
+            sum(name.startswith("layers.") for name in part),
+            0,
+            sum([name] in heads for name in part),
+        )
+        for part in parts
+    )
+
+
+PARTITION_FORMATS.register(
+    PartitionFormat(
+        name=_NAME,
+        description="torchtitan: parallelism.module_fqns_per_model_part",
+        main="torchtitan-module-fqns",
+        suffix=".torchtitan_partition.py",
+        write=_write,
+        read=_read,
+    )
+)

@@ -1,0 +1,79 @@
+"""`layers`: what a plan file's model costs and holds, and the same as a file without formulas."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from commands.main import main
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.layers_text import layers_text
+from pipesched.files.plan_file import plan_problem_from, read_plan
+from pipesched.layers.layer import LayerType, RecomputeWay
+
+PLANS = sorted((Path(__file__).resolve().parents[2] / "examples" / "plans").glob("*-80gb.yaml"))
+
+
+@pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
+def test_the_written_layers_are_those_derived(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written = tmp_path / "layers.yaml"
+    assert main(["layers", str(path), "--json", "-o", str(written)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["assumptions"] and found["time_unit"] == "ms"
+    plan = read_plan(path)
+    lines = f"devices: {plan.cluster.devices}\nmicrobatches: {plan.microbatches}\n" + written.read_text()
+    again = plan_problem_from(read_yaml(lines, "written"))
+    assert again.cluster.capacity == plan.cluster.capacity and again.cluster.transfer == plan.cluster.transfer
+    for one, other in zip(plan.model.layers, again.model.layers, strict=True):
+        assert (one.name, one.count, one.forward, one.backward, one.weight) == (
+            other.name,
+            other.count,
+            other.forward,
+            other.backward,
+            other.weight,
+        )
+        for value, copy in ((one.memory, other.memory), (one.activation, other.activation)):
+            assert value <= copy <= value + Fraction(1, 10**6)
+    assert [one["name"] for one in found["layers"]] == [one.name for one in plan.model.layers]
+
+
+def test_kimi_k2_holds_what_its_report_says() -> None:
+    """Section 2.4.2: about 30 GB of model state on a device; with Muon, which has one moment where Adam has two."""
+    plan = read_plan(next(path for path in PLANS if path.stem.startswith("kimi")))
+    held = sum(layer.count * layer.memory for layer in plan.model.layers) * 2**30 / 10**9 / plan.cluster.devices
+    assert float(held) == pytest.approx(30, rel=0.15)
+
+
+def test_layers_are_shown_with_their_assumptions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["layers", str(PLANS[0])]) == 0
+    shown = capsys.readouterr().out
+    assert "671.03 billion" in shown and "full" in shown
+
+
+def test_every_key_of_a_layer_is_written() -> None:
+    """What has no end is rounded up where it is held, and down where it is given back."""
+    third = Fraction(1, 3)
+    ways = (RecomputeWay("full", Fraction(2), third),)
+    layer = LayerType("a", third, Fraction(2), 4, Fraction(1), Fraction(5, 2), third, third, Fraction(-1, 3), ways)
+    other = LayerType("b", Fraction(1), Fraction(1), weight=Fraction(0), with_previous=True)
+    first, second = read_yaml(layers_text((layer, other)), "text")["layers"]  # type: ignore[index]
+    assert {key: str(value) for key, value in first.items() if key != "recompute"} == {
+        "name": "a",
+        "count": "4",
+        "forward": "0.333334",
+        "backward": "2",
+        "weight": "1",
+        "fused": "2.5",
+        "memory": "0.333334",
+        "activation": "0.333334",
+        "freed_by_backward": "-0.333334",
+    }
+    assert {key: str(value) for key, value in first["recompute"][0].items()} == {
+        "name": "full",
+        "time": "2",
+        "keeps": "0.333334",
+    }
+    assert second == {"name": "b", "forward": 1, "backward": 1, "weight": 0, "with_previous": True}

@@ -1,0 +1,227 @@
+"""Layers derived from a model's shape: published parameter counts, the paper's formulas, and what a file may say."""
+
+from __future__ import annotations
+
+import copy
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.derived.activations import head_activation, layer_activation
+from pipesched.layers.derived.operations import expert_bytes, head_operations, layer_operations, tensor_bytes
+from pipesched.layers.derived.parameters import (
+    active_parameters,
+    attention_matrices,
+    layer_parameters,
+    state_bytes,
+    total_parameters,
+)
+from pipesched.layers.derived.shape import (
+    PRECISIONS,
+    Attention,
+    Experts,
+    LatentAttention,
+    Parallel,
+    Shape,
+    Training,
+)
+
+BF16 = PRECISIONS["bf16"]
+LLAMA_8B = Shape(32, 4096, 128256, Attention(32, 8, 128), 14336, 32)
+LLAMA_70B = Shape(80, 8192, 128256, Attention(64, 8, 128), 28672, 80)
+DEEPSEEK_V3 = Shape(61, 7168, 129280, LatentAttention(128, 1536, 512, 128, 64, 128), 18432, 3, Experts(256, 8, 1, 2048))
+KIMI_K2 = Shape(61, 7168, 163840, LatentAttention(64, 1536, 512, 128, 64, 128), 18432, 1, Experts(384, 8, 1, 2048))
+GPT_3 = Shape(96, 12288, 50257, Attention(96, 96, 128), 4 * 12288, 96, gated=False)
+
+
+@pytest.mark.parametrize(
+    ("shape", "parameters"),
+    [  # as counted in the published checkpoints
+        (LLAMA_8B, 8_030_261_248),
+        (LLAMA_70B, 70_553_706_496),
+        (DEEPSEEK_V3, 671_026_419_200),
+        (KIMI_K2, 1_026_408_232_448),
+    ],
+)
+def test_parameters_of_published_models(shape: Shape, parameters: int) -> None:
+    assert total_parameters(shape) == parameters
+
+
+@pytest.mark.parametrize(("shape", "billions"), [(DEEPSEEK_V3, 37), (KIMI_K2, 32.6), (LLAMA_8B, 8.03)])
+def test_parameters_that_a_token_uses(shape: Shape, billions: float) -> None:
+    """The models' reports: 37 and 32.6 billion."""
+    assert active_parameters(shape) / 1e9 == pytest.approx(billions, rel=0.02)
+
+
+@pytest.mark.parametrize("tensor", [1, 8])
+def test_activations_are_those_of_the_paper(tensor: int) -> None:
+    """s·b·h·(34 + 5·a·s/h), without the scores 34·s·b·h, the head 4·s·b·h·(1 + v/h); divided by the tensor size."""
+    s, b, h = 2048, 2, GPT_3.hidden
+    parallel = Parallel(tensor=tensor)
+    for flash in (False, True):
+        found = layer_activation(GPT_3, Training(s, b, flash=flash, dropout=True), parallel, False)
+        scores = 0 if flash else Fraction(5 * 96 * s, h)
+        assert found.total == s * b * h * (34 + scores) / tensor
+        assert found.scores == s * b * h * scores / tensor
+        assert found.freed_by_backward == s * b * h * (2 + scores) / tensor
+    head = head_activation(GPT_3, Training(s, b), parallel)
+    assert head.total == Fraction(4 * s * b * (h + GPT_3.vocabulary), tensor)
+
+
+def test_state_is_18_bytes_a_parameter() -> None:
+    """6 + 12 / (devices with the same parameters); over all devices of a stage every expert is held once a replica."""
+    one = layer_parameters(DEEPSEEK_V3, True)
+    assert state_bytes(one, Parallel(), BF16) == 18 * one.total
+    dense = layer_parameters(LLAMA_8B, False)
+    assert state_bytes(dense, Parallel(data=4, context=2), BF16) == (6 + Fraction(12, 8)) * dense.total
+    assert state_bytes(dense, Parallel(data=4, sharded_optimizer=False), BF16) == 18 * dense.total
+    spread = Parallel(tensor=2, data=32, expert=16)
+    held = one.experts * Fraction(1, 16) * (6 + Fraction(12, 64 // 16))
+    assert state_bytes(one, spread, BF16) == held + (Fraction(one.shared, 2) + one.norms) * (6 + Fraction(12, 32))
+    assert state_bytes(dense, Parallel(), PRECISIONS["fp32"]) == 16 * dense.total
+
+
+def test_operations_are_two_a_token_and_parameter() -> None:
+    training, tokens = Training(4096, 2), 8192
+    products = sum(layer_operations(LLAMA_8B, training, Parallel(), False).products for _ in range(LLAMA_8B.layers))
+    products += head_operations(LLAMA_8B, training, Parallel()).products
+    without_embedding = active_parameters(LLAMA_8B) - LLAMA_8B.vocabulary * LLAMA_8B.hidden
+    norms = (2 * LLAMA_8B.layers + 1) * LLAMA_8B.hidden
+    assert products == 2 * tokens * (without_embedding - norms)
+    # Causal attention: two products of 2·s²/2·h each.
+    assert layer_operations(LLAMA_8B, training, Parallel(), False).attention == 2 * 2 * 4096**2 * LLAMA_8B.hidden
+    shared = layer_operations(LLAMA_8B, training, Parallel(tensor=4, context=2, data=3), False)
+    assert shared.products * 8 == layer_operations(LLAMA_8B, training, Parallel(), False).products
+
+
+def test_what_devices_of_a_stage_exchange() -> None:
+    training, sbh = Training(4096), 4096 * 7168 * 2
+    assert tensor_bytes(DEEPSEEK_V3, training, Parallel(tensor=4)) == 4 * sbh * Fraction(3, 4)
+    assert expert_bytes(DEEPSEEK_V3, training, Parallel(data=64, expert=64)) == 2 * 8 * sbh * Fraction(63, 64)
+    assert expert_bytes(DEEPSEEK_V3, training, Parallel(data=64)) == 0
+    assert tensor_bytes(DEEPSEEK_V3, training, Parallel(data=64)) == 0
+
+
+def test_latent_attention_without_a_latent_of_queries() -> None:
+    plain = Shape(1, 64, 100, LatentAttention(4, None, 16, 8, 4, 8), 128, 1)
+    assert attention_matrices(plain) == 64 * 4 * 12 + 64 * 20 + 16 * 4 * 16 + 4 * 8 * 64
+
+
+MODEL: dict[str, Any] = {
+    "devices": 4,
+    "microbatches": 8,
+    "model": {
+        "layers": 8,
+        "hidden": 1024,
+        "vocabulary": 32000,
+        "attention": {"heads": 16, "kv_heads": 4},
+        "ffn": 2816,
+        "dense_layers": 2,
+        "experts": {"number": 16, "per_token": 2, "shared": 1, "ffn": 704},
+        "mtp_layers": 1,
+        "sequence": 2048,
+        "parallel": {"tensor": 2, "expert": 8, "data": 4},
+    },
+    "hardware": {
+        "sustained_tflops": 200,
+        "memory": 80,
+        "reserved": 8,
+        "pipeline_bandwidth": 25,
+        "tensor_bandwidth": 150,
+        "expert_bandwidth": 40,
+    },
+}
+
+
+def changed(**paths: object) -> dict[str, Any]:
+    """The file with values at `a__b` changed; None takes a key away."""
+    document = copy.deepcopy(MODEL)
+    for path, value in paths.items():
+        *sections, key = path.split("__")
+        here = document
+        for section in sections:
+            here = here[section]
+        if value is None:
+            here.pop(key)
+        else:
+            here[key] = value
+    return document
+
+
+def test_a_file_with_a_model_has_its_layers() -> None:
+    plan = plan_problem_from(MODEL)
+    layers = {layer.name: layer for layer in plan.model.layers}
+    assert [(name, layer.count) for name, layer in layers.items()] == [
+        ("embedding", 1),
+        ("dense", 2),
+        ("moe", 6),
+        ("mtp", 1),
+        ("head", 1),
+    ]
+    assert plan.cluster.capacity == (72,) * 4
+    assert (plan.time_unit, plan.cluster.memory_unit) == ("ms", "GiB")
+    # 2048 tokens of 1024 numbers of 2 bytes, half of them a device, at 25 GB/s, to the microsecond.
+    assert plan.cluster.transfer == Fraction(84, 1000)
+    moe = layers["moe"]
+    assert moe.weight is not None and moe.forward < moe.backward
+    assert moe.way("full").time == moe.forward and 0 < moe.way("full").keeps < Fraction(1, 10)
+    assert layers["head"].recompute == () and layers["embedding"].forward == 0
+    assert plan.assumptions
+
+
+def test_choices_of_a_file_reach_the_layers() -> None:
+    def moe(**paths: object) -> Any:
+        return next(one for one in plan_problem_from(changed(**paths)).model.layers if one.name == "moe")
+
+    usual = moe()
+    assert moe(hardware__hidden_share=1).forward < usual.forward
+    assert moe(hardware__sustained_tflops=400).weight == pytest.approx(float(usual.weight) / 2, abs=0.001)
+    whole = moe(model__weight_split=False)
+    assert whole.weight is None and whole.backward == pytest.approx(float(usual.backward + usual.weight), abs=0.002)
+    stored = moe(model__flash=False)
+    assert stored.activation > usual.activation and stored.backward < usual.backward
+    assert stored.way("selective").keeps < 1 and stored.way("selective").time < stored.way("full").time
+    assert moe(model__dropout=True).activation > usual.activation
+    assert moe(model__dtype="fp32").activation > usual.activation
+    assert plan_problem_from(changed() | {"transfer": 5}).cluster.transfer == 5
+
+
+WRONG: dict[str, tuple[dict[str, Any], int]] = {
+    "no hardware": (changed(hardware=None), 1),
+    "no model": ({**changed(model=None), "layers": [{"name": "a", "forward": 1, "backward": 2, "count": 4}]}, 1),
+    "layers too": (changed(layers=[{"name": "a", "forward": 1, "backward": 2}]), 1),
+    "memory too": (changed(memory={"capacity": 3}), 1),
+    "another unit": (changed(time_unit="s"), 1),
+    "nothing known": ({"devices": 2, "microbatches": 2, "model": {}, "hardware": {}}, 9),
+    "a rate of nothing": (changed(hardware__pipeline_bandwidth=0), 1),
+    "more reserved than there is": (changed(hardware__reserved=81), 1),
+    "heads": (changed(model__attention={"heads": 24}, model__parallel=None), 1),
+    "kv heads": (changed(model__attention={"heads": 16, "kv_heads": 5}), 1),
+    "half a latent": (changed(model__attention={"heads": 16, "kv_rank": 5}), 3),
+    "two kinds of attention": (
+        changed(
+            model__attention={"heads": 16, "kv_heads": 4, "kv_rank": 8, "key_size": 8, "rope_size": 8, "value_size": 8}
+        ),
+        1,
+    ),
+    "more experts a token than there are": (changed(model__experts__per_token=17), 1),
+    "dense layers": (changed(model__dense_layers=9), 1),
+    "no experts": (changed(model__experts=None, model__parallel=None), 1),
+    "no width": (changed(model__ffn=None), 1),
+    "experts on no devices": (changed(model__parallel__expert=3), 1),
+    "experts that do not divide": (changed(model__parallel={"expert": 32, "data": 32}), 1),
+    "heads that do not divide": (changed(model__parallel__tensor=32), 1),
+    "no bandwidth": (changed(hardware__expert_bandwidth=None, hardware__tensor_bandwidth=None), 2),
+    "an unknown key": (changed(model__hiden=3, hardware__memory="much"), 2),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_mistakes_of_model_and_hardware_are_a_line_each(case: str) -> None:
+    document, mistakes = WRONG[case]
+    with pytest.raises(BadInput) as refusal:
+        plan_problem_from(document)
+    assert len(refusal.value.mistakes) == mistakes, refusal.value

@@ -1,0 +1,81 @@
+"""Settings of a plan: of the best one, and of another where a runtime cannot run it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from commands.shared.partition_settings import chosen_formats, settings_document, settings_texts
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice
+from pipesched.results.plan import Candidate, ChoiceResult, Plan
+from pipesched.results.solution import Status
+from pipesched.simulation.simulator import simulate
+from runtime.partitions.catalogue import PARTITION_FORMATS
+from runtime.partitions.plan_settings import settings_of
+
+LAYERS: list[dict[str, Any]] = [
+    {"name": "embedding", "forward": 1, "backward": 1},
+    {"name": "moe", "count": 6, "forward": 2, "backward": 4, "recompute": [{"name": "full", "time": 2, "keeps": 0.1}]},
+    {"name": "head", "forward": 3, "backward": 6},
+]
+PROBLEM = plan_problem_from({"devices": 2, "microbatches": 4, "layers": LAYERS, "name": "mine"})
+
+
+def candidate(placement: str, chunks: int, schedule: str, *counts: int, again: tuple[int, ...] = ()) -> Candidate:
+    choice = Choice(placement, chunks)
+    recompute = tuple((Recomputed("moe", "full", number),) for number in again)
+    partition = Partition(counts, recompute)
+    problem = PROBLEM.problem(choice, partition)
+    return Candidate(choice, partition, simulate(problem, HEURISTICS[schedule].order(problem)), schedule)
+
+
+WAVE = candidate("wave", 4, "hanayo", 1, 1, 1, 1, 1, 1, 1, 1)
+LINEAR = candidate("linear", 1, "1f1b", 4, 4, again=(1, 2))
+
+
+def plan_of(best: Candidate, *others: Candidate) -> Plan:
+    found = tuple(ChoiceResult(one.choice, None, one) for one in (best, *others))
+    return Plan(PROBLEM, Status.FEASIBLE, None, found, best)
+
+
+def test_the_best_plan_is_written_where_it_can_be() -> None:
+    (found,) = settings_of(plan_of(LINEAR, WAVE), [PARTITION_FORMATS["flagscale"]])
+    assert found.refusal is None and found.settings is not None
+    document = settings_document([found])
+    assert document == {
+        "settings": {
+            "flagscale-layer-split": [3, 3],
+            "flagscale-recompute-num-layers-per-stage-micro-batch": [[1, 4, 1], [1, 4, 2]],
+        }
+    }
+
+
+def test_another_plan_is_written_where_the_best_cannot_be() -> None:
+    found = settings_of(plan_of(WAVE, LINEAR), [PARTITION_FORMATS["flagscale"], PARTITION_FORMATS["megatron"]])
+    document: Any = settings_document(found)
+    assert document["settings"] == {}
+    refused = document["settings_refused"]
+    assert refused["flagscale"]["reason"].startswith("flagscale: not supported: ")
+    assert refused["flagscale"]["instead"]["placement"] == "linear"
+    assert refused["flagscale"]["instead"]["value"] == float(LINEAR.value)
+    assert refused["flagscale"]["instead"]["settings"]["flagscale-layer-split"] == [3, 3]
+    assert refused["megatron"]["instead"] is None  # other numbers of layers recomputed on each stage
+    texts = settings_texts(plan_of(WAVE, LINEAR), found)
+    assert "hetero_pipeline_layer_split" in texts["Settings: flagscale"]
+
+
+def test_without_a_plan_there_are_no_settings() -> None:
+    assert settings_of(Plan(PROBLEM, Status.UNKNOWN, None, ()), PARTITION_FORMATS) == []
+
+
+def test_formats_are_named_before_the_search() -> None:
+    assert [form.name for form in chosen_formats("megatron, deepspeed,megatron")] == ["megatron", "deepspeed"]
+    assert len(chosen_formats("all")) == len(PARTITION_FORMATS.names()) and chosen_formats(None) == []
+    with pytest.raises(BadInput) as refusal:
+        chosen_formats("megatorn,torchtitan,none")
+    assert len(refusal.value.mistakes) == 2
