@@ -19,6 +19,7 @@ from math import ceil
 from pathlib import Path
 from random import Random
 from threading import Event
+from typing import Any
 
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
@@ -148,7 +149,8 @@ def _changed(problem: Problem, evidence: Evidence, random: Random) -> Evidence:
             new = random.choice((*range(-1, len(problem.stages) + 1), *([None] if name == "owner" else [])))
         case int():
             new = max(0, old + random.choice((-1, 1, 2, 5, 100)))
-    return replace(evidence, **{name: new})
+    changed: Any = {name: new}
+    return replace(evidence, **changed)
 
 
 def _list(old: tuple[int, ...], random: Random) -> tuple[int, ...]:

@@ -68,7 +68,8 @@ def page() -> str:
             f"- in the picture ({timeline.problem.placement.name} placement): makespan "
             f"{float(metrics.makespan * tick):g}, span {float(metrics.span * tick):g}, "
             f"bubble(makespan) {100 * metrics.bubbles['makespan']:.2f} %, "
-            f"bubble(span) {100 * metrics.bubbles['span']:.2f} %, peak {float(max(metrics.peak_memory) * step):g} activations",
+            f"bubble(span) {100 * metrics.bubbles['span']:.2f} %, "
+            f"peak {float(max(metrics.peak_memory) * step):g} activations",
             "",
             f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",
             "",
