@@ -1,9 +1,10 @@
 """Stress test of every branch of every bound: problems on which it is strongest, against the optimum over all orders.
 
-    python -m benchmarks.proofs.bound_attack --count 10000 --seconds 600 --resume --write docs/proofs.md
+    python -m benchmarks.proofs.bound_attack --count 10000 --seconds 3600 --resume --write docs/proofs.md
 
-Results are kept in a file after every branch; --resume runs only what is not there yet. Exit code 1 if a claim is
-wrong.
+Works in rounds, each of one branch with a seed of its own; the branches take turns. Counts are kept in a file after
+every round; --resume adds to them until every branch has the problems that are asked for.
+Exit code 1 if a claim is wrong.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from math import floor, inf
@@ -28,9 +29,13 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Problem
 
 COMMAND = "python -m benchmarks.proofs.bound_attack"
+_RESULTS = Path(__file__).with_name("bound_attack.json")
 
-# Changes of a problem between two that are tried, and how often one starts anew.
-_CHANGES, _ANEW = 3, 0.1
+# How often one starts anew, and from a change for the worse.
+_ANEW = 0.04
+# Problems of a round, and its most seconds of processor time.
+_ROUND, _SECONDS = 250, 10.0
+_NONE = {"problems": 0, "wrong": 0, "attained": 0, "too large": 0, "rounds": 0}
 
 
 @dataclass
@@ -47,8 +52,8 @@ class Found:
 
 
 def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found:
-    """Hold so many claims of a branch to the optimum; fewer where time is up or no more problems have such claims."""
-    found, end = Found(), time.monotonic() + seconds
+    """Hold so many claims of a branch to the optimum; fewer where the seconds of processor time are up."""
+    found, end = Found(), time.process_time() + seconds
     for problem, claim in problems(branch, seed, end):
         try:
             least = least_value(problem, branch.objective or problem.objective, floor(claim.value))
@@ -65,26 +70,28 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found
 
 
 def problems(branch: Branch, seed: int, end: float = inf) -> Iterator[tuple[Problem, Claim]]:
-    """Problems in which no certificate is stronger than the branch's, and its claims, until `end` (monotonic clock).
+    """Problems in which no certificate is stronger than the branch's, and its claims, until so much process time.
 
-    Each is some changes away from the one before; a change is kept if the claim is then further above all others: an
-    argument that claims too much rises above what the sound ones prove.
+    No two are equal. Each differs in one number from the one that is gone on from, which it replaces if its claim is
+    further above all others: an argument that claims too much rises above what the sound ones prove.
     """
-    random = Random(f"{branch.name} {seed}")
+    random, seen = Random(f"{branch.name} {seed}"), set[Problem]()
     problem, claim = None, None
-    while time.monotonic() < end:
+    while time.process_time() < end:
         if problem is None or claim is None or random.random() < _ANEW:
-            problem = draw(random, branch.likely)
-            claim = branch.claim(problem)
-        for _ in range(_CHANGES):
-            if claim is None:
-                break
+            other = draw(random, branch.likely)
+            claim = None
+        else:
             other = changed(random, problem)
-            new = branch.claim(other)
-            if new is not None and (new.margin >= claim.margin or random.random() < _ANEW):
-                problem, claim = other, new
-        if claim is not None:
-            yield problem, claim
+        if other in seen:
+            continue
+        seen.add(other)
+        new = branch.claim(other)
+        if new is None:
+            continue
+        if claim is None or new.margin >= claim.margin or random.random() < _ANEW:
+            problem, claim = other, new
+        yield other, new
 
 
 def markdown(results: dict[str, dict[str, int]], described: str) -> str:
@@ -108,42 +115,51 @@ def main() -> int:
 
 def run(args: Namespace) -> int:
     """Attack, keep, then write what was asked for."""
-    settings = {"count": args.count, "seed": args.seed, "seconds": args.seconds}
     results: dict[str, dict[str, int]] = {}
     if args.resume and args.results.exists():
-        kept = json.loads(args.results.read_text(encoding="utf-8"))
-        results = kept["branches"] if kept["settings"] == settings else {}
-    for branch in BRANCHES:
-        if args.branches not in branch.name or branch.name in results:
-            continue
-        print(branch.name, file=sys.stderr, flush=True)
-        found = attack(branch, args.count, args.seed, args.seconds)
-        for problem, claim, least in found.wrong:
-            print(f"{claim} is above {least}, the optimum of {problem}", file=sys.stderr, flush=True)
-        results[branch.name] = {
-            "problems": found.problems,
-            "wrong": len(found.wrong),
-            "attained": found.attained,
-            "too large": found.too_large,
-        }
-        write_whole(args.results, json.dumps({"settings": settings, "branches": results}, indent=1) + "\n")
-    most = f"{args.count} problems a branch at most, {args.seconds:g} s a branch at most"
-    text = markdown(results, f"{machine(args.seed, 1, 'numba')}; {most}")
+        results = json.loads(args.results.read_text(encoding="utf-8"))
+    end = time.monotonic() + args.seconds
+    while (branch := next_branch(results, args.branches, args.count)) is not None and time.monotonic() < end:
+        results[branch.name] = after_a_round(branch, results.get(branch.name, _NONE), args)
+        write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
+    text = markdown(results, f"{machine(args.seed, 1, 'numba')}; {args.count} problems a branch asked for")
     print(text)
     if args.write is not None:
         put(args.write, COMMAND, text)
     return 1 if any(found["wrong"] for found in results.values()) else 0
 
 
+def next_branch(results: Mapping[str, Mapping[str, int]], text: str, count: int) -> Branch | None:
+    """Of those with the text in their names and too few problems the one of the fewest rounds; None if all are done."""
+    so_far = {branch.name: results.get(branch.name, _NONE) for branch in BRANCHES}
+    left = [branch for branch in BRANCHES if text in branch.name and so_far[branch.name]["problems"] < count]
+    return min(left, key=lambda branch: so_far[branch.name]["rounds"], default=None)
+
+
+def after_a_round(branch: Branch, before: Mapping[str, int], args: Namespace) -> dict[str, int]:
+    """The counts with those of one more round, whose seed is new; claims that are wrong are printed whole."""
+    count = min(_ROUND, args.count - before["problems"])
+    found = attack(branch, count, args.seed + before["rounds"], _SECONDS)
+    for problem, claim, least in found.wrong:
+        print(f"{claim} is above {least}, the optimum of {problem}", file=sys.stderr, flush=True)
+    return {
+        "problems": before["problems"] + found.problems,
+        "wrong": before["wrong"] + len(found.wrong),
+        "attained": before["attained"] + found.attained,
+        "too large": before["too large"] + found.too_large,
+        "rounds": before["rounds"] + 1,
+    }
+
+
 def arguments() -> Namespace:
     """The command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000, help="problems for each branch (default 10000)")
-    parser.add_argument("--seconds", type=float, default=600, help="for each branch at most (default 600)")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=3600, help="in all at most (default 3600)")
+    parser.add_argument("--seed", type=int, default=0, help="of each branch's first round (default 0)")
     parser.add_argument("--branches", metavar="TEXT", default="", help="only those whose names have this text")
-    parser.add_argument("--results", type=Path, default=Path("results/bound-attack.json"), metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="keep what was already run with these settings")
+    parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FILE")
+    parser.add_argument("--resume", action="store_true", help="add to the counts of the file")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/proofs.md")
     return parser.parse_args()
 

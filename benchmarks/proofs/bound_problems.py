@@ -11,6 +11,8 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem
 from pipesched.problem.stage import stages_of
 
+# What is changed between a problem and its neighbours, beside links.
+_NUMBERS = ("forward", "backward", "weight", "fused", "transfer", "activation", "freed", "capacity")
 # Placements, and how many micro-batches can be tried in every order: with a split backward, and with full ones only.
 _LINE = (placement.linear(2), 4, 5)
 _SHAPES: tuple[tuple[Placement, int, int], ...] = (
@@ -56,7 +58,14 @@ def draw(random: Random, likely: Likely) -> Problem:
     )
     first, rest = (fused, None) if whole_only else (backward, weight)
     held = stages_of(forward, first, rest, fused, transfer, overlapped, activation=activation, freed=freed)
-    return Problem(where, microbatches, held, tuple(map(Pool, capacity)), objective)
+    links = _links(random, likely, where.devices) if random.random() < 0.2 else ()
+    return Problem(where, microbatches, held, tuple(map(Pool, capacity)), objective, links=links)
+
+
+def _links(random: Random, likely: Likely, devices: int) -> tuple[tuple[int, ...], ...]:
+    """What each way between two devices takes on top of a transfer; both directions are drawn by themselves."""
+    ways = [[_ticks(random, likely.long_links / 2) if a != b else 0 for b in range(devices)] for a in range(devices)]
+    return tuple(map(tuple, ways))
 
 
 def _ticks(random: Random, long: float) -> int:
@@ -90,7 +99,7 @@ def _needed(where: Placement, device: int, activation: tuple[int, ...]) -> int:
 
 def changed(random: Random, problem: Problem) -> Problem:
     """The same but for one number, or one of each stage; it keeps some schedule."""
-    name = random.choice(("forward", "backward", "weight", "fused", "transfer", "activation", "freed", "capacity"))
+    name = random.choice((*_NUMBERS, "links") if problem.links and problem.devices > 1 else _NUMBERS)
     if random.random() < 0.05:
         return replace(problem, microbatches=max(1, min(5, problem.microbatches + random.choice((-1, 1)))))
     if name == "capacity":
@@ -99,6 +108,8 @@ def changed(random: Random, problem: Problem) -> Problem:
         own = room[at]
         room[at] = None if own is None else max(0, _near(random, own))
         return _roomy(problem.with_room(room))
+    if name == "links":
+        return _with_other_link(random, problem)
     values = [getattr(stage, name) for stage in problem.stages]
     if name in ("activation", "freed"):
         at = random.randrange(len(values))
@@ -111,6 +122,14 @@ def changed(random: Random, problem: Problem) -> Problem:
     at, value = random.randrange(len(values)), _near(random, random.choice(values))
     one = problem.with_stages(**{name: [max(0, value if every or n == at else x) for n, x in enumerate(values)]})
     return one if one.splittable else one.with_stages(backward=[stage.fused for stage in one.stages])
+
+
+def _with_other_link(random: Random, problem: Problem) -> Problem:
+    """The same but for the way from one device to another."""
+    links = [list(row) for row in problem.links or ()]
+    here, there = random.sample(range(problem.devices), 2)
+    links[here][there] = max(0, _near(random, links[here][there]))
+    return replace(problem, links=tuple(map(tuple, links)))
 
 
 def _near(random: Random, value: int) -> int:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from math import ceil
 from pathlib import Path
 from random import Random
 
@@ -33,7 +35,8 @@ _BOUNDS = (
     "tests/solver/bounds/test_analytic_bounds.py",
 )
 _MODES = ("tests/solver/bounds/test_mode_bounds.py",)
-_VALIDATOR = ("tests/pipesched/validation/test_validator.py",)
+_RULES = "tests/pipesched/validation/test_task_rules.py"
+_VALIDATOR = (_RULES, "tests/pipesched/validation/test_validator.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/memory_energy.py": _BOUNDS[:1],
@@ -47,6 +50,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
     "solver/bounds/analytic/in_flight.py": _BOUNDS,
+    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS,
+    "solver/bounds/analytic/stream_head_and_tail.py": ("tests/solver/bounds/test_several_streams.py",),
     **{
         f"solver/bounds/analytic/{name}.py": _MODES
         for name in (
@@ -56,7 +61,6 @@ TESTS: dict[str, tuple[str, ...]] = {
             "mode_memory",
             "unpaired_passes",
             "memory_and_modes",
-            "ways",
         )
     },
     "solver/cyclic/period_bounds.py": ("tests/solver/cyclic/test_period_search.py", *_BOUNDS[:2]),
@@ -64,12 +68,17 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     "solver/bounds/lagrangian/single_device.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    "pipesched/validation/validator.py": _VALIDATOR,
-    "pipesched/validation/order_rules.py": _VALIDATOR,
-    "pipesched/validation/time_rules.py": _VALIDATOR,
+    **{
+        f"pipesched/validation/{name}.py": _VALIDATOR
+        for name in ("validator", "order_rules", "time_rules", "pass_rules", "cycle_rule")
+    },
+    "pipesched/validation/task_order_rules.py": (_RULES,),
+    "pipesched/validation/memory_order_rule.py": (_RULES, "tests/solver/tasks/test_task_solve.py"),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
     "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
 }
+# How much longer than its seconds of processor time a run may take.
+_PATIENCE = 20
 # Loaded once, before the tests of each mutant run in a process of their own.
 _LIBRARIES = ("numpy", "numba", "ortools.sat.python.cp_model", "pytest", "hypothesis", "matplotlib.figure", "pydantic")
 
@@ -82,8 +91,8 @@ def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
     try:
         process = os.fork()
         if process == 0:
-            _run_tests(copy, file)
-        end = time.monotonic() + seconds
+            _run_tests(copy, file, ceil(seconds))
+        end = time.monotonic() + _PATIENCE * seconds
         while time.monotonic() < end:
             done, status = os.waitpid(process, os.WNOHANG)
             if done:
@@ -96,8 +105,12 @@ def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
         place.write_text(original, encoding="utf-8")
 
 
-def _run_tests(copy: Path, file: str) -> None:
-    """Run the tests of a file in this process, which ends with 0 if they pass; packages come from the copy."""
+def _run_tests(copy: Path, file: str, seconds: int) -> None:
+    """Run the tests of a file in this process, which ends with 0 if they pass; packages come from the copy.
+
+    It is ended after so many seconds of processor time, so that a machine that is busy makes no mutant look noticed.
+    """
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     tops = {path.name for path in copy.iterdir() if path.is_dir()}
     for name in [name for name in sys.modules if name.split(".")[0] in tops]:
         del sys.modules[name]
@@ -184,7 +197,9 @@ def arguments() -> Namespace:
     parser.add_argument(
         "--count", type=int, default=1_000_000, help="mutants of each file, drawn at random (default all)"
     )
-    parser.add_argument("--seconds", type=float, default=300, help="for the tests of each mutant (default 300)")
+    parser.add_argument(
+        "--seconds", type=float, default=300, help="of processor time for the tests of each mutant (default 300)"
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", metavar="TEXT", default="", help="only those whose names have this text")
     parser.add_argument("--results", type=Path, default=Path("results/mutants.json"), metavar="FILE")
