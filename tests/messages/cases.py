@@ -70,7 +70,7 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
     "solve": [
         ("solve", "start.yaml", *_SEARCH, "-o", "results"),
         ("check", "results/schedule.json"),
-        ("EDIT", "results/schedule.json", "certificate.evidence.device", "0"),
+        ("EDIT", "results/schedule.json", "certificate.evidence.device", "9"),
         ("check", "results/schedule.json"),
         ("solve", "start.yaml", *_SEARCH, "--then-memory"),
         ("solve", "start.yaml", *_SEARCH, "--for", "deepspeed"),
