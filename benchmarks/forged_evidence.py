@@ -44,6 +44,7 @@ KINDS = {
     "load": OnDevice,
     "round trip": OnDevice,
     "integral warm-up": OnDevice,
+    "unpaired passes": OnDevice,
     "in-flight limit": OnStage,
     "head and tail": AroundDevice,
     "Lagrangian": DeviceMultipliers,

@@ -69,6 +69,9 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
     ],
     "solve": [
         ("solve", "start.yaml", *_SEARCH, "-o", "results"),
+        ("check", "results/schedule.json"),
+        ("EDIT", "results/schedule.json", "certificate.evidence.device", "9"),
+        ("check", "results/schedule.json"),
         ("solve", "start.yaml", *_SEARCH, "--then-memory"),
         ("solve", "start.yaml", *_SEARCH, "--for", "deepspeed"),
         ("solve", "uneven.yaml", *_SEARCH, "--objective", "span"),
@@ -85,6 +88,7 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
     "schedule-files": [
         ("simulate", "start.yaml", "--schedule", "zb-h1", "-o", "one.json"),
         ("validate", "one.json"),
+        ("check", "one.json"),
         ("plot", "one.json", "-o", "one.gif"),
         ("validate", "other.json"),
         ("validate", "start.yaml"),

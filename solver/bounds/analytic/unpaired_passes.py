@@ -13,6 +13,7 @@ from pipesched.problem.attainable_spans import largest_denominator, least_from
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.mode_counts import Numbers, modes_count
@@ -40,7 +41,13 @@ def _certificate(problem: Problem, values: ModeValues) -> Certificate:
     argument = values.argument(row, column)
     value = least_from(least, largest_denominator(problem))
     text = f"{_counts(problem, values, row, column)} {_argument(problem, values, argument, row, column)}"
-    return Certificate("unpaired passes", value, f"{text}{_others(problem, values, row, column)}", values.device)
+    return Certificate(
+        "unpaired passes",
+        value,
+        f"{text}{_others(problem, values, row, column)}",
+        values.device,
+        OnDevice(values.device),
+    )
 
 
 def _counts(problem: Problem, values: ModeValues, row: int, column: int) -> str:
