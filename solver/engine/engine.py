@@ -17,6 +17,7 @@ from solver.engine.phases.published import Published
 from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
+from solver.engine.phases.task_decisions import TaskDecisions
 from solver.engine.phases.task_exact_model import TaskExactModel
 from solver.engine.phases.task_ranks import TaskRanks
 from solver.engine.phases.task_schedules import TaskSchedules
@@ -53,6 +54,7 @@ TASK_ENGINE = Engine(
     phases=(
         TwoLevels(ENGINE, share=0.1),
         TaskExactModel(share=0.1, most_literals=600),
+        TaskDecisions(share=0.25),
         TaskRanks(share=0.2),
         TaskWindows(share=0.2, patience=12),
         TaskExactModel(share=0.4),

@@ -53,7 +53,7 @@ def _stage(rng: Random, streams: tuple[str, str], splits: bool) -> Stage:
 
     backward, weight = some(), some()
     freed = rng.choice((0, rng.randint(-1, activation))) if splits else 0
-    costs = (some(), backward, weight if splits else None, backward + rng.randint(0, weight) if splits else backward)
+    costs = (some(), backward, weight if splits else None, rng.randint(0, 2 * longest + 2) if splits else backward)
     kind = rng.random()
     offload = Offload(some(), some(), *streams, rng.randint(0, activation)) if kind < 0.65 else None
     ways = tuple(Recomputation(f"way-{n}", some(), rng.randint(0, activation)) for n in range(rng.choice((0, 1, 1, 2))))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from pipesched.problem.microbatch_chains import without_scale
@@ -26,6 +26,8 @@ class Bound:
     several_streams: bool = False
 
 
+_RELAXED = "So much it takes even without copies and recomputation, and with memory for every activation."
+
 BOUNDS: Registry[Bound] = Registry("solver.bounds.analytic", "bound")
 
 
@@ -37,9 +39,15 @@ def certificates(
 ) -> list[Certificate]:
     """Every certificate of every bound that holds for the problem, strongest first.
 
-    `run` computes each bound but the load, whose certificates are always there; it may give up on one.
+    `run` computes each bound but the load, whose certificates are always there; it may give up on one. Where
+    activations may be offloaded or recomputed, bounds are those of the problem that keeps all of them and has no limit
+    on memory: every schedule becomes one of that problem when its copies and recomputations are left out.
     """
     problem = without_scale(problem)
+    if problem.network.options:
+        relaxed = problem.keeping_activations().with_room([None] * problem.devices)
+        found = certificates(relaxed, objective, run)
+        return [replace(one, text=f"{one.text} {_RELAXED}", evidence=None) for one in found]
     found: list[Certificate] = []
     several = not problem.network.one_task_each
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):

@@ -1,0 +1,86 @@
+"""Offload and recomputation in the search: the optimum of brute force, safe on any timing, from every way in."""
+
+from __future__ import annotations
+
+from random import Random
+from threading import Event
+from typing import Any
+
+import pytest
+
+from benchmarks.proofs.memory_options import compare
+from formulations.tasks.jobs import jobs_of
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from pipesched.validation.validator import validate
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.solve import solve
+from solver.tasks.dispatch import expanded
+from solver.tasks.memory_decisions import rules, with_decisions
+from solver.tasks.placing import placed_in, schedule_of
+from solver.tasks.window_search import WindowSearch
+from tests.support.task_brute_force import always_fits
+from tests.support.tiny_memory import tiny_memory
+
+SURE = Limits(seconds=float("inf"), workers=1, deterministic=5.0)
+
+
+def test_the_model_finds_the_optimum_of_every_way_order_and_wait() -> None:
+    found = [compare(tiny_memory(Random(seed)), 4) for seed in range(30)]
+    assert sum(one.fits for one in found) >= 15
+    assert sum(one.compared and not one.fits for one in found) >= 1
+
+
+def test_orders_with_decisions_are_safe_and_so_are_windows_of_them() -> None:
+    tried = 0
+    for seed in range(100, 125):
+        problem = tiny_memory(Random(seed))
+        jobs = jobs_of(problem)
+        for rule in rules(problem):
+            order = with_decisions(problem, sequential(problem.keeping_activations()), rule)
+            for schedule in () if order is None else expanded(jobs, order):
+                timeline = best_times(problem, schedule)
+                assert validate(timeline) == [], seed
+                assert always_fits(problem, schedule), seed
+                placed = placed_in(jobs, timeline)
+                if placed is None:
+                    continue
+                windows = WindowSearch(placed, SURE)
+                windows.step(1.0, Event())
+                after = schedule_of(windows.placed, "")
+                assert after is not None
+                assert always_fits(problem, after), seed
+                assert validate(best_times(problem, after)) == []
+                tried += 1
+            break
+    assert tried > 25
+
+
+def three_devices(microbatches: int, **memory: object) -> Problem:
+    times = {"forward": 10, "backward": 10, "weight": 6, "transfer": 1}
+    document: dict[str, Any] = {"devices": 3, "microbatches": microbatches, "times": times}
+    return problem_from(document | {"memory": {"capacity": 2} | memory})
+
+
+@pytest.mark.parametrize(
+    ("memory", "best"),
+    [
+        ({}, 140),
+        ({"offload": {"out": 5, "in": 5, "host_capacity": 2}}, 116),
+        ({"recompute": [{"name": "full", "time": 10}]}, 116),
+    ],
+)
+def test_a_solve_proves_what_each_way_is_worth(memory: dict[str, Any], best: int) -> None:
+    found = solve(three_devices(3, **memory), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, best)
+    assert found.timeline is not None
+    assert validate(found.timeline) == []
+    assert max(measure(found.timeline).peak_memory) == 2
+    kinds = {p.kind for p in found.timeline.schedule.passes()}
+    assert (OFFLOAD in kinds, RECOMPUTATIONS[0] in kinds) == ("offload" in memory, "recompute" in memory)
+    assert ("decisions" in found.document()) == bool(memory)
