@@ -31,7 +31,8 @@ HEADER = f"""# Published schedules
 Generated from the catalogue (`python -m docs.make_schedules`). Bubble time and peak are the papers' formulas for equal
 stages and free transfers; the tests hold the simulator's result equal to them. The pictures show each schedule on
 {DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is forward, light green backward
-for the input, blue backward for the weights, dark green full backward.
+for the input, blue backward for the weights, dark green full backward. Those of unequal micro-batches have factors
+from 0.5 to 2.5.
 """
 
 

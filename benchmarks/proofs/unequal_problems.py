@@ -17,10 +17,11 @@ from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_ticks_of, with_microbatch_scale
 from pipesched.schedule.rescale import value_of
+from pipesched.validation.validator import validate
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
-from solver.construction.list_scheduling import sequential
+from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.solve import solve
@@ -53,8 +54,9 @@ def optimum_of(problem: Problem) -> Fraction | None:
 
 
 def _known(problem: Problem) -> int:
-    """The value of one micro-batch after the other, in ticks."""
-    return ceil(value_of(problem, best_times(problem, sequential(problem))))
+    """The value of a schedule, in ticks: the best of one micro-batch after the other and of list schedules."""
+    timelines = [best_times(problem, order) for order in (sequential(problem), *list_schedules(problem))]
+    return min(ceil(value_of(problem, timeline)) for timeline in timelines if not validate(timeline))
 
 
 def bounds(problem: Problem, analytic_only: bool = False) -> Iterator[tuple[str, Fraction]]:
