@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ortools.sat.python import cp_model
 
@@ -24,9 +24,9 @@ def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags
     model.cp.add(value >= length)
 
 
-def add_memory(model: PartitionModel, schedule: Schedule, capacity: Sequence[int]) -> None:
+def add_memory(model: PartitionModel, schedule: Schedule) -> None:
     """At no moment of its order a device holds more than it has."""
-    for device, room in enumerate(capacity):
+    for device, room in enumerate(model.capacity):
         own = {p.stage for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
         for held in _fullest(schedule, device):

@@ -60,5 +60,8 @@ class FixedOrder:
         timeline = simulate(self.plan.problem(self.choice, partition), self.order)
         self.master.add_path(critical_path(timeline))
         found = Candidate(self.choice, partition, timeline, self.order.name)
-        if (self.best is None or found.value < self.best.value) and offer(found):
-            self.best = found
+        if self.best is None or found.value < self.best.value:
+            if offer(found):
+                self.best = found
+            else:
+                self.master.exclude(partition)  # it does not fit the memory, by less than the master may tell
