@@ -113,12 +113,12 @@ class BoundRows:
     def _load(self, device: int) -> None:
         """One pass at a time; before the first the way to the device."""
         m, share = self.plan.microbatches, -(-self.plan.microbatches // len(self.chains))
-        work: Linear = 0
-        for stage in self.placement.stages_of[device]:
-            chain = self.placement.chain_index[stage]
-            number = min(share, max(0, m - chain * share))
-            work += number * self.model.terms[stage % len(self.chains[0])].work
-        self.model.cp.add(self.value >= work)
+
+        def work(stage: int) -> Linear:
+            number = min(share, max(0, m - self.placement.chain_index[stage] * share))
+            return number * self.model.terms[stage % len(self.chains[0])].work
+
+        self.model.cp.add(self.value >= sum(map(work, self.placement.stages_of[device])))
 
     def _paths(self) -> _Paths:
         """Each way as a variable of its own, so that rows stay short."""
@@ -211,7 +211,7 @@ class BoundRows:
             return  # counted in whole micro-batches above
         assert self._capacity is not None
         room = self._named(f"left{device}", self._capacity[device] - self._static(device), self._capacity[device])
-        taken: Linear = 0
+        taken: list[Linear] = []
         for k in held:
             terms = self.model.terms[k]
             held_for = self._named(f"held{k}", terms.forward + paths.around[k] + terms.gradient, self._whole_way)
@@ -223,8 +223,8 @@ class BoundRows:
                 cp.add(_LEVELS * activation <= (level + 1) * room).only_enforce_if(literal)
                 if level:
                     cp.add(_LEVELS * ticks >= level * m * held_for).only_enforce_if(literal)
-            taken += ticks
-        cp.add(self.value >= paths.head[held[0]] + taken + paths.tail[held[0]])
+            taken.append(ticks)
+        cp.add(self.value >= paths.head[held[0]] + sum(taken) + paths.tail[held[0]])
 
 
 def _longest(layer: LayerType) -> Fraction:

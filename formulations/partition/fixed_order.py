@@ -17,11 +17,13 @@ Counts = Iterable[tuple[tuple[PassKind, int], int]]
 
 def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int) -> None:
     """The objective is no less than the length of a path of these passes and transfers: a Benders cut."""
-    length: Linear = lags
-    for (kind, stage), number in passes:
+
+    # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
+    def ticks(kind: PassKind, stage: int) -> Linear:
         terms = model.terms[stage % model.stages]
-        length += number * {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight}[kind]
-    model.cp.add(value >= length)
+        return {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight}[kind]
+
+    model.cp.add(value >= lags + sum(number * ticks(*pass_type) for pass_type, number in passes))
 
 
 def add_memory(model: PartitionModel, schedule: Schedule) -> None:

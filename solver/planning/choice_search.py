@@ -93,6 +93,9 @@ class ChoiceSearch:
         self.next = found.partition
         self.argument = "load, head and tail, and round trips under the memory of every partition"
         if found.bound is not None:
+            known = self.best is not None and self.best.partition not in self._left_out
+            if known and self.best is not None and found.bound > ceil(self.best.value / self.plan.tick):
+                raise Disagreement(f"{self.choice}: a bound of {found.bound} ticks above a plan of {self.best.value}")
             self.bound = min([Fraction(found.bound), *self._solved])
             self.settled = best is not None and found.bound >= best / self.plan.tick
         elif best is not None:
