@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
@@ -23,6 +24,7 @@ from pipesched.results.plan_figures import time_parts
 from pipesched.results.solution import Status
 from plots.plan import render_plan
 from solver.planning.plan import PlanProgress, plan
+from solver.planning.sensitivity import Change, sensitivity
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -31,6 +33,11 @@ def configure(parser: ArgumentParser) -> None:
     add_limits(parser)
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write problem.yaml, schedule.json, pictures and report.md"
+    )
+    parser.add_argument(
+        "--explain",
+        action="store_true",
+        help="also what a faster last layer, more memory and slower links would change (half the time limit more)",
     )
     add_json(parser)
 
@@ -42,20 +49,23 @@ def run(args: Namespace) -> Exit:
         note(f"note: {args.plan}: {text}")
     folder = _folder(args.output)
     stop = Event()
+    limits = limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
-        found = plan(problem, limits_of(args), lambda moment: say(_line(moment, problem.time_unit)), stop)
+        found = plan(problem, limits, lambda moment: say(_line(moment, problem.time_unit)), stop)
+        half = replace(limits, seconds=limits.seconds / 2)
+        changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
     if not args.json:
-        show(found)
+        show(found, changes)
     if found.best is None:
         complain(
             f"infeasible: {found.reason}" if found.status is Status.INFEASIBLE else "no plan found in the time given"
         )
     with not_interrupted():
-        files = _write(found, folder) if folder and found.best else []
+        files = _write(found, changes, folder) if folder and found.best else []
         if args.output:
             record_output(args.output, "plan", files)
     if args.json:
-        write_json(_document(found) | {"files": [str(path) for path in files]})
+        write_json(_document(found, changes) | {"files": [str(path) for path in files]})
     else:
         files_written(files)
     if found.interrupted:
@@ -63,9 +73,15 @@ def run(args: Namespace) -> Exit:
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
 
 
-def _document(found: Plan) -> dict[str, object]:
+def _document(found: Plan, changes: list[Change]) -> dict[str, object]:
     parts = None if found.best is None else time_parts(found.problem, found.best).document()
-    return found.document() | {"time": parts}
+    document = found.document() | {"time": parts}
+    if changes:
+        document["changes"] = [
+            {"change": one.text, "value": float(one.plan.value or 0), "lower_bound": float(one.plan.lower_bound)}
+            for one in changes
+        ]
+    return document
 
 
 def _folder(output: str | None) -> Path | None:
@@ -78,7 +94,7 @@ def _folder(output: str | None) -> Path | None:
     return make_folder(output)
 
 
-def _write(found: Plan, folder: Path) -> list[Path]:
+def _write(found: Plan, changes: list[Change], folder: Path) -> list[Path]:
     best = found.best
     assert best is not None
     timeline = best.timeline
@@ -88,7 +104,7 @@ def _write(found: Plan, folder: Path) -> list[Path]:
         write_whole(folder / "plan.png", render_plan(found.problem, best)),
         draw(timeline, "gantt", folder / "gantt.png"),
         draw(timeline, "memory", folder / "memory.png"),
-        write_whole(folder / "report.md", report(found, {})),
+        write_whole(folder / "report.md", report(found, changes)),
     ]
 
 

@@ -11,6 +11,7 @@ from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.plan_figures import device_memory, stage_rows, time_parts
 from pipesched.results.solution import Status
 from pipesched.version import VERSION
+from solver.planning.sensitivity import Change
 
 CHOICES = [
     Column("placement"),
@@ -39,9 +40,10 @@ DEVICES = [
     Column("peak", True),
     Column("capacity", True),
 ]
+CHANGES = [Column("change"), Column("value", True), Column("difference", True), Column("bound", True)]
 
 
-def show(plan: Plan) -> None:
+def show(plan: Plan, changes: Sequence[Change] = ()) -> None:
     """Tables and sentences on standard output."""
     table(plan.problem.name, CHOICES, choice_rows(plan))
     best = plan.best
@@ -52,6 +54,8 @@ def show(plan: Plan) -> None:
         table(f"memory at the peak ({plan.problem.cluster.memory_unit})", DEVICES, memory_cells(plan, best))
     for sentence in sentences(plan, best):
         print(sentence)
+    if changes:
+        table("what changes would bring", CHANGES, change_rows(plan, changes))
 
 
 def choice_rows(plan: Plan) -> list[list[str]]:
@@ -105,6 +109,20 @@ def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
     return rows
 
 
+def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
+    """A row for each change: the best plan found with it, and what that differs from the best without."""
+    rows = []
+    for one in changes:
+        if one.plan.value is None or not plan.value:
+            rows.append([one.text, "no plan found", "", ""])
+            continue
+        bound = _time(plan, one.plan.lower_bound)
+        rows.append(
+            [one.text, _time(plan, one.plan.value), f"{100 * float(one.plan.value / plan.value - 1):+.2f} %", bound]
+        )
+    return rows
+
+
 def sentences(plan: Plan, best: Candidate) -> list[str]:
     """What was found, what is proved of it, and what the time is made of."""
     objective = plan.problem.objective.value
@@ -125,8 +143,8 @@ def sentences(plan: Plan, best: Candidate) -> list[str]:
     return found
 
 
-def report(plan: Plan, settings: Mapping[str, str], changes: Sequence[Sequence[str]] = ()) -> str:
-    """The Markdown page of a plan. `settings` are texts of runtimes, or why there is none; `changes` the sensitivity."""
+def report(plan: Plan, changes: Sequence[Change] = (), settings: Mapping[str, str] | None = None) -> str:
+    """The Markdown page of a plan. `settings` are texts for runtimes, or why there is none, by runtime."""
     best = plan.best
     assert best is not None
     lines = [f"# {plan.problem.name}", "", *(f"- {line}" for line in sentences(plan, best)), ""]
@@ -140,9 +158,8 @@ def report(plan: Plan, settings: Mapping[str, str], changes: Sequence[Sequence[s
             "",
         ]
     if changes:
-        columns = [Column("change"), Column("value", True), Column("difference", True)]
-        lines += ["## What changes would bring", "", *_markdown(columns, changes), ""]
-    for name, text in settings.items():
+        lines += ["## What changes would bring", "", *_markdown(CHANGES, change_rows(plan, changes)), ""]
+    for name, text in (settings or {}).items():
         lines += [f"## {name}", "", "```", text.rstrip(), "```", ""]
     lines = [line.replace("&", "&amp;").replace("<", "&lt;") for line in lines]
     pictures = ["![Plan](plan.png)", "", "![Gantt chart](gantt.png)", "", "![Memory](memory.png)"]

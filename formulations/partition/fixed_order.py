@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ortools.sat.python import cp_model
 
@@ -17,16 +17,18 @@ Counts = Iterable[tuple[tuple[PassKind, int], int]]
 
 def add_path(model: PartitionModel, value: cp_model.IntVar, passes: Counts, lags: int) -> None:
     """The objective is no less than the length of a path of these passes and transfers: a Benders cut."""
-    length: Linear = lags
-    for (kind, stage), number in passes:
+
+    # Sums, never `+=`: that changes the expression on its left, which may be a stage's own.
+    def ticks(kind: PassKind, stage: int) -> Linear:
         terms = model.terms[stage % model.stages]
-        length += number * {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight}[kind]
-    model.cp.add(value >= length)
+        return {F: terms.forward, BW: terms.full, B: terms.backward, W: terms.weight}[kind]
+
+    model.cp.add(value >= lags + sum(number * ticks(*pass_type) for pass_type, number in passes))
 
 
-def add_memory(model: PartitionModel, schedule: Schedule, capacity: Sequence[int]) -> None:
+def add_memory(model: PartitionModel, schedule: Schedule) -> None:
     """At no moment of its order a device holds more than it has."""
-    for device, room in enumerate(capacity):
+    for device, room in enumerate(model.capacity):
         own = {p.stage for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
         for held in _fullest(schedule, device):

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
-from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 
@@ -40,11 +41,23 @@ class StageTerms:
     held_for_weight: Linear
 
 
+# A device's memory is counted in no more steps than this: CP-SAT's presolve was seen to lose solutions of models whose
+# numbers reach 10**12.
+_MOST_STEPS = 2**22
+
+
 class PartitionModel:
-    """`begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, way]` layers of stage k are recomputed."""
+    """`begin[k][r]` layers of run r lie before stage k; `recomputed[k][kind, way]` layers of stage k are recomputed.
+
+    Memory is counted in steps of `step`. Where those are coarser than the problem's, what is taken is rounded down and
+    `capacity` up: every partition that fits the memory is there, and one that does not by less than a step a layer.
+    """
 
     def __init__(self, plan: PlanProblem, stages: int) -> None:
         self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
+        largest = max(plan.cluster.capacity or (Fraction(0),)) / plan.resolution
+        self.step = plan.resolution * max(1, ceil(largest / _MOST_STEPS))
+        self.capacity = [ceil(room / self.step) for room in plan.cluster.capacity or ()]
         self.runs = plan.model.layers
         self._whole: list[tuple[cp_model.IntVar, cp_model.IntVar, int]] = []
         self.begin = [self._begin(k) for k in range(stages + 1)]
@@ -117,19 +130,20 @@ class PartitionModel:
         def times(of: Callable[[LayerType], Fraction]) -> Linear:
             return self._total(k, of, plan.tick)
 
-        def extra(of: Callable[[LayerType, RecomputeWay], Fraction], step: Fraction) -> Linear:
-            kinds = {kind.name: kind for kind in plan.model.kinds}
-            ways = self.recomputed[k].items()
-            return sum(number * _whole(of(kinds[name], kinds[name].way(way)), step) for (name, way), number in ways)
-
-        again = extra(lambda _, way: way.time, plan.tick)
+        kinds = {kind.name: kind for kind in plan.model.kinds}
+        ways = self.recomputed[k].items()
+        again = sum(number * _whole(kinds[name].way(way).time, plan.tick) for (name, way), number in ways)
         more_forward = _whole(plan.model.forward_overhead, plan.tick)
         more_backward = _whole(plan.model.backward_overhead, plan.tick) + again
         forward = times(lambda layer: layer.forward) + more_forward
         full = times(lambda layer: layer.full_backward) + more_backward
         shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
         rest = times(lambda layer: layer.least_backward) + more_backward
-        saved = extra(lambda layer, way: layer.activation * (1 - way.keeps), plan.resolution)
+        # Saved is at least what rounding an activation down leaves, so that the kept rest is rounded down too.
+        saved = sum(
+            number * (floor(kinds[name].activation / self.step) - floor(_kept(kinds[name], way) / self.step))
+            for (name, way), number in self.recomputed[k].items()
+        )
         return StageTerms(
             forward=forward,
             backward=times(lambda layer: layer.backward) + more_backward,
@@ -138,9 +152,9 @@ class PartitionModel:
             full=full,
             rest=rest,
             work=forward + rest,
-            memory=self._total(k, lambda layer: layer.memory, plan.resolution),
-            activation=self._total(k, lambda layer: layer.activation, plan.resolution) - saved,
-            held_for_weight=self._total(k, lambda layer: layer.activation - layer.freed_by_backward, plan.resolution),
+            memory=self._total(k, lambda layer: layer.memory, self.step),
+            activation=self._total(k, lambda layer: layer.activation, self.step) - saved,
+            held_for_weight=self._total(k, lambda layer: layer.activation - layer.freed_by_backward, self.step),
         )
 
     def _total(self, k: int, of: Callable[[LayerType], Fraction], step: Fraction) -> Linear:
@@ -172,6 +186,8 @@ class PartitionModel:
             for variable, number in zip(self.begin[k], numbers, strict=True):
                 if isinstance(variable, cp_model.IntVar):
                     yield variable, number
+        if self.plan.recompute is not Decide.FREE:
+            return
         for k, ways in enumerate(self.recomputed):
             known: Mapping[tuple[str, str], int] = {one[:2]: one[2] for one in partition.recomputed_on(k)}
             for names, variable in ways.items():
@@ -190,5 +206,9 @@ class PartitionModel:
         return found
 
 
+def _kept(layer: LayerType, way: str) -> Fraction:
+    return layer.activation * layer.way(way).keeps
+
+
 def _whole(amount: Fraction, step: Fraction) -> int:
-    return int(amount / step)
+    return floor(amount / step)

@@ -14,6 +14,8 @@ from solver.limits import Limits
 # Where units are counted, the quick tries in a row.
 _QUICK_TRIES = 200
 
+_REASON_SECONDS = 5.0
+
 
 class Budget:
     """Hands out parts of the time limit. Units are counted as spent when they are handed out, used or not."""
@@ -48,6 +50,10 @@ class Budget:
         deterministic = None if self._units is None else given
         workers = self.limits.workers if self._units is None else 1
         return Parameters(given, deterministic, self.limits.seed, workers)
+
+    def for_reason(self) -> Parameters:
+        """For one call of CP-SAT that says why there is no plan, after the search."""
+        return Parameters(_REASON_SECONDS, None if self._units is None else _REASON_SECONDS, self.limits.seed, 1)
 
     def give_back(self, parameters: Parameters, used: float) -> None:
         """Units that a call of CP-SAT did not use."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import ceil
 
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import BadInput, DoesNotApply
+from pipesched.errors import BadInput, Disagreement, DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.feasibility import why_infeasible
@@ -45,6 +45,7 @@ class ChoiceSearch:
         self.settled = False
         self.next: Partition | None = None
         self._solved: list[Fraction] = []  # values of partitions that are solved to the end, and left out
+        self._left_out: set[Partition] = set()
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
         self._refitted: Candidate | None = None  # whose order has its best partition
@@ -86,14 +87,20 @@ class ChoiceSearch:
         if self._master is None:
             self._master = Master(self.plan, self.choice)
         if best is not None:
-            self._master.at_most(ceil(best / self.plan.tick) - 1)
+            self._master.at_most(ceil(best / self.plan.tick))
         hint = self.balanced if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
         self.next = found.partition
         self.argument = "load, head and tail, and round trips under the memory of every partition"
         if found.bound is not None:
+            known = self.best is not None and self.best.partition not in self._left_out
+            if known and self.best is not None and found.bound > ceil(self.best.value / self.plan.tick):
+                raise Disagreement(f"{self.choice}: a bound of {found.bound} ticks above a plan of {self.best.value}")
             self.bound = min([Fraction(found.bound), *self._solved])
+            self.settled = best is not None and found.bound >= best / self.plan.tick
         elif best is not None:
+            if self.best is not None and self.best.value == best and self.best.partition not in self._left_out:
+                raise Disagreement("the search over partitions lost one that is known")
             self.bound, self.settled = min([best / self.plan.tick, *self._solved]), True
         elif self._solved:
             self.bound, self.settled = min(self._solved), True
@@ -112,6 +119,7 @@ class ChoiceSearch:
         lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / self.plan.tick
         if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
             self._master.exclude(partition)
+            self._left_out.add(partition)
             self._solved += [lower] if solution.status is Status.OPTIMAL else []
         else:
             self._master.exclude(partition, int(lower))
@@ -170,6 +178,7 @@ class ChoiceSearch:
             if self.offer(candidate):
                 self._solved.append(candidate.value / self.plan.tick)
         self._master.exclude(partition)
+        self._left_out.add(partition)
 
     def proved(self, bounds: Sequence[int]) -> None:
         """Bounds for each order that is allowed here, over all partitions; none where no partition fits."""

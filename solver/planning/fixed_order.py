@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pipesched.errors import Disagreement
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
@@ -48,6 +49,7 @@ class FixedOrder:
             hint = None if self.best is None else self.best.partition
             found = self.master.cheapest(budget, max(most / 4, 0.1), hint)
             self.bound = found.bound
+            self._check()
             if found.partition is not None:
                 self._try(found.partition, offer)
 
@@ -56,9 +58,17 @@ class FixedOrder:
         """Whether no partition is better than the best."""
         return self.best is not None and self.bound is not None and self.bound >= self.best.value / self.plan.tick
 
+    def _check(self) -> None:
+        """The best partition known is one of the master's, and no bound is above it."""
+        if self.best is not None and (self.bound is None or self.bound > self.best.value / self.plan.tick):
+            raise Disagreement(f"{self.order.name}: a bound of {self.bound} ticks above a plan of {self.best.value}")
+
     def _try(self, partition: Partition, offer: Callable[[Candidate], bool]) -> None:
         timeline = simulate(self.plan.problem(self.choice, partition), self.order)
         self.master.add_path(critical_path(timeline))
         found = Candidate(self.choice, partition, timeline, self.order.name)
-        if (self.best is None or found.value < self.best.value) and offer(found):
-            self.best = found
+        if self.best is None or found.value < self.best.value:
+            if offer(found):
+                self.best = found
+            else:
+                self.master.exclude(partition)  # it does not fit the memory, by less than the master may tell

@@ -7,6 +7,7 @@ scheduled, what that proves comes back as a cut, and its bound rises until no pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import ceil, inf
 
 from formulations.partition.bound_rows import BoundRows
@@ -18,8 +19,6 @@ from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
 from solver.planning.budget import Budget
 from solver.planning.critical_path import CriticalPath
-
-_MOST_TICKS = 2**53
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class Master:
     def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:
         self.plan, self.choice = plan, choice
         self.model = PartitionModel(plan, len(choice.on(plan.cluster.devices).chains[0]))
-        self.value = self.model.cp.new_int_var(0, _MOST_TICKS, "value")
+        self.value = self.model.cp.new_int_var(0, _most_ticks(plan), "value")
         self._bounds = BoundRows(self.model, choice, self.value)
         if every_order:
             self._bounds.add()
@@ -50,10 +49,7 @@ class Master:
     def of_order(self, schedule: Schedule) -> None:
         """Only partitions with which this order fits the memory; its loads are the first cuts."""
         self._bounds.add_loads()
-        capacity = self.plan.cluster.capacity
-        if capacity is not None:
-            room = [int(each / self.plan.resolution) for each in capacity]
-            add_memory(self.model, schedule, room)
+        add_memory(self.model, schedule)
 
     def add_path(self, path: CriticalPath) -> None:
         """No partition is shorter than this path."""
@@ -88,3 +84,22 @@ class Master:
         self._bound = max(self._bound, ceil(answer.bound - 1e-6))
         partition = self.model.partition(answer.value_of) if answer.has_solution else None
         return Cheapest(self._bound, partition, answer.complete)
+
+
+def _most_ticks(plan: PlanProblem) -> int:
+    """No bound is above this: all passes one after another, every layer a stage of its own, everything recomputed."""
+    model, cluster = plan.model, plan.cluster
+    farthest = max((cluster.transfer, *(lag for row in cluster.links for lag in row)))
+    each = sum(
+        (
+            layer.forward
+            + max(layer.full_backward, layer.backward + (layer.weight or 0))
+            + max((way.time for way in layer.recompute), default=0)
+            + model.forward_overhead
+            + model.backward_overhead
+            + 2 * farthest
+            for layer in model.sequence
+        ),
+        Fraction(0),
+    )
+    return int(plan.microbatches * each / plan.tick)

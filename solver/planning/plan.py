@@ -16,6 +16,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Status
+from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.planning.budget import Budget
 from solver.planning.choice_search import ChoiceSearch
@@ -24,8 +25,8 @@ from solver.planning.infeasible import why_no_plan
 
 # Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
 _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
-_START_SHARE = 0.06
-_BOUND_SHARE = 0.12
+_START_SHARE = 0.2
+_BOUND_SHARE = 0.25
 _FIRST_SHARE = 0.3
 _STEP_SHARE = 0.05
 _LEAST_STEP = 0.2
@@ -47,14 +48,21 @@ Report = Callable[[PlanProgress], None]
 
 
 def plan(
-    problem: PlanProblem, limits: Limits | None = None, report: Report | None = None, stop: Event | None = None
+    problem: PlanProblem,
+    limits: Limits | None = None,
+    report: Report | None = None,
+    stop: Event | None = None,
+    start: Candidate | None = None,
 ) -> Plan:
     """The best plan found, and what is proved of all plans that the problem allows.
 
     `report` is called at every step; setting `stop` ends the search with what was found. With a deterministic limit
-    the same problem and seed give the same plan on every run. `BadInput` for an unknown schedule.
+    the same problem and seed give the same plan on every run. `start` is a plan to go on from, of this problem or one
+    with other costs: where it is valid here, the result is never worse. `BadInput` for an unknown schedule.
     """
     search = PlanSearch(problem, limits or Limits(), report or (lambda _: None), stop or Event())
+    if start is not None:
+        search.start_from(start)
     search.run()
     return search.plan()
 
@@ -79,6 +87,13 @@ class PlanSearch:
         if self.best is not None:
             bounds.append(self.best.value / self.problem.tick)
         return min(bounds, default=None)
+
+    def start_from(self, known: Candidate) -> None:
+        """Offer a plan of a problem that may have other costs."""
+        for each in self.choices:
+            if each.choice == known.choice and not each.settled:
+                timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)
+                each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
 
     def run(self) -> None:
         """Published orders first; then, unless those alone are allowed, bounds, and orders for the best partitions."""
@@ -203,7 +218,7 @@ class PlanSearch:
     def plan(self) -> Plan:
         """The result so far."""
         bound, best = self.bound, self.best
-        reason = why_no_plan(self.problem, self.choices) if bound is None else ""
+        reason = why_no_plan(self.problem, self.choices, self.budget) if bound is None else ""
         status = Status.INFEASIBLE if bound is None else Status.UNKNOWN
         if best is not None and bound is not None:
             status = Status.OPTIMAL if best.value / self.problem.tick == bound else Status.FEASIBLE

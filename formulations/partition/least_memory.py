@@ -1,0 +1,39 @@
+"""The partition whose worst device lacks the least memory, for one micro-batch at a time: no plan needs less."""
+
+from __future__ import annotations
+
+from formulations.partition.partition_model import PartitionModel
+from pipesched.layers.plan_problem import Choice, PlanProblem
+
+_MOST = 2**32  # steps of memory
+
+
+class LeastExcess:
+    """Minimise the greatest need above capacity over the devices; `needs[d]` is what device d needs at least.
+
+    A device holds its layers, and one micro-batch's activations of all its stages of a chain before the first backward
+    there. One micro-batch after the other holds no more.
+    """
+
+    def __init__(self, plan: PlanProblem, choice: Choice) -> None:
+        placement = choice.on(plan.cluster.devices)
+        length = len(placement.chains[0])
+        self.partitions = PartitionModel(plan, length)
+        cp, terms = self.partitions.cp, self.partitions.terms
+        excess = cp.new_int_var(-_MOST, _MOST, "excess")
+        recomputed = [number for ways in self.partitions.recomputed for number in ways.values()]
+        self.needs = []
+        for device, room in enumerate(self.partitions.capacity):
+            static = sum(terms[s % length].memory for s in placement.stages_of[device])
+            need = cp.new_int_var(0, _MOST, f"need{device}")
+            for chain in placement.chains:
+                on = [s % length for s in chain if placement.stage_device[s] == device]
+                cp.add(need >= static + sum(terms[k].activation for k in on))
+            cp.add(excess >= need - room)
+            self.needs.append(need)
+        # Of equals the one that recomputes least.
+        most = 1 + len(plan.model.sequence)
+        if recomputed:
+            cp.minimize(excess * most + sum(recomputed))
+        else:
+            cp.minimize(excess)

@@ -1,0 +1,93 @@
+"""The plan file: what it holds, every mistake with its place, and the problem that a partition makes."""
+
+from fractions import Fraction
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problem_text import problem_text
+from pipesched.layers.even import even_counts
+from pipesched.layers.partition import Partition, Recomputed, mistakes
+from pipesched.layers.plan_problem import Choice
+from pipesched.problem.stage import Stage
+
+HEAD = {"name": "head", "forward": 2, "backward": 3, "weight": 1, "memory": 4, "activation": 1, "with_previous": True}
+LAYER = {"name": "moe", "count": 4, "forward": 1, "backward": 1.5, "weight": 0.5, "memory": 10, "activation": 2}
+LAYER |= {"freed_by_backward": 0.5, "recompute": [{"name": "full", "time": 1, "keeps": 0.25}]}
+GOOD = {"devices": 2, "microbatches": 4, "layers": [LAYER, HEAD], "memory": {"capacity": 40}, "transfer": 0.25}
+
+
+def mistakes_of(**changes):
+    with pytest.raises(BadInput) as caught:
+        plan_problem_from(GOOD | changes)
+    return [mistake.split(":")[1].strip() for mistake in caught.value.mistakes]
+
+
+def test_problem_of_a_partition_sums_its_layers():
+    plan = plan_problem_from(GOOD | {"placement": "linear"})
+    partition = Partition((2, 3), ((Recomputed("moe", "full", 1),), ()))
+    problem = plan.problem(Choice("linear", 1), partition)
+    t, step = plan.tick, plan.resolution
+    first, second = problem.stages
+    assert (first.forward * t, first.backward * t, first.weight * t, first.fused * t) == (2, 4, 1, 5)
+    assert (second.forward * t, second.backward * t, second.weight * t) == (4, 6, 2)
+    assert (first.static * step, second.static * step) == (20, 24)
+    # The layer that is recomputed keeps a quarter of 2; while its W is to come it holds what the other does.
+    assert (first.activation * step, first.freed * step) == (Fraction(5, 2), Fraction(-1, 2))
+    assert (second.activation * step, second.freed * step) == (5, 1)
+    assert problem.lag(0, 1) * t == Fraction(1, 4)
+    assert [pool.capacity * step for pool in problem.pools] == [40, 40]
+
+
+def test_problem_text_is_read_as_the_same_problem():
+    plan = plan_problem_from(GOOD | {"placement": "wave", "chunks": 2, "layers": [LAYER]})
+    problem = plan.problem(Choice("wave", 2), Partition((1, 1, 1, 1)))
+    again = problem_from(read_yaml(problem_text(problem), "text"))
+    assert isinstance(again.stages[0], Stage)
+    assert again.content_key == problem.content_key
+
+
+@pytest.mark.parametrize(
+    ("changes", "places"),
+    [
+        ({"devices": 0}, ["devices"]),
+        ({"microbatches": None}, ["microbatches"]),
+        ({"layers": []}, ["layers"]),
+        ({"layers": [LAYER | {"forward": -1}]}, ["layers[0].forward"]),
+        ({"layers": [{"name": "a"}]}, ["layers[0].forward", "layers[0].backward"]),
+        ({"layers": [LAYER, LAYER | {"forward": 2}]}, ["layers[1].name"]),
+        ({"layers": [LAYER, {"name": "b", "forward": 1, "backward": 1}]}, ["layers[1].weight"]),
+        ({"layers": [HEAD, LAYER]}, ["layers[0].with_previous"]),
+        ({"layers": [LAYER | {"freed_by_backward": 3}]}, ["layers[0].freed_by_backward"]),
+        ({"layers": [LAYER | {"recompute": [{"name": "x"}]}]}, ["layers[0].recompute[0].time", "layers[0].recompute[0].keeps"]),
+        ({"layers": [LAYER | {"recompute": [{"name": "x", "time": 1, "keeps": 2}]}]}, ["layers[0].recompute[0].keeps"]),
+        ({"placement": ["linear", "line"]}, ["placement[1]"]),
+        ({"placement": "linear", "chunks": 3}, ["chunks"]),
+        ({"partition": [1, 1, 1]}, ["partition"]),
+        ({"partition": [2, 2], "placement": "linear"}, ["partition"]),
+        ({"partition": [4, 1], "placement": "linear"}, ["partition"]),
+        ({"memory": {"capacity": [1, 2, 3]}}, ["memory.capacity"]),
+        ({"transfer": [1, 2]}, ["transfer"]),
+        ({"decide": {"recompute": "maybe"}}, ["decide.recompute"]),
+        ({"objective": "period"}, ["objective"]),
+    ],
+)  # fmt: skip
+def test_every_mistake_names_its_place(changes, places):
+    assert mistakes_of(**changes) == places
+
+
+def test_layers_that_share_a_stage_stay_together():
+    model = plan_problem_from(GOOD).model
+    assert mistakes(model, Partition((4, 1)))
+    assert not mistakes(model, Partition((3, 2)))
+    assert even_counts(model, 2) == (2, 3)
+    assert even_counts(model, 5) is None
+
+
+def test_free_placement_lists_each_kind_once():
+    free = plan_problem_from(GOOD | {"chunks": [1, 2]}).choices
+    assert free == (Choice("linear", 1), Choice("interleaved", 2), Choice("v-shape", 2))
+    assert plan_problem_from(GOOD | {"placement": "v-shape"}).choices == (Choice("v-shape", 2),)

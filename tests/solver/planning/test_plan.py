@@ -1,0 +1,106 @@
+"""Plans against every partition and order of tiny models, and against published results."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from benchmarks.proofs.plan_attack import attack, small
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, DoesNotApply
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.problem.problem import Objective
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.limits import Limits
+from solver.planning.plan import plan
+from tests.support.plan_brute_force import partitions, tiny_plan
+
+WORK = Limits(deterministic=30.0, workers=1)
+
+
+def slackpipe(measured: bool):
+    """SlackPipe's two cases: four micro-batches, four stages on two devices in turn, eight layers."""
+    layers = [{"name": "layer", "count": 8, "forward": 1, "backward": 1}]
+    document = {"devices": 2, "microbatches": 4, "placement": "interleaved", "chunks": 2}
+    if measured:
+        forward, backward = [1, 9, 2, 3, 4, 5, 6, 7], [2, 18, 4, 6, 8, 10, 12, 14]
+        # The first stage adds 2 and 5, each middle one 3 and 6, the last 4 and 7.
+        forward[0], backward[0], forward[7], backward[7] = 0, 1, 8, 15
+        times = zip(forward, backward, strict=True)
+        layers = [{"name": f"l{n}", "forward": f, "backward": b} for n, (f, b) in enumerate(times)]
+        document["stage_overhead"] = {"forward": 3, "backward": 6}
+    return plan_problem_from(document | {"layers": layers})
+
+
+@pytest.mark.parametrize(("measured", "optimum"), [(False, 34), (True, 306)])
+def test_slackpipes_cases_are_proved(measured, optimum):
+    found = plan(slackpipe(measured), WORK)
+    assert (found.status, found.value) == (Status.OPTIMAL, optimum)
+    assert validate(found.best.timeline) == []
+
+
+@pytest.mark.parametrize("seed", [seed for seed in range(24) if small(tiny_plan(Random(seed)))][:9])
+def test_plan_is_the_best_of_all_partitions_and_orders(seed):
+    assert attack(tiny_plan(Random(seed))).wrong == ""
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("name", ["1f1b", "gpipe", "zb-h1", "interleaved-1f1b"])
+def test_published_order_has_its_best_partition(seed, name):
+    """Against every partition simulated; also where memory leaves few of them or none."""
+    problem = tiny_plan(Random(seed))
+    (choice,) = problem.choices
+    values = []
+    for partition in partitions(problem, choice):
+        here = problem.problem(choice, partition)
+        try:
+            timeline = simulate(here, HEURISTICS[name].order(here))
+        except DoesNotApply:
+            return
+        if not validate(timeline):
+            values.append(measure(timeline).makespan * here.tick)
+    found = plan(replace(problem, schedules=(name,), objective=Objective.MAKESPAN), WORK)
+    assert found.value == min(values, default=None)
+    assert found.status is (Status.OPTIMAL if values else Status.INFEASIBLE)
+
+
+def test_same_seed_and_deterministic_limit_give_the_same_plan():
+    runs = [plan(slackpipe(measured=True), replace(WORK, deterministic=2.0)) for _ in range(2)]
+    one, other = ((run.best.partition, run.best.timeline.starts, run.lower_bound) for run in runs)
+    assert one == other
+
+
+def memory_of(capacity, recompute="free"):
+    """Two devices, four layers; a layer and its activation take 5, recomputed 3."""
+    layer = {"name": "a", "count": 4, "forward": 1, "backward": 1, "memory": 2, "activation": 3}
+    layer["recompute"] = [{"name": "full", "time": 1, "keeps": 0.5}]
+    more = {"memory": {"capacity": capacity}, "decide": {"recompute": recompute}, "chunks": 1}
+    return plan_problem_from({"devices": 2, "microbatches": 2, "layers": [layer]} | more)
+
+
+def test_no_plan_says_which_device_lacks_how_much():
+    found = plan(memory_of(6.5), WORK)
+    assert (found.status, found.value) == (Status.INFEASIBLE, None)
+    assert "device" in found.reason and "0.5" in found.reason  # two layers, both recomputed, take 7
+    assert plan(memory_of(7), WORK).value is not None
+
+
+def test_no_plan_says_whether_recomputation_would_do():
+    found = plan(memory_of(8, recompute="never"), WORK)
+    assert found.status is Status.INFEASIBLE
+    assert "4 layers" in found.reason
+    assert "would not" in plan(memory_of(6, recompute="never"), WORK).reason
+
+
+def test_recomputed_layers_take_time_in_the_backward():
+    found = plan(memory_of(7), WORK)
+    assert all(row == {"full": 2} for row in found.best.partition.recompute_counts())
+    assert [stage.fused for stage in found.best.timeline.problem.stages] == [4, 4]
+
+
+def test_unknown_schedule_is_refused():
+    with pytest.raises(BadInput, match="1f1b"):
+        plan(replace(memory_of(20), schedules=("1f1",)), WORK)
