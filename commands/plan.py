@@ -12,6 +12,15 @@ from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, draw, write_schedule
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
+from commands.shared.partition_settings import (
+    add_settings,
+    chosen_formats,
+    settings_document,
+    settings_texts,
+    show_settings,
+    with_partition,
+    write_settings,
+)
 from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
@@ -23,6 +32,7 @@ from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import time_parts
 from pipesched.results.solution import Status
 from plots.plan import render_plan
+from runtime.partitions.plan_settings import PlanSettings, settings_of
 from solver.planning.plan import PlanProgress, plan
 from solver.planning.sensitivity import Change, sensitivity
 
@@ -39,14 +49,17 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="also what a faster last layer, more memory and slower links would change (half the time limit more)",
     )
+    add_settings(parser)
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
     """Search, print, write."""
-    problem = read_plan(args.plan)
+    forms, problem = chosen_formats(args.settings), with_partition(read_plan(args.plan), args.partition)
     for text in problem.notes:
         note(f"note: {args.plan}: {text}")
+    for text in problem.assumptions:
+        note(f"assumed: {text}")
     folder = _folder(args.output)
     stop = Event()
     limits = limits_of(args)
@@ -54,18 +67,20 @@ def run(args: Namespace) -> Exit:
         found = plan(problem, limits, lambda moment: say(_line(moment, problem.time_unit)), stop)
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
+    settings = settings_of(found, forms)
     if not args.json:
         show(found, changes)
+        show_settings(found, settings)
     if found.best is None:
         complain(
             f"infeasible: {found.reason}" if found.status is Status.INFEASIBLE else "no plan found in the time given"
         )
     with not_interrupted():
-        files = _write(found, changes, folder) if folder and found.best else []
+        files = _write(found, changes, settings, folder) if folder and found.best else []
         if args.output:
             record_output(args.output, "plan", files)
     if args.json:
-        write_json(_document(found, changes) | {"files": [str(path) for path in files]})
+        write_json(_document(found, changes) | settings_document(settings) | {"files": [str(path) for path in files]})
     else:
         files_written(files)
     if found.interrupted:
@@ -94,7 +109,7 @@ def _folder(output: str | None) -> Path | None:
     return make_folder(output)
 
 
-def _write(found: Plan, changes: list[Change], folder: Path) -> list[Path]:
+def _write(found: Plan, changes: list[Change], settings: list[PlanSettings], folder: Path) -> list[Path]:
     best = found.best
     assert best is not None
     timeline = best.timeline
@@ -104,7 +119,8 @@ def _write(found: Plan, changes: list[Change], folder: Path) -> list[Path]:
         write_whole(folder / "plan.png", render_plan(found.problem, best)),
         draw(timeline, "gantt", folder / "gantt.png"),
         draw(timeline, "memory", folder / "memory.png"),
-        write_whole(folder / "report.md", report(found, changes)),
+        write_whole(folder / "report.md", report(found, changes, settings_texts(found, settings))),
+        *write_settings(settings, folder),
     ]
 
 

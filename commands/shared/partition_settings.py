@@ -4,23 +4,48 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from commands.shared.output import note
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Plan
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
+from runtime.partitions.partition_from import partition_from
 from runtime.partitions.plan_settings import PlanSettings
 
 
 def add_settings(parser: ArgumentParser) -> None:
-    """The option."""
+    """The options, and `--partition`, which reads settings."""
     formats = "; ".join(f"{form.name}: {form.description}" for form in PARTITION_FORMATS)
     parser.add_argument(
         "--settings", metavar="NAMES", help=f"settings of runtimes, separated by commas, or all: {formats}"
     )
+
+    parser.add_argument(
+        "--partition", metavar="FORMAT=SETTING", help="take the partition from a runtime's setting, and decide the rest"
+    )
+
+
+def with_partition(problem: PlanProblem, text: str | None) -> PlanProblem:
+    """The problem with the partition that a runtime's setting gives, on placements of so many stages."""
+    if text is None:
+        return problem
+    devices = problem.cluster.devices
+    try:
+        counts = partition_from(text, problem.model, devices)
+    except BadInput as error:
+        raise BadInput(*(f"--partition: {line}" for line in error.mistakes)) from None
+    fitting = tuple(choice for choice in problem.choices if len(choice.on(devices).chains[0]) == len(counts))
+    if not fitting:
+        raise BadInput(
+            f"--partition: found {len(counts)} stages; allowed: as many as one of the file's placements has "
+            f"({', '.join(map(str, problem.choices))})"
+        )
+    return replace(problem, counts=counts, even=False, choices=fitting)
 
 
 def chosen_formats(names: str | None) -> list[PartitionFormat]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations, product
 from random import Random
+from typing import Any
 
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed, mistakes
@@ -71,7 +72,7 @@ def tiny_plan(random: Random) -> PlanProblem:
     chunks = random.choice((1, 1, 2)) if devices == 2 and not split else 1
     kinds = []
     for n in range(random.choice((2, 3))):
-        kind = {"name": f"k{n}", "forward": random.randint(0, 4), "backward": random.randint(1, 6)}
+        kind: dict[str, Any] = {"name": f"k{n}", "forward": random.randint(0, 4), "backward": random.randint(1, 6)}
         if split:
             kind["weight"] = random.randint(0, 3)
             if random.random() < 0.3:
@@ -87,7 +88,7 @@ def tiny_plan(random: Random) -> PlanProblem:
     layers = [dict(random.choice(kinds)) for _ in range(max(stages, random.choice((3, 4))))]
     if len(layers) > stages and random.random() < 0.3:
         layers[-1]["with_previous"] = True
-    document = {
+    document: dict[str, Any] = {
         "devices": devices,
         "microbatches": 2 if chunks == 2 or split else random.choice((2, 3)),
         "layers": layers,

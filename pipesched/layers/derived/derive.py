@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from math import ceil
 
 from pipesched.layers.derived.activations import Activation, head_activation, layer_activation, mtp_activation
 from pipesched.layers.derived.assumptions import assumptions
@@ -24,12 +23,11 @@ from pipesched.layers.derived.parameters import (
     state_bytes,
     vocabulary_parameters,
 )
+from pipesched.layers.derived.rounding import Steps
 from pipesched.layers.derived.shape import Hardware, Parallel, Shape, Training
 from pipesched.layers.layer import LayerType, RecomputeWay
 
 TIME_UNIT, MEMORY_UNIT = "ms", "GiB"
-_TIME_STEP = Fraction(1, 1000)  # ms
-_MEMORY_STEP = Fraction(1, 1024)  # GiB: memory is rounded up to whole MiB
 _GIB = 2**30
 
 # Operations of attention's backward for one of its forward: four products for two; FlashAttention computes the scores
@@ -81,16 +79,15 @@ class _Rates:
         backward = FLASH_BACKWARD if self.training.flash else ATTENTION_BACKWARD
         to_input = products + attention * backward + collectives
         split = self.training.weight_split
-        total = _memory(activation.total)
         return LayerType(
             name,
-            _time(forward),
-            _time(to_input if split else to_input + products),
+            forward,
+            to_input if split else to_input + products,
             count,
-            weight=_time(products) if split else None,
-            memory=_memory(state_bytes(parameters, self.parallel, self.training.precision)),
-            activation=total,
-            freed_by_backward=min(total, _memory(activation.freed_by_backward)) if split else Fraction(0),
+            weight=products if split else None,
+            memory=state_bytes(parameters, self.parallel, self.training.precision) / _GIB,
+            activation=activation.total / _GIB,
+            freed_by_backward=activation.freed_by_backward / _GIB if split else Fraction(0),
             recompute=self._ways(forward, attention, activation, inputs),
         )
 
@@ -99,12 +96,9 @@ class _Rates:
     ) -> tuple[RecomputeWay, ...]:
         """The whole layer from its input; attention scores alone, where they are stored."""
 
-        def keeps(kept: Fraction) -> Fraction:
-            return min(Fraction(1), _memory(kept) / _memory(activation.total))
-
-        ways = [RecomputeWay("full", _time(forward), keeps(inputs * activation.layer_input))]
+        ways = [RecomputeWay("full", forward, min(Fraction(1), inputs * activation.layer_input / activation.total))]
         if activation.scores:
-            ways.append(RecomputeWay("selective", _time(attention), keeps(activation.total - activation.scores)))
+            ways.append(RecomputeWay("selective", attention, 1 - activation.scores / activation.total))
         return tuple(ways)
 
 
@@ -126,7 +120,7 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
 
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
-    held = _memory(state_bytes(vocabulary, parallel, training.precision))
+    held = state_bytes(vocabulary, parallel, training.precision) / _GIB
     found = [LayerType("embedding", zero, zero, weight=weight, memory=held)]
     if shape.dense_layers:
         found.append(transformer("dense" if shape.experts else "layer", shape.dense_layers, False))
@@ -142,10 +136,12 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
         vocabulary._replace(norms=shape.hidden),
         head_activation(shape, training, parallel),
     )
+    found.append(replace(head, recompute=()))
+    steps = Steps(found)
     return Derived(
-        (*found, LayerType(**{**vars(head), "recompute": ()})),
-        _floor_memory(hardware.memory),
-        _time(rates.transfer(hidden_bytes(shape, training, parallel))),
+        tuple(map(steps.layer, found)),
+        steps.down(hardware.memory / _GIB),
+        steps.nearest(rates.transfer(hidden_bytes(shape, training, parallel))),
         assumptions(shape, training, parallel, hardware),
     )
 
@@ -161,17 +157,3 @@ def _mtp(rates: _Rates, shape: Shape, collectives: Fraction) -> LayerType:
         mtp_activation(shape, training, parallel),
         inputs=2,
     )
-
-
-def _time(number: Fraction) -> Fraction:
-    """Milliseconds, to the microsecond."""
-    return round(number / _TIME_STEP) * _TIME_STEP
-
-
-def _memory(number: Fraction) -> Fraction:
-    """Bytes as GiB, up to a whole MiB."""
-    return ceil(number / _GIB / _MEMORY_STEP) * _MEMORY_STEP
-
-
-def _floor_memory(number: Fraction) -> Fraction:
-    return number / _GIB // _MEMORY_STEP * _MEMORY_STEP

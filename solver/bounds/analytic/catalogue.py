@@ -46,8 +46,8 @@ def certificates(
     problem = without_scale(problem)
     if problem.network.options:
         relaxed = problem.keeping_activations().with_room([None] * problem.devices)
-        found = certificates(relaxed, objective, run)
-        return [replace(one, text=f"{one.text} {_RELAXED}", evidence=None) for one in found]
+        kept = certificates(relaxed, objective, run)
+        return [replace(one, text=f"{one.text} {_RELAXED}", evidence=None) for one in kept]
     found: list[Certificate] = []
     several = not problem.network.one_task_each
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):

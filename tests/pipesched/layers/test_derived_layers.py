@@ -163,8 +163,8 @@ def test_a_file_with_a_model_has_its_layers() -> None:
     ]
     assert plan.cluster.capacity == (72,) * 4
     assert (plan.time_unit, plan.cluster.memory_unit) == ("ms", "GiB")
-    # 2048 tokens of 1024 numbers of 2 bytes, half of them a device, at 25 GB/s, to the microsecond.
-    assert plan.cluster.transfer == Fraction(84, 1000)
+    # 2048 tokens of 1024 numbers of 2 bytes, half of them a device, at 25 GB/s: 0.08389 ms.
+    assert plan.cluster.transfer == Fraction(839, 10000)
     moe = layers["moe"]
     assert moe.weight is not None and moe.forward < moe.backward
     assert moe.way("full").time == moe.forward and 0 < moe.way("full").keeps < Fraction(1, 10)
@@ -178,9 +178,9 @@ def test_choices_of_a_file_reach_the_layers() -> None:
 
     usual = moe()
     assert moe(hardware__hidden_share=1).forward < usual.forward
-    assert moe(hardware__sustained_tflops=400).weight == pytest.approx(float(usual.weight) / 2, abs=0.001)
+    assert moe(hardware__sustained_tflops=400).weight == pytest.approx(float(usual.weight) / 2, abs=0.01)
     whole = moe(model__weight_split=False)
-    assert whole.weight is None and whole.backward == pytest.approx(float(usual.backward + usual.weight), abs=0.002)
+    assert whole.weight is None and whole.backward == pytest.approx(float(usual.backward + usual.weight), abs=0.02)
     stored = moe(model__flash=False)
     assert stored.activation > usual.activation and stored.backward < usual.backward
     assert stored.way("selective").keeps < 1 and stored.way("selective").time < stored.way("full").time

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from commands.shared.partition_settings import chosen_formats, settings_document, settings_texts
+from commands.main import main
+from commands.shared.partition_settings import chosen_formats, settings_document, settings_texts, with_partition
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
@@ -79,3 +82,53 @@ def test_formats_are_named_before_the_search() -> None:
     with pytest.raises(BadInput) as refusal:
         chosen_formats("megatorn,torchtitan,none")
     assert len(refusal.value.mistakes) == 2
+
+
+SETTINGS = [  # the model's embedding, six layers and head on two devices
+    ("megatron=Et*2|t*4L", (3, 5)),
+    ("megatron=E|t*4|tt|L", (1, 4, 2, 1)),
+    ("mindspeed=2,4", (3, 5)),
+    ("mindspeed=[[1,2],[1,2]]", (2, 1, 2, 3)),
+    ("flagscale=[2,4]", (3, 5)),
+    ("colossalai=2,4", (3, 5)),
+    ("mindformers=[[-1,1]]", (3, 5)),
+    ("deepspeed=[0,3,8]", (3, 5)),
+    (
+        'torchtitan=[["tok_embeddings","layers.0","layers.1"],["layers.2","layers.3","layers.4","layers.5","norm","output"]]',
+        (3, 5),
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "counts"), SETTINGS)
+def test_the_partition_of_a_setting_is_planned(text: str, counts: tuple[int, ...]) -> None:
+    problem = with_partition(PROBLEM, text)
+    assert problem.counts == counts
+    assert {len(choice.on(2).chains[0]) for choice in problem.choices} == {len(counts)}
+
+
+@pytest.mark.parametrize(
+    "text", ["Et*2|t*4L", "megatorn=E", "megatron=Et*9|L", "megatron=E|tt|tt|tt|t|L", "flagscale=[6,0,0]"]
+)
+def test_settings_that_do_not_fit_the_file_are_refused(text: str) -> None:
+    with pytest.raises(BadInput) as refusal:
+        with_partition(PROBLEM, text)
+    assert all(line.startswith("--partition: ") for line in refusal.value.mistakes)
+
+
+def test_plan_writes_settings_that_it_reads_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, folder = tmp_path / "plan.yaml", tmp_path / "out"
+    document = {"devices": 2, "microbatches": 4, "layers": LAYERS, "placement": "linear", "schedule": "1f1b"}
+    source.write_text(json.dumps(document))
+    command = ["plan", str(source), "--json", "--workers", "1", "--settings", "all"]
+    assert main([*command, "-o", str(folder)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["settings"]) == {form.main for form in PARTITION_FORMATS}
+    assert {path.name for path in folder.glob("partition.*")} == {
+        f"partition{form.suffix}" for form in PARTITION_FORMATS
+    }
+    assert "hetero_pipeline_layer_split" in (folder / "report.md").read_text()
+    layout = f"megatron={found['settings']['megatron-layout']}"
+    assert main([*command, "--partition", layout]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["partition"], again["value"]) == (found["partition"], found["value"])

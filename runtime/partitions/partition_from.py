@@ -1,0 +1,41 @@
+"""A partition read from a runtime's settings, as the layers of each stage of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesched.errors import BadInput
+from pipesched.layers.model import Model
+from pipesched.layers.roles import Role, role_of
+from runtime.partitions.catalogue import PARTITION_FORMATS
+from runtime.partitions.staged_model import StageCounts
+
+
+def partition_from(text: str, model: Model, devices: int) -> tuple[int, ...]:
+    """Layers of each stage from `FORMAT=SETTING`, such as `megatron=Et*3|(tt|)*29,m|L`.
+
+    `BadInput` has a line for each rule of the runtime that the setting breaks, and for each stage that the model's
+    layers do not fill as it says.
+    """
+    name, found, setting = text.partition("=")
+    if not found:
+        raise BadInput(f"found {text!r}; allowed: FORMAT=SETTING, formats: {', '.join(PARTITION_FORMATS.names())}")
+    form = PARTITION_FORMATS[name.strip()]
+    roles = [role_of(layer.name) for layer in model.sequence]
+    tells_mtp = form.name != "mindformers"  # MindFormers counts them as layers
+    layers = roles.count(Role.TRANSFORMER) + (0 if tells_mtp else roles.count(Role.MTP))
+    return _layers_of(roles, form.read(setting, devices, layers))
+
+
+def _layers_of(roles: Sequence[Role], stages: Sequence[StageCounts]) -> tuple[int, ...]:
+    """How many of the model's layers each stage takes, first to last; where settings say nothing of MTP it is last."""
+    counts, at = [], 0
+    for number, stage in enumerate(stages):
+        end = at + stage.layers + stage.mtp
+        end += Role.EMBEDDING in roles if stage.embedding else 0
+        end = len(roles) if number == len(stages) - 1 else end
+        if end <= at:
+            raise BadInput(f"found no layer of the file on stage {number}; allowed: at least one on each stage")
+        counts.append(end - at)
+        at = end
+    return tuple(counts)
