@@ -70,7 +70,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/lagrangian/single_device.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     **{
         f"pipesched/validation/{name}.py": _VALIDATOR
-        for name in ("validator", "order_rules", "time_rules", "pass_rules", "cycle_rule")
+        for name in ("validator", "order_rules", "time_rules", "memory_rule", "pass_rules", "cycle_rule")
     },
     "pipesched/validation/task_order_rules.py": (_RULES,),
     "pipesched/validation/memory_order_rule.py": (_RULES, "tests/solver/tasks/test_task_solve.py"),
