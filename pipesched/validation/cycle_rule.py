@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from pipesched.problem.formatting import amount
@@ -36,28 +36,35 @@ def cycles(timeline: Timeline) -> Iterator[Violation]:
 
 
 def _before(timeline: Timeline) -> _Before:
+    """Only tasks without length can come before others of the same instant and be waited for by them."""
     problem, schedule, starts = timeline.problem, timeline.schedule, timeline.starts
-    ends = _ends(timeline)
-    pairs = [pair for tasks in streams_of(problem, schedule).values() for pair in pairwise(tasks)]
+    streams = streams_of(problem, schedule).values()
+    before: _Before = {task: set() for tasks in streams for task in tasks if _ticks(timeline, task) == 0}
+    pairs = [pair for tasks in streams for pair in pairwise(tasks)]
     pairs += [(wait.before, wait.after) for wait in schedule.waits]
+    ends, short = _ends(timeline), {task.of for task in before}
     for p, end in ends.items():
-        if p.kind is W:
-            own = enumerate(own_tasks(problem, W, p.stage))
-            b = p._replace(kind=B)
-            pairs += [(ends[b] if t.after is None else Task(b, t.after), Task(p, part)) for part, t in own]
-            continue
-        if not timeline.in_block(p):
-            pairs += pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
-        near = (Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0)
-        first = end if timeline.in_block(p) else Task(p)
-        pairs += [(ends[other], first) for other in near if other in ends]
-    # Only tasks without length can come before others of the same instant and be waited for by them.
-    length = {task: _ticks(timeline, task) for tasks in streams_of(problem, schedule).values() for task in tasks}
-    before: _Before = {task: set() for task, ticks in length.items() if ticks == 0}
+        if end.of in short or p in short:
+            pairs += _own_pairs(timeline, p, ends)
     for one, other in pairs:
         if one in before and other in before and starts[one] == starts[other]:
             before[other].add(one)
     return before
+
+
+def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterator[tuple[Task, Task]]:
+    """The tasks of a pass, each with one that its micro-batch has to end before."""
+    problem = timeline.problem
+    if p.kind is W:
+        b = p._replace(kind=B)
+        for part, task in enumerate(own_tasks(problem, W, p.stage)):
+            yield ends[b] if task.after is None else Task(b, task.after), Task(p, part)
+        return
+    if not timeline.in_block(p):
+        yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
+    near = (Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0)
+    first = ends[p] if timeline.in_block(p) else Task(p)
+    yield from ((ends[other], first) for other in near if other in ends)
 
 
 def _ends(timeline: Timeline) -> dict[Pass, Task]:
