@@ -44,6 +44,13 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "ModeValues._by_way: True -> False": _AS_LONG,
         "ModeValues.least: 1 -> 2": _NEVER,
     },
+    "pipesched/validation/order_rules.py": {
+        "placement: 1 -> 2": "Any negative number stands for a device that is none, and only devices are compared.",
+    },
+    "pipesched/validation/memory_rule.py": {
+        "_dropped: again >= 0 -> again > 0": "Row 0 has nothing before it: a recomputation there is before its "
+        "forward, which precedence reports.",
+    },
     "pipesched/validation/time_rules.py": {
         "streams: 1 -> 2 #3": _NO_SUCH_TASK,
         "streams: True -> False": _AS_LONG,

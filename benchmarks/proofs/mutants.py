@@ -36,7 +36,8 @@ _BOUNDS = (
 )
 _MODES = ("tests/solver/bounds/test_mode_bounds.py",)
 _RULES = "tests/pipesched/validation/test_task_rules.py"
-_VALIDATOR = (_RULES, "tests/pipesched/validation/test_validator.py")
+_OPTIONS = "tests/pipesched/validation/test_memory_options.py"
+_VALIDATOR = (_RULES, _OPTIONS, "tests/pipesched/validation/test_validator.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/memory_energy.py": _BOUNDS[:1],
@@ -73,7 +74,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("validator", "order_rules", "time_rules", "memory_rule", "pass_rules", "cycle_rule")
     },
     "pipesched/validation/task_order_rules.py": (_RULES,),
-    "pipesched/validation/memory_order_rule.py": (_RULES, "tests/solver/tasks/test_task_solve.py"),
+    "pipesched/validation/memory_order_rule.py": (_RULES, _OPTIONS, "tests/solver/tasks/test_task_solve.py"),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
     "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
 }
