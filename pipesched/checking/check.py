@@ -12,6 +12,7 @@ from pipesched.checking.device_arguments import in_flight_limit, load, round_tri
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
+from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.formatting import amount
@@ -31,6 +32,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "in-flight limit": lambda problem, evidence, _: in_flight_limit(problem, _as(OnStage, evidence)),
     "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),
     "unpaired passes": lambda problem, evidence, _: unpaired_passes(problem, _as(OnDevice, evidence)),
+    "memory and modes": lambda problem, evidence, one: memory_and_modes(problem, _as(OnDevice, evidence), one.value),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
 }
 
