@@ -13,6 +13,7 @@ from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidence
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.memory_and_modes import memory_and_modes
+from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.stream_load import HARMLESS, stream_load
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
@@ -22,6 +23,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
+    AroundStream,
     DeviceMultipliers,
     Evidence,
     OnDevice,
@@ -44,8 +46,12 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),
     "unpaired passes": lambda problem, evidence, _: unpaired_passes(problem, _as(OnDevice, evidence)),
     "memory and modes": lambda problem, evidence, one: memory_and_modes(problem, _as(OnDevice, evidence), one.value),
+    "stream head and tail": lambda problem, evidence, _: stream_head_and_tail(problem, _as(AroundStream, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
 }
+
+# Quantities that only these arguments know of.
+_BESIDES: dict[type, frozenset[str]] = {OnStream: HARMLESS, AroundStream: KNOWN}
 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
@@ -74,7 +80,7 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
         return 0  # no time is below zero
     if evidence is None or kind not in _BY_KIND:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
-    require_covered(problem, HARMLESS if isinstance(evidence, OnStream) else frozenset())
+    require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     return _BY_KIND[kind](problem, evidence, certificate)
 
 

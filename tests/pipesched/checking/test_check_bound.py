@@ -7,7 +7,10 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
+from math import floor
 from pathlib import Path
+from random import Random
 from threading import Event
 
 import pytest
@@ -23,6 +26,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
+    AroundStream,
     DeviceMultipliers,
     Evidence,
     OnDevice,
@@ -38,6 +42,7 @@ from solver.engine.incumbent import Incumbent
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
+from tests.support.task_brute_force import optimum, tiny_tasks
 
 WORK = Limits(deterministic=0.5, workers=1)
 
@@ -129,6 +134,25 @@ def test_the_load_of_a_stream_is_that_of_its_tasks() -> None:
         assert check_bound(one, replace(claim, value=value + 1)).verdict is Verdict.REFUSED
     assert check_bound(one, Certificate("load", 1, "", 0, OnStream(0, "none"))).verdict is Verdict.REFUSED
     assert check_bound(one, Certificate("load", 1, "", 0, OnDevice(0))).verdict is Verdict.NOT_VERIFIED
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None:
+    random = Random(seed)
+    one = replace(tiny_tasks(random), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    for genuine in certificates(one, one.objective):
+        verdict = check_bound(one, genuine).verdict
+        assert verdict is Verdict.VERIFIED or genuine.evidence is None or one.network.one_task_each
+    best = optimum(one, one.objective)
+    if best is None:
+        return
+    for device, stream, owner in product(range(one.devices), one.streams, (None, *range(one.devices))):
+        for kind, evidence in (
+            ("load", OnStream(device, stream)),
+            ("stream head and tail", AroundStream(device, stream, owner)),
+        ):
+            false = Certificate(kind, floor(best) + 1, "", None, evidence)
+            assert check_bound(one, false).verdict is Verdict.REFUSED
 
 
 def test_attainable_spans_are_fractions_of_up_to_as_many_parts_as_devices() -> None:
