@@ -45,6 +45,7 @@ KINDS = {
     "round trip": OnDevice,
     "integral warm-up": OnDevice,
     "unpaired passes": OnDevice,
+    "memory and modes": OnDevice,
     "in-flight limit": OnStage,
     "head and tail": AroundDevice,
     "Lagrangian": DeviceMultipliers,

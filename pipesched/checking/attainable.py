@@ -10,6 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil, floor, gcd
 
+from pipesched.checking.coverage import unknown
 from pipesched.problem.problem import Objective, Problem
 
 
@@ -32,7 +33,9 @@ def greatest_attainable_below(problem: Problem, bound: Fraction | int) -> Fracti
 
 
 def _step(problem: Problem) -> Fraction:
-    """All durations and transfers are multiples of it."""
+    """All durations and transfers are multiples of it; a tick where there are more than those known here."""
+    if unknown(problem):
+        return Fraction(1)
     times = [lag for row in problem.links for lag in row]
     for stage in problem.stages:
         times += [stage.forward, stage.backward, stage.weight or 0, stage.fused, stage.transfer, stage.overlapped or 0]

@@ -12,27 +12,46 @@ from pipesched.checking.device_arguments import in_flight_limit, load, round_tri
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
+from pipesched.checking.memory_and_modes import memory_and_modes
+from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
+from pipesched.checking.stream_load import HARMLESS, stream_load
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.formatting import amount
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import AroundDevice, DeviceMultipliers, Evidence, OnDevice, OnStage, Refutation
+from pipesched.results.evidence import (
+    AroundDevice,
+    AroundStream,
+    DeviceMultipliers,
+    Evidence,
+    OnDevice,
+    OnStage,
+    OnStream,
+    Refutation,
+)
 
 Wanted = TypeVar("Wanted")
 
 # What each argument proves, by the name of its certificates: in ticks, before it is rounded up to a value that a
 # schedule can have.
 _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] = {
-    "load": lambda problem, evidence, _: load(problem, _as(OnDevice, evidence)),
+    "load": lambda problem, evidence, _: (
+        stream_load(problem, evidence) if isinstance(evidence, OnStream) else load(problem, _as(OnDevice, evidence))
+    ),
     "head and tail": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
     "round trip": lambda problem, evidence, _: round_trip(problem, _as(OnDevice, evidence)),
     "in-flight limit": lambda problem, evidence, _: in_flight_limit(problem, _as(OnStage, evidence)),
     "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),
     "unpaired passes": lambda problem, evidence, _: unpaired_passes(problem, _as(OnDevice, evidence)),
+    "memory and modes": lambda problem, evidence, one: memory_and_modes(problem, _as(OnDevice, evidence), one.value),
+    "stream head and tail": lambda problem, evidence, _: stream_head_and_tail(problem, _as(AroundStream, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
 }
+
+# Quantities that only these arguments know of.
+_BESIDES: dict[type, frozenset[str]] = {OnStream: HARMLESS, AroundStream: KNOWN}
 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
@@ -61,7 +80,7 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
         return 0  # no time is below zero
     if evidence is None or kind not in _BY_KIND:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
-    require_covered(problem)
+    require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     return _BY_KIND[kind](problem, evidence, certificate)
 
 

@@ -20,17 +20,23 @@ _STAGE = {
 _POOL = {"capacity", "static"}
 
 
-def require_covered(problem: Problem) -> None:
-    """`NotCoveredError` for a problem that uses what no argument here has heard of."""
+def require_covered(problem: Problem, besides: frozenset[str] = frozenset()) -> None:
+    """`NotCoveredError` for a problem that uses what no argument here has heard of, and the one in hand neither."""
     if problem.objective is Objective.PERIOD:
         raise NotCoveredError("bounds of periods are not checked yet")
-    used = _used(problem, _PROBLEM)
-    for owners, known in ((problem.stages, _STAGE), (problem.pools, _POOL)):
-        used += [name for owner in owners for name in _used(owner, known)]
+    used = [name for name in unknown(problem) if name not in besides]
     if used:
         raise NotCoveredError(f"the check does not cover problems with {used[0].replace('_', ' ')}")
     if len({stage.stream for stage in problem.stages}) > 1:
         raise NotCoveredError("the check does not cover stages on different streams")
+
+
+def unknown(problem: Problem) -> list[str]:
+    """The quantities in use that are none of those above."""
+    used = _used(problem, _PROBLEM)
+    for owners, known in ((problem.stages, _STAGE), (problem.pools, _POOL)):
+        used += [name for owner in owners for name in _used(owner, known)]
+    return used
 
 
 def _used(owner: Any, known: set[str]) -> list[str]:

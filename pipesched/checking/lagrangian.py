@@ -154,7 +154,7 @@ class _Multipliers:
 
     def _costs(self, step: _Step, at: Whole) -> Whole:
         """The pass runs from its start until just before its end; memory counts until its end less until its start."""
-        if max(step.takes, step.gives) * self._worth_of_memory >= _MOST:
+        if max(step.takes, step.gives) * max(1, self._worth_of_memory) >= _MOST:
             raise RefusedEvidenceError("numbers too large to add up")
         begin, end = (np.searchsorted(self._instants, times, "left") for times in (at, at + step.ticks))
         costs: Whole = self._running[end] - self._running[begin]

@@ -25,25 +25,31 @@ from pipesched.results.evidence import OnDevice
 Table = NDArray[np.int64]
 
 # Beyond so many pairs of numbers the best number of splits stands for all; sums must fit into 64 bits.
-_MOST_PAIRS, _LARGEST = 150_000, 2**58
+_MOST_PAIRS = 150_000
+LARGEST = 2**58
 
 
 def unpaired_passes(problem: Problem, evidence: OnDevice) -> Fraction:
     """The least that any numbers of passes outside of blocks and of splits allow."""
-    here = OneDevice(problem, evidence.device)
-    numbers = _Numbers(here)
+    numbers, values = values_by_numbers(OneDevice(problem, evidence.device))
+    return Fraction(int(values[numbers.possible].min()))
+
+
+def values_by_numbers(here: OneDevice) -> tuple[ModeNumbers, Table]:
+    """The numbers of a device's passes, and the least value of a schedule for each pair of them."""
+    numbers = ModeNumbers(here)
     # Where no backward in full memory makes room by itself, memory is full at the first backward, or has room for one.
     frees = [here.problem.stages[s].weight is None or here.problem.stages[s].freed > 0 for s in here.stages]
     cases = (False,) if here.room is None or any(frees) else (True, False)
     least_room = 0 if len(cases) == 1 else min(here.problem.stages[s].activation for s in here.stages)
-    owners = [None] if problem.objective is Objective.MAKESPAN else _owners(here)
+    owners = [None] if here.problem.objective is Objective.MAKESPAN else _owners(here)
     values = [
         np.maximum.reduce(
             [one for owner in owners for one in numbers.arguments(owner, full, 0 if full else least_room)]
         )
         for full in cases
     ]
-    return Fraction(int(np.minimum.reduce(values)[numbers.possible].min()))
+    return numbers, np.minimum.reduce(values)
 
 
 def _owners(here: OneDevice) -> list[int | None]:
@@ -56,7 +62,7 @@ def _owners(here: OneDevice) -> list[int | None]:
     return list(found)
 
 
-class _Numbers:
+class ModeNumbers:
     """What is known of the device for each pair of numbers; `most` and `least` are sums of so many passes."""
 
     def __init__(self, here: OneDevice) -> None:
@@ -66,7 +72,7 @@ class _Numbers:
         given = [stage.overlapped is not None for stage in stages.values()]
         if any(given) != all(given):
             raise NotCoveredError("blocks on some stages of a device alone")
-        if sum((s.forward + s.fused + s.backward + (s.weight or 0)) for s in stages.values()) * self.total > _LARGEST:
+        if sum((s.forward + s.fused + s.backward + (s.weight or 0)) for s in stages.values()) * self.total > LARGEST:
             raise NotCoveredError("sums of times that are too long to be tried for every number of splits")
         smallest = min(stage.activation for stage in stages.values())
         blocks = all(given) and (here.room is None or 2 * smallest <= here.room)

@@ -49,6 +49,15 @@ class AroundDevice:
 
 
 @dataclass(frozen=True)
+class AroundStream:
+    """The way to a stream of a device, its tasks, and the way back; `owner` is as in `AroundDevice`."""
+
+    device: int
+    stream: str
+    owner: int | None
+
+
+@dataclass(frozen=True)
 class DeviceMultipliers:
     """Lagrangian multipliers of one device's time and memory, under which its micro-batches do not fit.
 
@@ -75,13 +84,14 @@ class Refutation:
     devices: tuple[int, ...] | None
 
 
-Evidence = OnDevice | OnStage | OnStream | AroundDevice | DeviceMultipliers | Refutation
+Evidence = OnDevice | OnStage | OnStream | AroundDevice | AroundStream | DeviceMultipliers | Refutation
 
 _FORMS: dict[str, type[Any]] = {
     "device": OnDevice,
     "stage": OnStage,
     "stream": OnStream,
     "around device": AroundDevice,
+    "around stream": AroundStream,
     "multipliers": DeviceMultipliers,
     "refutation": Refutation,
 }

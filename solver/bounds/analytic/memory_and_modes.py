@@ -15,6 +15,7 @@ from pipesched.problem.attainable_spans import largest_denominator, least_above
 from pipesched.problem.formatting import amount, memory_text, plain
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.mode_counts import modes_count
@@ -77,7 +78,7 @@ def _certificate(problem: Problem, devices: list[ModeValues], until: int, at: in
         f"{product(held.given)} in that time, since forwards fill and backwards empty it one by one: so "
         f"{amount(problem, value)} at least."
     )
-    return Certificate("memory and modes", value, text, device)
+    return Certificate("memory and modes", value, text, device, OnDevice(device))
 
 
 def _names(one: ModeValues) -> str:

@@ -13,6 +13,7 @@ from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.task_network import Arc, Resource, TaskType
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import AroundStream
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 
 # The least ticks of a path to or from each task; None where there is no such path.
@@ -54,7 +55,7 @@ def _certificate(problem: Problem, where: Resource, work: int, whose: int | None
         f"tasks take {amount(problem, work)}, one at a time. From the end of its last one to {until} it takes "
         f"{amount(problem, ways[1])} at least: {amount(problem, value)}."
     )
-    return Certificate("stream head and tail", value, text, where.device)
+    return Certificate("stream head and tail", value, text, where.device, AroundStream(*where, whose))
 
 
 class _Network:

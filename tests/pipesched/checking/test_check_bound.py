@@ -7,7 +7,10 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
+from math import floor
 from pathlib import Path
+from random import Random
 from threading import Event
 
 import pytest
@@ -17,10 +20,20 @@ from pipesched.checking.attainable import greatest_attainable_below, least_attai
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import AroundDevice, DeviceMultipliers, Evidence, OnDevice, OnStage, Refutation
+from pipesched.results.evidence import (
+    AroundDevice,
+    AroundStream,
+    DeviceMultipliers,
+    Evidence,
+    OnDevice,
+    OnStage,
+    OnStream,
+    Refutation,
+)
 from solver.analysis.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.lagrangian.bound import lagrangian_bounds
@@ -29,6 +42,7 @@ from solver.engine.incumbent import Incumbent
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
+from tests.support.task_brute_force import optimum, tiny_tasks
 
 WORK = Limits(deterministic=0.5, workers=1)
 
@@ -106,6 +120,39 @@ def test_what_is_not_understood_is_not_verified() -> None:
     assert check_bound(replace(one, objective=Objective.PERIOD), load).verdict is Verdict.NOT_VERIFIED
     assert check_bound(replace(one, transfer_stream="comm"), load).verdict is Verdict.NOT_VERIFIED
     assert check_bound(one, replace(load, evidence=Refutation(None))).verdict is Verdict.TRUSTED
+
+
+def test_the_load_of_a_stream_is_that_of_its_tasks() -> None:
+    forward = [{"name": "attn", "time": 3}, {"name": "send", "on": "comm", "time": 2}]
+    tasks = {"forward": forward, "backward": [*forward, {"name": "mlp", "time": 1}]}
+    one = problem_from({"devices": 2, "microbatches": 3, "streams": ["compute", "comm"], "tasks": tasks})
+    found = {(c.evidence, c.value) for c in certificates(one, one.objective) if c.kind == "load"}
+    assert (OnStream(0, "compute"), 3 * (3 + 4)) in found and (OnStream(1, "comm"), 3 * 4) in found
+    for evidence, value in found:
+        claim = Certificate("load", value, "", None, evidence)
+        assert check_bound(one, claim).verdict is Verdict.VERIFIED
+        assert check_bound(one, replace(claim, value=value + 1)).verdict is Verdict.REFUSED
+    assert check_bound(one, Certificate("load", 1, "", 0, OnStream(0, "none"))).verdict is Verdict.REFUSED
+    assert check_bound(one, Certificate("load", 1, "", 0, OnDevice(0))).verdict is Verdict.NOT_VERIFIED
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None:
+    random = Random(seed)
+    one = replace(tiny_tasks(random), objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+    for genuine in certificates(one, one.objective):
+        verdict = check_bound(one, genuine).verdict
+        assert verdict is Verdict.VERIFIED or genuine.evidence is None or one.network.one_task_each
+    best = optimum(one, one.objective)
+    if best is None:
+        return
+    for device, stream, owner in product(range(one.devices), one.streams, (None, *range(one.devices))):
+        for kind, evidence in (
+            ("load", OnStream(device, stream)),
+            ("stream head and tail", AroundStream(device, stream, owner)),
+        ):
+            false = Certificate(kind, floor(best) + 1, "", None, evidence)
+            assert check_bound(one, false).verdict is Verdict.REFUSED
 
 
 def test_attainable_spans_are_fractions_of_up_to_as_many_parts_as_devices() -> None:

