@@ -140,6 +140,11 @@ def _with(*words: str) -> Callable[[Problem, int], bool]:
     return lambda problem, device: bool(_freed(problem, device) & set(words))
 
 
+def _shares(problem: Problem, device: int) -> bool:
+    """Whether the device has several stages."""
+    return len(problem.placement.stages_of[device]) > 1
+
+
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
 _TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
 _LOOSE = Likely(tight=0.2, unlimited=0.4, long_links=0.5)
@@ -159,6 +164,7 @@ _BLOCKS = Likely(blocks=0.9, tight=0.3, unlimited=0.4, long_links=0.2, short_who
 _PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none", "all"), fewest=2, most=4, linear=0.6)
 _SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
 _ROW = Likely(tight=1, unlimited=0, long_links=0.6, fewest=3, most=5, linear=0.8, short_whole=0.3, whole_only=0.3)
+_ROW_OF_SOME = replace(_ROW, linear=0, fewest=2, whole_only=0.6)
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 _IN_A_ROW, _LATER = "must lie between, one after the other", "in later round trips"
@@ -171,6 +177,7 @@ BRANCHES: tuple[Branch, ...] = (
     Branch("round trip, together", "round trip", "the two may be one", likely=_LOOSE),
     Branch("round trip, several in a row", "round trip", _IN_A_ROW, likely=_ROW),
     Branch("round trip, several in a row, blocks", "round trip", _IN_A_ROW, likely=replace(_ROW, blocks=0.7)),
+    Branch("round trip, several in a row, several stages", "round trip", _IN_A_ROW, where=_shares, likely=_ROW_OF_SOME),
     Branch("integral warm-up, none waits", "integral warm-up", "an integral number", ("must wait",)),
     Branch(
         "integral warm-up, one waits",
@@ -187,6 +194,13 @@ BRANCHES: tuple[Branch, ...] = (
     Branch("head and tail, memory", "head and tail", "leaving out weight passes", likely=_TIGHT),
     Branch("head and tail, work, round trips in a row", "head and tail", _LATER, ("can wait in memory",), likely=_ROW),
     Branch("head and tail, last forward, round trips in a row", "head and tail", _LATER, ("may come",), likely=_ROW),
+    Branch(
+        "head and tail, round trips in a row, several stages",
+        "head and tail",
+        _LATER,
+        where=_shares,
+        likely=_ROW_OF_SOME,
+    ),
     *(
         Branch(
             f"head and tail, memory after the last forward, {words} freed",

@@ -91,19 +91,23 @@ class OneDevice:
     def idle_between(self, round_trips_more: int) -> int:
         """The least idle time in round trips between the first and the last one, and so many more.
 
-        Where memory admits K micro-batches to the only stage here, forward j + K waits for a backward, and passes of
-        one kind may be taken to run in the order of micro-batches: so the round trips of every K-th micro-batch and of
-        the last are apart. In each run K - 1 forwards at most, and what others that are then in memory have left.
+        Counted on a device that one chain visits. From the end of a micro-batch's last forward here to its first
+        backward here memory holds all its activations: those of K micro-batches at once. Passes of one kind and stage
+        may be taken to run in the order of micro-batches: so these round trips of every K-th micro-batch and of the
+        last are apart. In each run forwards of later micro-batches, whose activations stay, and what earlier ones that
+        are then in memory have left.
         """
-        if self.room is None or len(self.stages) != 1:
+        if self.room is None or len(self.chains) != 1:
             return 0
-        (only,) = self.stages
-        stage, times, count = self.problem.stages[only], self.times[only], self.count[only]
-        admitted = self.room // stage.activation if stage.activation else count
+        (chain,) = self.chains
+        stages, last, count = self.problem.stages, self.times[chain[-1]], self.count[chain[0]]
+        own = sum(stages[s].activation for s in chain)
+        admitted = self.room // own if own else count
         if not 0 < admitted < count:
             return 0
-        runs = (admitted - 1) * stage.forward + self.left_of_others([only])
-        idle = max(0, times.turns - times.begins - times.forward - runs)
+        most = admitted - 1 if len(chain) == 1 else count - 1
+        runs = most_in(self.room - own, [(stages[s].forward, stages[s].activation, most) for s in chain])
+        idle = max(0, last.turns - last.begins - last.forward - runs - self.left_of_others(chain))
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
     def left_of_others(self, last: list[int]) -> int:

@@ -69,25 +69,28 @@ class Between(NamedTuple):
 
 
 def between(problem: Problem, paths: Paths, device: int, chains: list[list[int]]) -> Between:
-    """Round trips in a row between the first and the last, on a device of one stage; none counted on others.
+    """Round trips in a row between the first and the last, on a device that one chain visits; none counted on others.
 
-    Memory admits K micro-batches at once, and passes of one kind run in micro-batch order: so forward j + K comes after
-    backward j, and the round trips of micro-batches 0, K, 2K, ... and of the last are apart: (m - 1) // K + 1 of them.
-    From forward j to backward j can run: K - 1 forwards, and what the others that then are in memory have left.
+    When a micro-batch's last forward on the device ends, memory holds all its activations there, until its first
+    backward has run. K micro-batches fit in so at once, and passes of a kind and stage run in micro-batch order: so the
+    last forward of j + K comes after the first backward of j, and from the one to the other the round trips of
+    micro-batches 0, K, 2K, ... and of the last are apart: (m - 1) // K + 1 of them. In each can run: forwards of later
+    micro-batches, which stay in memory, and what earlier ones that were in memory at its beginning have left.
     """
     none = Between(0, Gap(0, 0))
-    stages = [stage for chain in chains for stage in chain]
-    capacity = problem.room[device]
-    if len(stages) != 1 or capacity is None:
+    capacity, network = problem.room[device], problem.network
+    if len(chains) != 1 or capacity is None:
         return none
-    (stage,) = stages
-    activation, microbatches = problem.network.held_in_flight[stage], len(problem.microbatches_of[stage])
-    admitted = capacity // activation if activation else microbatches
+    (chain,) = chains
+    held, microbatches = sum(network.held_in_flight[s] for s in chain), len(problem.microbatches_of[chain[0]])
+    admitted = capacity // held if held else microbatches
     if admitted >= microbatches or not admitted:
         return none
-    forwards = (admitted - 1) * problem.duration(Pass(F, stage, 0))
-    filled = forwards + waiting_in_memory(problem, device, chains, stages)
-    return Between((microbatches - 1) // admitted - 1, Gap(paths.round_trip[stage], filled))
+    items = [(problem.duration(Pass(F, s, 0)), network.held_in_flight[s], microbatches - 1) for s in chain]
+    if len(chain) == 1:
+        items = [(ticks, size, admitted - 1) for ticks, size, _ in items]
+    filled = most_value(items, capacity - held) + waiting_in_memory(problem, device, chains, chain)
+    return Between((microbatches - 1) // admitted - 1, Gap(paths.round_trip[chain[-1]], filled))
 
 
 def waiting_in_memory(problem: Problem, device: int, chains: list[list[int]], last: list[int]) -> int:
