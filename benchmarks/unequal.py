@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(args: Namespace) -> int:
     chosen = [problem for problem in (*dynapipe(), *spread()) if args.only in problem.name]
-    attacked, wrong = attacked_table(args.attacked, args.seed)
+    attacked, wrong = attacked_table(args.attacked, args.seed) if args.attacked else ("", 0)
     described = f"{machine(args.seed, args.workers)}, {args.seconds:g} s a problem."
     text = "\n\n".join([described, solved_table(chosen, args.seconds, args.workers), attacked])
     if args.write:
