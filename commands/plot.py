@@ -15,6 +15,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from plots.catalogue import PLOTS
 from plots.page import page
+from plots.zoom import PERIOD, window_of
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -22,6 +23,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument(
         "--kind", default="gantt", help=f"one of {', '.join(PLOTS.names())} (default: gantt); a page of HTML holds all"
+    )
+    parser.add_argument(
+        "--zoom", metavar="PART", help=f"what to draw: FROM:TO in the file's unit, or {PERIOD}, one of the steady state"
     )
     parser.add_argument(
         "-o", "--output", metavar="FILE", help=".png, .svg or .html (default: KIND.png beside the schedule)"
@@ -36,7 +40,12 @@ def run(args: Namespace) -> Exit:
     _warn(file.timeline, args.schedule)
     target = Path(args.output) if args.output else Path(args.schedule).with_name(f"{kind}.png")
     html = target.suffix.lower() in (".html", ".htm")
-    path = write_whole(target, _page(file)) if html else draw(file.timeline, kind, target, file.metrics, [".html"])
+    if html and args.zoom:
+        raise BadInput("--zoom: found with a page of HTML, which zooms by itself; allowed: with .png or .svg")
+    window = window_of(file.timeline, args.zoom) if args.zoom else None
+    path = (
+        write_whole(target, _page(file)) if html else draw(file.timeline, kind, target, file.metrics, [".html"], window)
+    )
     if args.json:
         write_json({"files": [str(path)]})
     else:

@@ -48,17 +48,29 @@ class BoxNumbers(Artist):
         middle = (left_top + right_bottom) / 2
         boxes = np.abs(right_bottom - left_top)
         sizes = self._sizes("0" * max(len(number) for number, _ in self._labels), boxes, renderer)
-        named = self._named(boxes, renderer)
-        for index in map(int, np.flatnonzero(sizes >= SMALLEST)):
+        seen = self._seen(left_top, right_bottom)
+        named = self._named(boxes, np.flatnonzero(seen).tolist(), renderer)
+        for index in map(int, np.flatnonzero(seen & (sizes >= SMALLEST))):
             text, size = named.get(index, (self._labels[index][0], sizes[index]))
             yield self._text(text, middle[index], size, self._inks[index])
 
-    def _named(self, boxes: NDArray[np.float64], renderer: RendererBase) -> dict[int, tuple[str, float]]:
-        """The boxes that hold a name too, with the text in the arrangement that is larger, and its size."""
+    def _seen(self, left_top: NDArray[np.float64], right_bottom: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """The boxes that are inside the axes, at least in part: of a picture that is zoomed most are not."""
+        if self.axes is None:
+            return np.ones(len(left_top), np.bool_)
+        (x0, y0), (x1, y1) = self.axes.bbox.min, self.axes.bbox.max
+        x, y = (np.sort(np.stack([left_top[:, n], right_bottom[:, n]]), axis=0) for n in range(2))
+        inside: NDArray[np.bool_] = (x[0] < x1) & (x[1] > x0) & (y[0] < y1) & (y[1] > y0)
+        return inside
+
+    def _named(
+        self, boxes: NDArray[np.float64], seen: list[int], renderer: RendererBase
+    ) -> dict[int, tuple[str, float]]:
+        """Of these boxes those that hold a name too, with the text in the arrangement that is larger, and its size."""
         of_label: dict[tuple[str, str], list[int]] = {}
-        for index, label in enumerate(self._labels):
-            if label[1]:
-                of_label.setdefault(label, []).append(index)
+        for index in seen:
+            if self._labels[index][1]:
+                of_label.setdefault(self._labels[index], []).append(index)
         found: dict[int, tuple[str, float]] = {}
         for (number, name), own in of_label.items():
             for text in (f"{name} {number}", f"{name}\n{number}"):

@@ -16,11 +16,12 @@ Draw = Callable[[Timeline, Axes], None]
 
 @dataclass(frozen=True)
 class Plot:
-    """One way to look at a timeline; `title` says what it shows."""
+    """One way to look at a timeline; `title` says what it shows, `row` how much higher its rows are than usual."""
 
     name: str
     title: str
     draw: Draw
+    row: float = 1.0
 
 
 PLOTS: Registry[Plot] = Registry("plots", "plot")

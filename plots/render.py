@@ -18,6 +18,7 @@ from matplotlib.text import Text
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import Draw
 from plots.gantt_boxes import boxes_of, makespan, row_shares
+from plots.zoom import Window
 
 Format = Literal["png", "svg"]
 
@@ -34,9 +35,16 @@ MARGIN = 0.1  # inches
 TITLE = 11.0  # points
 
 
-def render(timeline: Timeline, draw: Draw, format: Format = "png", title: str | None = None) -> bytes:
-    """The image of one plot; the same timeline gives the same bytes."""
-    return saved(make_figure(timeline, draw, title), format)
+def render(
+    timeline: Timeline,
+    draw: Draw,
+    format: Format = "png",
+    title: str | None = None,
+    window: Window | None = None,
+    row: float = 1.0,
+) -> bytes:
+    """The image of one plot, of all of it or of a window (ticks); the same timeline gives the same bytes."""
+    return saved(make_figure(timeline, draw, title, window, row), format)
 
 
 def saved(figure: Figure, format: Format = "png") -> bytes:
@@ -48,11 +56,17 @@ def saved(figure: Figure, format: Format = "png") -> bytes:
     return buffer.getvalue()
 
 
-def make_figure(timeline: Timeline, draw: Draw, title: str | None = None) -> Figure:
-    """The figure that `render` saves, laid out so that nothing is clipped."""
-    figure = Figure(figsize=figure_size(timeline), dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
+def make_figure(
+    timeline: Timeline, draw: Draw, title: str | None = None, window: Window | None = None, row: float = 1.0
+) -> Figure:
+    """The figure that `render` saves, laid out so that nothing is clipped; rows so many times as high as usual."""
+    size = figure_size(timeline, window, row)
+    figure = Figure(figsize=size, dpi=DPI, layout=ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN))
     axes = figure.add_subplot()
     draw(timeline, axes)
+    if window:
+        tick = float(timeline.problem.tick)
+        axes.set_xlim(window[0] * tick, window[1] * tick)
     outside: list[Artist] = [*axes.findobj(Legend)]
     if title:
         outside.append(_set_title(axes, title))
@@ -60,18 +74,19 @@ def make_figure(timeline: Timeline, draw: Draw, title: str | None = None) -> Fig
     return figure
 
 
-def figure_size(timeline: Timeline) -> tuple[float, float]:
+def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1.0) -> tuple[float, float]:
     """Inches, without title and legend: wider with more boxes in a row, higher with more devices, within limits."""
     problem = timeline.problem
-    drawn = [box for box in boxes_of(timeline) if box.end > box.start]
+    since, until = window or (0, makespan(timeline))
+    drawn = [box for box in boxes_of(timeline) if box.end > box.start and box.start < until and since < box.end]
     ticks = [box.end - box.start for box in drawn] or [makespan(timeline) or 1]
     wide, high = (NAMED_BOX, NAMED_ROW) if any(box.name and not box.sends for box in drawn) else (BOX, 1.0)
     tenths = quantiles(ticks, n=10, method="inclusive") if len(ticks) > 1 else ticks * 9
     narrow, typical = tenths[0], tenths[4]
-    inches = 1.5 + makespan(timeline) * max(wide / typical, NARROW_BOX / narrow)
+    inches = 1.5 + (until - since) * max(wide / typical, NARROW_BOX / narrow)
     width = min(max(inches, WIDTH[0]), WIDTH[1])
-    row = min(max(ROWS / problem.devices, ROW[0]), ROW[1]) * row_shares(problem) * high
-    return width, AXIS + min(row * problem.devices, HIGHEST)
+    each = min(max(ROWS / problem.devices, ROW[0]), ROW[1]) * row_shares(problem) * high * row
+    return width, AXIS + min(each * problem.devices, HIGHEST)
 
 
 def _set_title(axes: Axes, title: str) -> Text:

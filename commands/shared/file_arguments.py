@@ -18,6 +18,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS
 from plots.render import render
+from plots.zoom import Window
 
 
 def add_problem(parser: ArgumentParser) -> None:
@@ -65,14 +66,22 @@ def picture_kind(path: Path, *others: str) -> Literal["png", "svg"]:
     raise BadInput(f"{path}: found the ending {path.suffix!r}; allowed: {', '.join(most)} or {last}")
 
 
-def draw(timeline: Timeline, plot: str, path: Path, metrics: Metrics | None = None, others: Sequence[str] = ()) -> Path:
+def draw(
+    timeline: Timeline,
+    plot: str,
+    path: Path,
+    metrics: Metrics | None = None,
+    others: Sequence[str] = (),
+    window: Window | None = None,
+) -> Path:
     """Write a picture of a timeline; the file's ending says the format, `others` as for `picture_kind`.
 
-    `metrics`, where more is known than the timeline tells.
+    `metrics`, where more is known than the timeline tells; `window`, in ticks, where not all of it is drawn.
     """
     problem = timeline.problem
     title = f"{problem.name} · {timeline.schedule.name}\n{caption(metrics or measure(timeline), problem)}"
-    return write_whole(path, render(timeline, PLOTS[plot].draw, picture_kind(path, *others), title))
+    kind = PLOTS[plot]
+    return write_whole(path, render(timeline, kind.draw, picture_kind(path, *others), title, window, kind.row))
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> Path:
