@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from math import ceil
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, Disagreement, DoesNotApply
+from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.feasibility import why_infeasible
@@ -51,6 +53,13 @@ class ChoiceSearch:
         self._refitted: Candidate | None = None  # whose order has its best partition
         if self.stages > plan.model.most_stages:
             self.no_plan(f"{self.stages} stages; the model can be cut into {plan.model.most_stages} at most")
+        elif plan.counts is not None and len(plan.counts) != self.stages:
+            self.no_plan(f"{self.stages} stages; the partition given has {len(plan.counts)}")
+        elif plan.even:
+            counts = even_counts(plan.model, self.stages)
+            self.plan = replace(plan, counts=counts, even=False)
+            if counts is None:
+                self.no_plan(f"its layers cannot be spread evenly over {self.stages} stages")
 
     def result(self) -> ChoiceResult:
         """What is known, in the file's unit."""

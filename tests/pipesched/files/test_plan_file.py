@@ -1,12 +1,16 @@
 """The plan file: what it holds, every mistake with its place, and the problem that a partition makes."""
 
+import json
+import re
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
-from pipesched.files.plan_file import plan_problem_from
+from pipesched.files.plan_file import plan_problem_from, read_plan
+from pipesched.files.plan_schema import json_schema
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problem_text import problem_text
 from pipesched.layers.even import even_counts
@@ -91,3 +95,17 @@ def test_free_placement_lists_each_kind_once():
     free = plan_problem_from(GOOD | {"chunks": [1, 2]}).choices
     assert free == (Choice("linear", 1), Choice("interleaved", 2), Choice("v-shape", 2))
     assert plan_problem_from(GOOD | {"placement": "v-shape"}).choices == (Choice("v-shape", 2),)
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_schema_for_editors_is_current():
+    assert json.loads((ROOT / "docs" / "plan.schema.json").read_text()) == json_schema()
+
+
+def test_examples_and_the_documented_file_are_read():
+    for path in sorted((ROOT / "examples" / "plans").glob("*.yaml")):
+        assert read_plan(path).model.most_stages >= read_plan(path).cluster.devices
+    (documented,) = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "plans.md").read_text(), re.DOTALL)
+    assert len(plan_problem_from(read_yaml(documented, "docs")).model.sequence) == 63
