@@ -96,7 +96,8 @@ def _lines(plan: Plan, one: PlanSettings) -> Iterator[str]:
             yield f"{one.form.name}: no other plan that was found can be expressed either"
         else:
             value = f"{plain(float(one.candidate.value))} {plan.problem.time_unit}".rstrip()
-            best = f"{one.candidate.choice}, {value}"
+            again = sum(sum(stage.values()) for stage in one.candidate.partition.recompute_counts())
+            best = f"{one.candidate.choice}, {again} layers recomputed, {value}"
             yield f"{one.form.name}: these are the settings of the best plan found that it can run: {best}"
     yield from () if one.settings is None else one.settings.notes
 

@@ -1,4 +1,4 @@
-"""The settings of runtimes for a plan; where one cannot express it, of the best other plan found that it can."""
+"""The settings of runtimes for a plan; where one cannot express it, of the best plan beside it that it can."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.plan import Candidate, Plan
+from runtime.partitions.adapted import adapted
 from runtime.partitions.catalogue import PartitionFormat, PartitionSettings
 from runtime.partitions.staged_model import StagedModel, staged
 
@@ -16,7 +17,8 @@ from runtime.partitions.staged_model import StagedModel, staged
 class PlanSettings:
     """What one runtime is told. `refusal` says why it cannot run the plan; None where it can.
 
-    `settings` are then those of `candidate`, the best other plan that it can run; both None where there is none.
+    `settings` are then those of `candidate`, the best that it can run among the other plans found and those with layers
+    recomputed in ways that settings can say; both None where there is none.
     """
 
     form: PartitionFormat
@@ -32,6 +34,7 @@ class PlanSettings:
                 "placement": self.candidate.choice.placement,
                 "chunks": self.candidate.choice.chunks,
                 "partition": list(self.candidate.partition.counts),
+                "recompute": list(self.candidate.partition.recompute_counts()),
                 "value": float(self.candidate.value),
                 "settings": dict(self.settings.values),
             }
@@ -43,7 +46,8 @@ def settings_of(plan: Plan, forms: Iterable[PartitionFormat]) -> list[PlanSettin
     if plan.best is None:
         return []
     others = [choice.best for choice in plan.choices if choice.best is not None and choice.best is not plan.best]
-    found = sorted(others, key=lambda candidate: candidate.value)
+    more = [made for one in (plan.best, *others) for made in adapted(plan.problem, one)]
+    found = sorted([*others, *more], key=lambda candidate: candidate.value)
     return [_of(plan.problem, form, plan.best, found) for form in forms]
 
 

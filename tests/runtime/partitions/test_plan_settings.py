@@ -23,7 +23,14 @@ from runtime.partitions.plan_settings import settings_of
 
 LAYERS: list[dict[str, Any]] = [
     {"name": "embedding", "forward": 1, "backward": 1},
-    {"name": "moe", "count": 6, "forward": 2, "backward": 4, "recompute": [{"name": "full", "time": 2, "keeps": 0.1}]},
+    {
+        "name": "moe",
+        "count": 6,
+        "activation": 3,
+        "forward": 2,
+        "backward": 4,
+        "recompute": [{"name": "full", "time": 2, "keeps": 0.1}],
+    },
     {"name": "head", "forward": 3, "backward": 6},
 ]
 PROBLEM = plan_problem_from({"devices": 2, "microbatches": 4, "layers": LAYERS, "name": "mine"})
@@ -67,9 +74,40 @@ def test_another_plan_is_written_where_the_best_cannot_be() -> None:
     assert refused["flagscale"]["instead"]["placement"] == "linear"
     assert refused["flagscale"]["instead"]["value"] == float(LINEAR.value)
     assert refused["flagscale"]["instead"]["settings"]["flagscale-layer-split"] == [3, 3]
-    assert refused["megatron"]["instead"] is None  # other numbers of layers recomputed on each stage
+    # Recomputing other numbers of layers on each stage is nothing Megatron can be told: two on each.
+    assert refused["megatron"]["instead"]["recompute"] == [{"full": 2}, {"full": 2}]
+    assert refused["megatron"]["instead"]["value"] > float(LINEAR.value)
     texts = settings_texts(plan_of(WAVE, LINEAR), found)
     assert "hetero_pipeline_layer_split" in texts["Settings: flagscale"]
+
+
+DENSE = {**LAYERS[1], "name": "dense", "count": 2, "activation": 1}
+MIXED = plan_problem_from({"devices": 2, "microbatches": 4, "layers": [LAYERS[0], DENSE, LAYERS[1], LAYERS[2]]})
+
+
+def test_a_plan_that_recomputes_the_last_layers_of_a_stage_recomputes_its_first_ones_instead() -> None:
+    """As many as hold no more memory, in the same order: exact value, and never more memory than the plan."""
+    partition = Partition((5, 5), ((Recomputed("moe", "full", 2),), (Recomputed("moe", "full", 1),)))
+    choice = Choice("linear", 1)
+    problem = MIXED.problem(choice, partition)
+    best = Candidate(choice, partition, simulate(problem, HEURISTICS["1f1b"].order(problem)), "1f1b")
+    plan = Plan(MIXED, Status.FEASIBLE, None, (ChoiceResult(choice, None, best),), best)
+    names = ("flagscale", "megatron", "torchtitan")
+    found = {one.form.name: one for one in settings_of(plan, [PARTITION_FORMATS[name] for name in names])}
+    recompute = {name: one.document()["instead"]["recompute"] for name, one in found.items()}  # type: ignore[index]
+    assert recompute == {
+        "flagscale": [{"full": 4}, {"full": 1}],  # dense layers first, then two that keep what the plan kept less
+        "megatron": [{"full": 4}, {"full": 4}],
+        "torchtitan": [{"full": 4}, {"full": 4}],
+    }
+    values = [float(one.candidate.value) for one in found.values() if one.candidate]
+    assert float(best.value) < values[0] < values[1] == values[2]
+    for one in found.values():
+        assert one.candidate is not None
+        held = one.candidate.timeline.problem
+        orders = HEURISTICS["1f1b"].order(held)
+        assert all(now.activation <= then.activation for now, then in zip(held.stages, problem.stages, strict=True))
+        assert simulate(held, orders).starts == one.candidate.timeline.starts
 
 
 def test_without_a_plan_there_are_no_settings() -> None:
