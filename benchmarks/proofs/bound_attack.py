@@ -19,9 +19,11 @@ from fractions import Fraction
 from math import floor, inf
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from benchmarks.proofs.bound_branches import BRANCHES, Branch, Claim
 from benchmarks.proofs.bound_problems import changed, draw
+from benchmarks.proofs.bound_sources import digest_of_bounds
 from benchmarks.proofs.exhaustive import NotTiny, least_value
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
@@ -35,7 +37,10 @@ _RESULTS = Path(__file__).with_name("bound_attack.json")
 _ANEW = 0.04
 # Problems of a round, and its most seconds of processor time.
 _ROUND, _SECONDS = 250, 10.0
-_NONE = {"problems": 0, "wrong": 0, "attained": 0, "too large": 0, "rounds": 0}
+
+# Counts of a branch by name; `now` is the problems since the bounds were last changed, and `bounds` their digest then.
+Counts = Mapping[str, Any]
+NONE: Counts = {"problems": 0, "wrong": 0, "attained": 0, "too large": 0, "rounds": 0, "now": 0, "bounds": ""}
 
 
 @dataclass
@@ -94,7 +99,7 @@ def problems(branch: Branch, seed: int, end: float = inf) -> Iterator[tuple[Prob
         yield other, new
 
 
-def markdown(results: dict[str, dict[str, int]], described: str) -> str:
+def markdown(results: Mapping[str, Counts], described: str) -> str:
     """A row for each branch that was attacked, in the order of the branches."""
     lines = []
     for branch in BRANCHES:
@@ -104,7 +109,9 @@ def markdown(results: dict[str, dict[str, int]], described: str) -> str:
             lines.append([branch.name, str(found["problems"]), str(found["wrong"]), share, str(found["too large"])])
     head = ("branch", "problems", "claims above the optimum", "claims equal to it", "left out: too many orders")
     total = sum(found["problems"] for found in results.values())
-    return f"{described}\n\n{table(head, lines)}\n\n{total} problems in all."
+    now = sum(found["now"] for found in results.values() if found["bounds"] == digest_of_bounds())
+    said = f"{total} problems in all, {now} of them since the code of the bounds last changed."
+    return f"{described}\n\n{table(head, lines)}\n\n{said}"
 
 
 def main() -> int:
@@ -115,12 +122,12 @@ def main() -> int:
 
 def run(args: Namespace) -> int:
     """Attack, keep, then write what was asked for."""
-    results: dict[str, dict[str, int]] = {}
+    results: dict[str, Counts] = {}
     if args.resume and args.results.exists():
         results = json.loads(args.results.read_text(encoding="utf-8"))
     end = time.monotonic() + args.seconds
     while (branch := next_branch(results, args.branches, args.count)) is not None and time.monotonic() < end:
-        results[branch.name] = after_a_round(branch, results.get(branch.name, _NONE), args)
+        results[branch.name] = after_a_round(branch, results.get(branch.name, NONE), args)
         write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
     text = markdown(results, f"{machine(args.seed, 1, 'numba')}; {args.count} problems a branch asked for")
     print(text)
@@ -129,14 +136,14 @@ def run(args: Namespace) -> int:
     return 1 if any(found["wrong"] for found in results.values()) else 0
 
 
-def next_branch(results: Mapping[str, Mapping[str, int]], text: str, count: int) -> Branch | None:
+def next_branch(results: Mapping[str, Counts], text: str, count: int) -> Branch | None:
     """Of those with the text in their names and too few problems the one of the fewest rounds; None if all are done."""
-    so_far = {branch.name: results.get(branch.name, _NONE) for branch in BRANCHES}
+    so_far = {branch.name: results.get(branch.name, NONE) for branch in BRANCHES}
     left = [branch for branch in BRANCHES if text in branch.name and so_far[branch.name]["problems"] < count]
     return min(left, key=lambda branch: so_far[branch.name]["rounds"], default=None)
 
 
-def after_a_round(branch: Branch, before: Mapping[str, int], args: Namespace) -> dict[str, int]:
+def after_a_round(branch: Branch, before: Counts, args: Namespace) -> Counts:
     """The counts with those of one more round, whose seed is new; claims that are wrong are printed whole."""
     count = min(_ROUND, args.count - before["problems"])
     found = attack(branch, count, args.seed + before["rounds"], _SECONDS)
@@ -148,6 +155,8 @@ def after_a_round(branch: Branch, before: Mapping[str, int], args: Namespace) ->
         "attained": before["attained"] + found.attained,
         "too large": before["too large"] + found.too_large,
         "rounds": before["rounds"] + 1,
+        "now": found.problems + (before["now"] if before["bounds"] == digest_of_bounds() else 0),
+        "bounds": digest_of_bounds(),
     }
 
 

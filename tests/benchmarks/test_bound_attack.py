@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from random import Random
 
 import pytest
 
-from benchmarks.proofs.bound_attack import attack, markdown, problems
+from benchmarks.proofs.bound_attack import NONE, after_a_round, attack, markdown, next_branch, problems
 from benchmarks.proofs.bound_branches import BRANCHES, Branch
+from benchmarks.proofs.bound_sources import digest, digest_of_bounds
 from benchmarks.proofs.exhaustive import NotTiny, least_value
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
@@ -90,6 +93,24 @@ def test_the_same_seed_gives_the_same_problems() -> None:
 
 
 def test_a_row_for_each_branch_that_was_attacked() -> None:
-    text = markdown({"load, span": {"problems": 8, "wrong": 0, "attained": 6, "too large": 1}}, "here")
+    found = {"problems": 8, "wrong": 0, "attained": 6, "too large": 1, "now": 5, "bounds": digest_of_bounds()}
+    text = markdown({"load, span": found, "load, makespan": found | {"bounds": "of others"}}, "here")
     assert "| load, span | 8 | 0 | 75 % | 1 |" in text
-    assert text.endswith("8 problems in all.")
+    assert "16 problems in all, 5 of them" in text
+
+
+def test_rounds_add_up_and_branches_take_turns(tmp_path: Path) -> None:
+    args = Namespace(count=3, seed=0)
+    rare = BRANCHES[0]
+    once = after_a_round(rare, {**NONE, "problems": 1, "rounds": 4, "now": 1, "bounds": "of others"}, args)
+    assert (once["problems"], once["rounds"], once["now"]) == (3, 5, 2)
+    assert next_branch({}, "load", 3) == BRANCHES[0]
+    assert next_branch({rare.name: {**NONE, "rounds": 1}}, "load", 3) == BRANCHES[1]
+    assert next_branch({rare.name: once}, rare.name, 3) is None
+    code = tmp_path / "code.py"
+    code.write_text('"""What."""\nx = 1  # one\n')
+    before = digest([code])
+    code.write_text('"""Else."""\nx = (1)\n')
+    assert digest([code]) == before
+    code.write_text("x = 2\n")
+    assert digest([code]) != before
