@@ -47,6 +47,9 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "pipesched/validation/order_rules.py": {
         "placement: 1 -> 2": "Any negative number stands for a device that is none, and only devices are compared.",
     },
+    "pipesched/validation/pass_rules.py": {
+        "for_microbatches: 2 -> 3 #2": "How many of the numbers are added up at most: more only widens the integers.",
+    },
     "pipesched/validation/memory_rule.py": {
         "_dropped: again >= 0 -> again > 0": "Row 0 has nothing before it: a recomputation there is before its "
         "forward, which precedence reports.",

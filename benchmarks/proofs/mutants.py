@@ -37,7 +37,8 @@ _BOUNDS = (
 _MODES = ("tests/solver/bounds/test_mode_bounds.py",)
 _RULES = "tests/pipesched/validation/test_task_rules.py"
 _OPTIONS = "tests/pipesched/validation/test_memory_options.py"
-_VALIDATOR = (_RULES, _OPTIONS, "tests/pipesched/validation/test_validator.py")
+_UNEQUAL = "tests/pipesched/test_unequal_microbatches.py"
+_VALIDATOR = (_RULES, _OPTIONS, _UNEQUAL, "tests/pipesched/validation/test_validator.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/memory_energy.py": _BOUNDS[:1],

@@ -188,7 +188,7 @@ def test_a_bound_above_a_schedule_is_dropped_and_told(monkeypatch: pytest.Monkey
 
 
 def test_counted_work_gives_the_same_with_prices() -> None:
-    problem = gpt_1_5b(8, 16, 3)
+    problem = gpt_1_5b(4, 12, 2)
     limits = Limits(seconds=600, workers=1, deterministic=0.02)
     steps: set[str] = set()
     one, other = (solve(problem, limits, lambda moment: steps.add(moment.phase)) for _ in range(2))
