@@ -37,7 +37,7 @@ from solver.bounds.lagrangian.bound import lagrangian_bounds
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/checking.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
-_EACH, _AT_MOST = 12, 10_000
+_EACH, _AT_MOST = 40, 10_000
 # Random multipliers that are tried for each problem.
 _RANDOM = 3
 KINDS = {

@@ -27,12 +27,14 @@ class Needed(NamedTuple):
 class TaskPaths:
     """`ticks` and `where` (device and stream) by task, `needs` what each waits for; first to last."""
 
-    def __init__(self, problem: Problem, chain: Sequence[int]) -> None:
+    def __init__(self, problem: Problem, chain: Sequence[int], fused: bool = True) -> None:
+        """`fused` says whether backwards that may be split may also run in one go."""
         self.problem, self.splits = problem, problem.stages[chain[0]].weight is not None
         self.ticks: dict[Node, int] = {}
         self.where: dict[Node, tuple[int, str]] = {}
         self.needs: dict[Node, list[Needed]] = {}
-        gradients = (B, BW) if self.splits else (BW,)
+        gradients = ((B, BW) if fused else (B,)) if self.splits else (BW,)
+        self._modes = len(gradients)
         sent: tuple[tuple[Node, ...], int] = (), 0
         for at, stage in enumerate(chain):
             sent = (
@@ -105,5 +107,5 @@ class TaskPaths:
                 yield way
             else:
                 modes[after.kind] = max(way, modes.get(after.kind, 0))
-        if len(modes) == 1 + self.splits:
+        if len(modes) == self._modes:
             yield min(modes.values())

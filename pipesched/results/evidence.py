@@ -58,6 +58,21 @@ class AroundStream:
 
 
 @dataclass(frozen=True)
+class StreamTasks:
+    """Those tasks of a stream that begin no sooner than `head` and leave no less than `tail`; `owner` is as above.
+
+    Both are in ticks of `tick` units of the problem's time.
+    """
+
+    device: int
+    stream: str
+    owner: int | None
+    tick: Fraction
+    head: int
+    tail: int
+
+
+@dataclass(frozen=True)
 class DeviceMultipliers:
     """Lagrangian multipliers of one device's time and memory, under which its micro-batches do not fit.
 
@@ -84,7 +99,7 @@ class Refutation:
     devices: tuple[int, ...] | None
 
 
-Evidence = OnDevice | OnStage | OnStream | AroundDevice | AroundStream | DeviceMultipliers | Refutation
+Evidence = OnDevice | OnStage | OnStream | AroundDevice | AroundStream | StreamTasks | DeviceMultipliers | Refutation
 
 _FORMS: dict[str, type[Any]] = {
     "device": OnDevice,
@@ -92,6 +107,7 @@ _FORMS: dict[str, type[Any]] = {
     "stream": OnStream,
     "around device": AroundDevice,
     "around stream": AroundStream,
+    "tasks of a stream": StreamTasks,
     "multipliers": DeviceMultipliers,
     "refutation": Refutation,
 }

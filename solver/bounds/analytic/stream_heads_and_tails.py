@@ -20,6 +20,7 @@ from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.task_network import Resource, TaskType
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import StreamTasks
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 
 # Of each type of task, the ticks of each of its micro-batches in the order of their starts; None where there is no way.
@@ -87,6 +88,7 @@ def _strongest(chains: _Chains, tasks: Sequence[TaskType], heads: _Ways, tails: 
 
 
 def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | None) -> Certificate:
+    evidence = StreamTasks(*where, whose, problem.tick, found.head, found.tail)
     since, until = "", "the end of all"
     if whose is not None:
         since, until = f" after device {whose} began", f"the end of what device {whose} runs"
@@ -95,7 +97,7 @@ def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | 
         f"{amount(problem, found.head)}{since}. They take {amount(problem, found.work)}, one at a time. After the last "
         f"of them, {amount(problem, found.tail)} or more are left to {until}: {amount(problem, found.value)}."
     )
-    return Certificate("stream heads and tails", found.value, text, where.device)
+    return Certificate("stream heads and tails", found.value, text, where.device, evidence)
 
 
 class _Chains:

@@ -1,0 +1,99 @@
+"""Argument: of a stream's tasks those that begin late and are long from the end run one at a time in between.
+
+Micro-batches of a chain are alike, so that the k-th start of a task is no sooner than the k-th start of each that it
+waits for allows, nor than k times its own duration after the first; and so from the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.checking.task_paths import Node, TaskPaths
+from pipesched.problem.passes import BW, B, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import TaskSpec
+from pipesched.results.evidence import StreamTasks
+
+
+def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
+    """The least head and tail of the tasks that have no less of either, and all of these tasks."""
+    stream, owner = (evidence.device, evidence.stream), evidence.owner
+    if (owner is None) != (problem.objective is Objective.MAKESPAN):
+        raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
+    _require_split(problem)
+    finer = evidence.tick / problem.tick
+    head, tail = evidence.head * finer, evidence.tail * finer
+    work = tasks = 0
+    for chain in problem.placement.chains:
+        count = len(problem.microbatches_of[chain[0]])
+        if not count:
+            continue
+        paths = TaskPaths(problem, chain, fused=False)
+        behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
+        before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
+        for node, needs in paths.needs.items():
+            for (one,), lag in needs:  # one mode, so that nothing has alternatives
+                before[node].append((one, paths.ticks[one] + lag))
+                behind[one].append((node, paths.ticks[node] + lag))
+        heads = _times(paths, count, owner, list(paths.needs), before)
+        tails = _times(paths, count, owner, list(reversed(paths.needs)), behind)
+        for node, where in paths.where.items():
+            own, left = heads[node], tails[node]
+            if where == stream and own is not None and left is not None:
+                inside = sum(h >= head and t >= tail for h, t in zip(own, reversed(left), strict=True))
+                work, tasks = work + inside * paths.ticks[node], tasks + inside
+    if not tasks:
+        raise RefusedEvidenceError(f"no such task on stream {evidence.stream} of device {evidence.device}")
+    return head + work + tail
+
+
+def _times(
+    paths: TaskPaths,
+    count: int,
+    owner: int | None,
+    sequence: Iterable[Node],
+    ways: dict[Node, list[tuple[Node, int]]],
+) -> dict[Node, list[int] | None]:
+    """Of each task the times of its first, second, ... start, or end from the end on; None if no way leads there."""
+    found: dict[Node, list[int] | None] = {}
+    for node in sequence:
+        each = [[time + way for time in times] for one, way in ways[node] if (times := found[one]) is not None]
+        each += [[0] * count] if owner in (None, paths.where[node][0]) else []
+        longest = [max(times) for times in zip(*each, strict=True)] if each else None
+        for k in range(1, count if longest else 0):
+            assert longest is not None
+            longest[k] = max(longest[k], longest[k - 1] + paths.ticks[node])
+        found[node] = longest
+    return found
+
+
+def _require_split(problem: Problem) -> None:
+    """`NotCoveredError` where a backward in one go may be better than one in two, which here stands for both."""
+    for number, stage in enumerate(problem.stages):
+        if stage.overlapped is not None:
+            raise NotCoveredError("blocks of two passes")
+        if stage.weight is None:
+            continue
+        pool = problem.pools[problem.placement.stage_device[number]]
+        fused, backward, weight = (stage.tasks_of(kind) for kind in (BW, B, W))
+        single = len(fused) == len(backward) == len(weight) == 1
+        one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
+        longer = single and one_stream and fused[0].ticks >= backward[0].ticks + weight[0].ticks
+        if (stage.freed < 0 and pool.capacity is not None) or not (longer or _interleaves(fused, backward, weight)):
+            raise NotCoveredError("a backward that may be better in one go")
+
+
+def _interleaves(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
+    """Whether one go is the tasks of B in order and those of W among them, each behind what it waits for."""
+    rest, done = [(task[:3], task.after) for task in weight], 0
+    for task in fused:
+        if done < len(backward) and backward[done][:3] == task[:3]:
+            done += 1
+            continue
+        ready = [one for one in rest if one[0] == task[:3] and (len(backward) - 1 if one[1] is None else one[1]) < done]
+        if not ready:
+            return False
+        rest.remove(ready[0])
+    return done == len(backward) and not rest
