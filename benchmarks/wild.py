@@ -114,7 +114,7 @@ def _line(problem: Problem, found: Record) -> list[str]:
     return [
         problem.name,
         problem.objective.value,
-        _number(found.published) or "none fits",
+        _number(found.published) or "none",
         _number(found.value) or found.status,
         _number(found.bound),
         found.error or gap,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Generic, TypeVar
 
@@ -97,11 +98,29 @@ class _Task(Generic[Result]):
 def end_thread(thread: Thread) -> None:
     """Raise `OutOfTime` in a thread, and wait for its end."""
     until = 0.0
-    while thread.is_alive():
-        if time.monotonic() >= until and _may_end(thread):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(OutOfTime))
-            until = time.monotonic() + _PATIENCE
-        time.sleep(_POLL)
+    with _ignored_in_silence():
+        while thread.is_alive():
+            if time.monotonic() >= until and _may_end(thread):
+                ident = ctypes.c_ulong(thread.ident or 0)
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(OutOfTime))
+                until = time.monotonic() + _PATIENCE
+            time.sleep(_POLL)
+
+
+@contextmanager
+def _ignored_in_silence() -> Iterator[None]:
+    """Python reports and drops an exception that hits a finalizer; `OutOfTime` is then raised again, and no defect."""
+    report = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not OutOfTime:
+            report(unraisable)
+
+    sys.unraisablehook = hook
+    try:
+        yield
+    finally:
+        sys.unraisablehook = report
 
 
 def _may_end(thread: Thread) -> bool:

@@ -10,7 +10,7 @@ GRACE = 1.0
 # About the seconds that stating the exact model takes for each pass.
 STATING_SECONDS_A_PASS = 0.001
 # About the seconds that local search takes for each pass before its first move counts.
-LOCAL_SEARCH_SECONDS_A_PASS = 5e-5
+LOCAL_SEARCH_SECONDS_A_PASS = 1e-4
 # Of a search for lower bounds, for Lagrangian bounds: they gain little after that.
 LAGRANGIAN_SHARE = 0.6
 # How many schedules besides the best one local search starts from.

@@ -50,8 +50,8 @@ _WINDOWS_EVERY = 5
 _FIRST_ROUND, _LONGER, _LONGEST_ROUND = 2.0, 1.2, 20.0
 # Moves that a unit of CP-SAT's deterministic time stands for, and moves of a round where time is counted so.
 _MOVES_PER_UNIT, _SURE_ROUND = 5_000, 50_000
-# Moves to measure the speed with.
-_PROBE = 2_000
+# Moves to measure the speed with: fewer where there are many units, since each move then takes longer.
+_PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
 
 class OrderSearch:
@@ -63,7 +63,9 @@ class OrderSearch:
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
         self._annealers: dict[int, tuple[Timeline, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
-        few = sum(map(len, best.schedule.orders)) < _MANY_UNITS
+        units = sum(map(len, best.schedule.orders))
+        few = units < _MANY_UNITS
+        self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
         self._open_modes = modes_matter(best.problem)
         self._parameters = _OPEN_MODES if self._open_modes else (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
         self._seed = limits.seed * 1_000_003
@@ -117,9 +119,9 @@ class OrderSearch:
             # The first call compiles, which is not to be counted.
             for _ in range(2):
                 started = time.monotonic()
-                self._anneal(self.best, self._parameters[0], 0, _PROBE)
-                self._per_second = _PROBE / (time.monotonic() - started)
-        return max(_PROBE, int(self._per_second * seconds))
+                self._anneal(self.best, self._parameters[0], 0, self._probe)
+                self._per_second = self._probe / (time.monotonic() - started)
+        return max(self._probe, int(self._per_second * seconds))
 
     def _job(self, number: int, best: Timeline, moves: int, seconds: float) -> Schedule | None:
         """Now and then windows; every third annealing from another start, the rest from the best."""

@@ -146,6 +146,26 @@ def test_round_trips_in_a_row_in_numbers(objective: Objective) -> None:
     assert check_bound(problem, certificate).verdict is Verdict.VERIFIED
 
 
+def test_round_trips_in_a_row_over_the_turning_device_in_numbers() -> None:
+    """A V on two devices, all passes 1, transfer 20, and room for one micro-batch's two activations where it turns.
+
+    Device 1 works 5 x 6 = 30. From the end of F2.j to B2.j 20 + 2 + 20 = 42 pass, in which nothing else fits: idle 42
+    at first and in each of three round trips, and 41 at last, where its own W2 can run before B1.
+    """
+    problem = problem_of(
+        2,
+        5,
+        placement="v-shape",
+        times={"forward": 1, "backward": 1, "weight": 1, "transfer": 20},
+        memory={"capacity": [10, 2]},
+        objective=Objective.SPAN,
+    )
+    kind = "round trip"
+    certificate = next(one for one in certificates(problem, Objective.SPAN) if (one.kind, one.device) == (kind, 1))
+    assert certificate.value == 30 + 42 + 3 * 42 + 41
+    assert check_bound(problem, certificate).verdict is Verdict.VERIFIED
+
+
 # At two activations a stage, in ms. Schedules with these values are known but for 6.2B with 64 micro-batches and 14.6B
 # with 64 and 128.
 TWICE = {

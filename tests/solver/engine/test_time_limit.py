@@ -204,3 +204,26 @@ def test_work_that_starts_threads_is_ended_too() -> None:
     command = [sys.executable, "-c", _STARTS_THREADS]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_work_that_is_ended_in_a_finalizer_ends_all_the_same_and_nothing_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python drops an exception in a finalizer, and reports it where nobody asked."""
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    stop = Event()
+
+    class Finalized:
+        def __del__(self) -> None:
+            stop.set()
+            while True:
+                time.sleep(0.01)
+
+    def work() -> None:
+        Finalized()
+        while True:
+            time.sleep(0.01)
+
+    assert run_within(60, stop, work) is None
+    assert reported == []
