@@ -7,7 +7,7 @@ the jobs of all these are listed and some of them are chosen.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -217,6 +217,18 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
     holdings = tuple(_holdings(problem, held, number))
     room = (*network.room, *(host.room for host in _hosts(problem)))
     return Jobs(problem, jobs, ties, holdings, tuple(choices), room, parts, zeros)
+
+
+def in_microbatch_turn(jobs: Jobs) -> Jobs:
+    """The jobs restricted to schedules that run what always runs in the order of micro-batches, type by type."""
+    by_type: dict[TaskType, list[tuple[int, int]]] = {}
+    for n, job in enumerate(jobs.jobs):
+        if job.choice is None:
+            kind, stage, j = job.task.of
+            by_type.setdefault(TaskType(kind, stage, job.task.part), []).append((j, n))
+    lines = (sorted(line) for line in by_type.values())
+    turns = (Tie(b[1], (a[1],), 0) for line in lines for a, b in pairwise(line))
+    return replace(jobs, ties=(*jobs.ties, *turns))
 
 
 def never_better(problem: Problem, stage: int) -> bool:

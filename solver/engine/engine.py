@@ -54,11 +54,28 @@ TASK_ENGINE = Engine(
     phases=(
         TwoLevels(ENGINE, share=0.1),
         TaskExactModel(share=0.1, most_literals=600),
-        TaskDecisions(share=0.25),
         TaskRanks(share=0.2),
         TaskWindows(share=0.2, patience=12),
         TaskExactModel(share=0.4),
         TaskWindows(share=0.5),
+        TaskExactModel(),
+        TaskWindows(),
+    ),
+    finish=task_level,
+    several_tasks=True,
+)
+
+# Where activations may be offloaded or recomputed. Windows keep what was decided.
+MEMORY_ENGINE = Engine(
+    bounds=AnalyticBounds(share=0.15),
+    opening=(Published(share=0.1, compare_up_to_passes=0), TaskSchedules(share=0.1)),
+    phases=(
+        TaskExactModel(share=0.1, in_order=True, name="CP-SAT, micro-batches in order"),
+        TaskDecisions(share=0.2),
+        TaskExactModel(share=0.65),
+        TaskWindows(share=0.3, patience=12),
+        TaskDecisions(share=0.5),
+        TaskWindows(share=0.5, patience=12),
         TaskExactModel(),
         TaskWindows(),
     ),
@@ -77,5 +94,7 @@ WITHOUT_SEARCH = Engine(
 
 
 def engine_of(problem: Problem) -> Engine:
-    """The engine for a problem: that for tasks where a pass is several."""
+    """The engine for a problem: that for tasks where a pass is several, that for memory where it is decided."""
+    if problem.network.options:
+        return MEMORY_ENGINE
     return ENGINE if problem.network.one_task_each else TASK_ENGINE

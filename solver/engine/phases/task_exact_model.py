@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.jobs import Jobs, jobs_of
+from formulations.tasks.jobs import Jobs, in_microbatch_turn, jobs_of
 from formulations.tasks.known_order import KnownOrder
 from formulations.tasks.order_of_jobs import literal_count
 from formulations.tasks.schedule_of_starts import schedule_of_starts
@@ -22,16 +22,21 @@ _LEAST_SECONDS = 0.1
 class TaskExactModel:
     """A share of the time, for problems of at most so many jobs and order literals.
 
-    Its bounds hold for every schedule unless two passes may run as one block, which it does not know.
+    Its bounds hold for every schedule unless two passes may run as one block, which it does not know. `in_order` keeps
+    micro-batches in their order where activations may be offloaded or recomputed: many schedules fewer, which are often
+    good ones, and no bound.
     """
 
     share: float = 1.0
     most_jobs: int = 2_500
     most_literals: int = 20_000
+    in_order: bool = False
     name: str = "CP-SAT"
 
     def applies(self, search: Search) -> bool:
         network = search.problem.network
+        if self.in_order and not network.options:
+            return False
         of_stage = {stage: sum(len(network.tasks[t]) for t in network.tasks if t[1] == stage)
                     for _, stage in network.tasks}  # fmt: skip
         jobs = sum(of_stage[stage] * len(walked) for stage, walked in enumerate(search.problem.microbatches_of))
@@ -44,7 +49,9 @@ class TaskExactModel:
         state = search.incumbent.state
         assert state.timeline is not None
         assert state.value is not None
-        placed = placed_in(jobs, state.timeline)
+        # A schedule known need not keep the order.
+        placed = None if self.in_order else placed_in(jobs, state.timeline)
+        jobs = in_microbatch_turn(jobs) if self.in_order else jobs
         try:
             model = TaskModel(jobs, state.value, state.lower_bound, None if placed is None else placed.start)
         except TooLong as reason:
@@ -62,12 +69,14 @@ class TaskExactModel:
             search.offer_order(schedule)
 
         def on_bound(bound: float) -> None:
-            if not search.problem.overlaps and bound >= 0:
+            if not (search.problem.overlaps or self.in_order) and bound >= 0:
                 incumbent.claim(model.bound(bound))
 
         seconds = max(_LEAST_SECONDS, min(search.clock.left(self.share), search.clock.left()))
         parameters = Parameters(seconds, limits.deterministic, limits.seed, limits.workers, limits.gap)
         answer = solve_model(model.cp, parameters, search.stop, Callbacks(on_solution, on_bound))
         if answer.infeasible:
+            if self.in_order:
+                return
             raise Disagreement("CP-SAT finds no order of tasks although a valid schedule is known", EXHAUSTIVE)
         on_bound(answer.bound)
