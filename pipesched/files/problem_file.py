@@ -165,5 +165,10 @@ def _memory(
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:
-    """The same problem, to be minimised otherwise."""
+    """The same problem, to be minimised otherwise; `BadInput` for a period of unequal micro-batches."""
+    if objective is Objective.PERIOD and problem.microbatch_scale:
+        raise BadInput(
+            f"{problem.name}: objective: found period with microbatch_scale; allowed: makespan or span, since unequal "
+            "micro-batches have no steady state"
+        )
     return replace(problem, objective=objective)

@@ -12,7 +12,8 @@ from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of,
 from formulations.variables.operations import StaticOrder
 from pipesched import problem_from, solve
 from pipesched.errors import BadInput
-from pipesched.problem.microbatch_chains import microbatch_chains
+from pipesched.problem.microbatch_chains import microbatch_chains, without_scale
+from pipesched.problem.passes import F, Pass
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.chain_timelines import timeline_back, timeline_into
@@ -22,6 +23,7 @@ from pipesched.validation.validator import validate
 from solver.bounds.analytic.critical_paths import Paths
 from solver.construction.list_scheduling import list_schedules
 from solver.limits import Limits
+from tests.support.task_brute_force import optimum
 
 TINY = {"devices": 2, "microbatches": 3, "times": {"forward": 2, "backward": 4, "transfer": 1}}
 
@@ -109,3 +111,31 @@ def test_a_start_in_the_terms_of_the_problem() -> None:
     assert Fraction(found.value) <= measure(known).makespan * problem.tick
     assert found.timeline is not None
     assert found.timeline.problem.microbatch_scale == problem.microbatch_scale
+
+
+def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:
+    values = {}
+    for order in ("fixed", "free"):
+        problem = problem_from(
+            {
+                "devices": 2,
+                "microbatches": 2,
+                "streams": ["compute", "comm"],
+                "tasks": {
+                    "forward": [{"name": "attn", "time": 2}, {"name": "send", "on": "comm", "time": 1}],
+                    "backward": [{"name": "attn", "time": 3}],
+                },
+                "microbatch_scale": [2, 0.5],
+                "microbatch_order": order,
+            }
+        )
+        found = solve(problem, Limits(workers=1, deterministic=0.5))
+        assert found.timeline is not None
+        assert found.status is Status.OPTIMAL
+        assert validate(found.timeline) == []
+        values[order] = found.value
+        begins = [found.timeline.start(Pass(F, stage, j)) for stage in range(2) for j in range(2)]
+        assert order == "free" or (begins[0] < begins[1] and begins[2] < begins[3])
+        if order == "free":
+            assert found.value == optimum(without_scale(problem), Objective.MAKESPAN) * problem.tick
+    assert values["free"] < values["fixed"]
