@@ -84,7 +84,7 @@ def between(problem: Problem, paths: Paths, device: int, chains: list[list[int]]
     (chain,) = chains
     held, microbatches = sum(network.held_in_flight[s] for s in chain), len(problem.microbatches_of[chain[0]])
     admitted = capacity // held if held else microbatches
-    if admitted >= microbatches or not admitted:
+    if admitted >= microbatches or admitted < 1:
         return none
     items = [(problem.duration(Pass(F, s, 0)), network.held_in_flight[s], microbatches - 1) for s in chain]
     if len(chain) == 1:
