@@ -53,18 +53,22 @@ def colour_of(kind: PassKind) -> RGB:
 
 
 def lanes(problem: Problem) -> Mapping[str | None, tuple[float, float]]:
-    """The top and bottom of each stream's lane within its device's row; under None the row of micro-batches."""
-    return _lanes(problem.streams)
+    """The top and bottom of each stream's lane within its device's row; under None the row of micro-batches.
+
+    A pass of one task has its number in its box, and needs no row for it.
+    """
+    return _lanes(problem.streams, not problem.network.one_task_each)
 
 
 @cache
-def _lanes(streams: tuple[str, ...]) -> Mapping[str | None, tuple[float, float]]:
-    unit = (1 - GAP) / (len(streams) + NUMBERS)
+def _lanes(streams: tuple[str, ...], numbered: bool) -> Mapping[str | None, tuple[float, float]]:
+    unit = (1 - GAP) / (len(streams) + NUMBERS * numbered)
     tops = [GAP / 2 + unit * number for number in range(len(streams) + 1)]
     found: dict[str | None, tuple[float, float]] = {
         stream: (top, top + 0.94 * unit) for stream, top in zip(streams, tops, strict=False)
     }
-    found[None] = tops[-1], tops[-1] + NUMBERS * unit
+    if numbered:
+        found[None] = tops[-1], tops[-1] + NUMBERS * unit
     return found
 
 
@@ -115,6 +119,8 @@ def _on_its_way(timeline: Timeline, p: Pass, device: int) -> Iterator[Drawn]:
 
 def _microbatches(timeline: Timeline, device: int) -> Iterator[Drawn]:
     """Forwards above backwards, each until the next one of its kind begins."""
+    if None not in lanes(timeline.problem):
+        return
     top, bottom = (device + edge for edge in lanes(timeline.problem)[None])
     middle = (top + bottom) / 2
     passes = timeline.schedule.passes_on(device)

@@ -307,6 +307,17 @@ def test_plot_formats(solved: Path, tmp_path: Path, name: str, start: bytes) -> 
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
+def test_plot_draws_a_part(solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A page zooms by itself."""
+    part, page = tmp_path / "part.png", tmp_path / "page.html"
+    assert main(["plot", str(solved), "--kind", "streams", "--zoom", "1:3", "-o", str(part)]) == 0
+    assert part.read_bytes().startswith(b"\x89PNG")
+    for wrong in (["--zoom", "3:1", "-o", str(tmp_path / "a.png")], ["--zoom", "1:3", "-o", str(page)]):
+        assert main(["plot", str(solved), *wrong]) == 2
+        assert "--zoom" in capsys.readouterr().err
+    assert not page.exists()
+
+
 def test_plot_refuses_other_formats(solved: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plot", str(solved), "-o", str(tmp_path / "a.gif")]) == 2
     assert "'.gif'" in capsys.readouterr().err

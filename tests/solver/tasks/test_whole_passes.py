@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from threading import Event
 
 import pytest
@@ -11,8 +12,14 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import interleaved, linear
 from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.published import Published
+from solver.engine.phases.sequential import Sequential
+from solver.engine.phases.two_levels import TwoLevels
+from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.whole_passes import in_tasks, with_blocks, with_delays
 from tests.support.expert_parallel import mean_layers
@@ -43,3 +50,26 @@ def test_the_tasks_of_whole_passes_are_a_schedule_in_limited_memory(blocks: bool
     schedule = in_tasks(jobs_of(limited), simulate(whole, order))
     assert schedule is not None
     assert validate(simulate(limited, schedule)) == []
+
+
+def test_the_phase_offers_schedules_of_both_kinds_of_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pass-level schedules are found by published ones alone here."""
+    small = Engine(AnalyticBounds(), (Published(compare_up_to_passes=0), Sequential()), (), Search.solution)
+    search = Search(PROBLEM, LIMITS, lambda _: None, Event(), replace(small, several_tasks=True))
+    names: list[str] = []
+
+    def offered(schedule: Schedule) -> None:
+        assert validate(simulate(PROBLEM, schedule)) == []
+        names.append(schedule.name)
+
+    monkeypatch.setattr(search, "start_from", offered)
+    phase = TwoLevels(small, least_tasks=1)
+    assert phase.applies(search)
+    assert not TwoLevels(small).applies(replace_problem(search, mean_layers(linear(1), 1)))
+    phase.run(search)
+    assert len(names) >= 2
+
+
+def replace_problem(search: Search, problem: Problem) -> Search:
+    """The same search of another problem."""
+    return Search(problem, search.limits, lambda _: None, search.stop, search.engine)
