@@ -10,33 +10,33 @@ from itertools import accumulate, pairwise
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from solver.planning.memory_fit import MemoryFit
 from solver.planning.nearby import moved_cuts, recut
 
 _MOST_MOVES = 2_000
 
 
-def balanced(plan: PlanProblem, choice: Choice) -> Partition:
-    """For one placement; memory does not count, and only what must be is recomputed."""
+def balanced(plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None) -> Partition:
+    """For one placement. Where `fit` is given, what has to be recomputed counts; else memory does not."""
     placement = choice.on(plan.cluster.devices)
     stages = len(placement.chains[0])
-    if plan.counts is not None:
-        return recut(plan, plan.counts, Partition(plan.counts))
-    costs = _Costs(plan, choice)
-    cuts = list(accumulate(some_counts(plan.model, stages), initial=0))
+    costs = _Costs(plan, choice, fit)
+    cuts = list(accumulate(plan.counts or some_counts(plan.model, stages), initial=0))
     best = costs.value(cuts)
-    for _ in range(_MOST_MOVES):
+    for _ in range(0 if plan.counts is not None else _MOST_MOVES):
         value, moved = min((costs.value(each), each) for each in [cuts, *moved_cuts(plan.model, cuts)])
         if value >= best:
             break
         best, cuts = value, moved
     counts = tuple(b - a for a, b in pairwise(cuts))
-    return recut(plan, counts, Partition(counts))
+    return recut(plan, counts, Partition(counts) if fit is None else fit.partition(cuts))
 
 
 class _Costs:
     """Sums of times from the first layer on, and what a list of cuts is worth."""
 
-    def __init__(self, plan: PlanProblem, choice: Choice) -> None:
+    def __init__(self, plan: PlanProblem, choice: Choice, fit: MemoryFit | None) -> None:
+        self.fit = fit
         self.placement = choice.on(plan.cluster.devices)
         self.length = len(self.placement.chains[0])
         self.m = plan.microbatches / len(self.placement.chains)
@@ -53,17 +53,21 @@ class _Costs:
         self.gradient = list(accumulate(gradient, initial=0.0))
         self.forward = list(accumulate((float(layer.forward) for layer in layers), initial=0.0))
 
-    def value(self, cuts: list[int]) -> tuple[float, float]:
-        """The largest load with head, or without W with head and tail; then the loads' squares, to break ties."""
+    def value(self, cuts: list[int]) -> tuple[float, float, float]:
+        """The memory lacking; the largest load with head, or without W with head and tail; the loads' squares."""
         work, gradient = ([sums[cut] for cut in cuts] for sums in (self.work, self.gradient))
-        squares = worst = 0.0
-        for held in self.placement.stages_of:
+        lacking = squares = worst = 0.0
+        for device, held in enumerate(self.placement.stages_of):
             on = [s % self.length for s in held]
-            load = self.m * sum(work[k + 1] - work[k] for k in on)
+            again = 0.0
+            if self.fit is not None:
+                need = self.fit.need(device, cuts)
+                again, lacking = need.time, lacking + need.excess
+            load = self.m * (again + sum(work[k + 1] - work[k] for k in on))
             squares += load * load
             worst = max(worst, load)
             if self.one_chain:
                 first = min(on)
-                busy = self.m * sum(gradient[k + 1] - gradient[k] for k in on)
+                busy = self.m * (again + sum(gradient[k + 1] - gradient[k] for k in on))
                 worst = max(worst, load + self.forward[cuts[first]], busy + gradient[first])
-        return worst, squares
+        return lacking, worst, squares

@@ -24,6 +24,7 @@ from solver.planning.balance import balanced
 from solver.planning.budget import Budget
 from solver.planning.fixed_order import FixedOrder, provable
 from solver.planning.master import Master
+from solver.planning.memory_fit import MemoryFit
 from solver.planning.nearby import nearby
 from solver.solve import solve
 
@@ -46,6 +47,7 @@ class ChoiceSearch:
         self.argument = "no time is below zero"
         self.settled = False
         self.next: Partition | None = None
+        self._start: Partition | None = None
         self._solved: list[Fraction] = []  # values of partitions that are solved to the end, and left out
         self._left_out: set[Partition] = set()
         self.visits: dict[Partition, int] = {}
@@ -78,6 +80,11 @@ class ChoiceSearch:
         """The order of a published schedule on some partition; `DoesNotApply`."""
         return HEURISTICS[name].order(self.plan.problem(self.choice, self.balanced))
 
+    @property
+    def _first(self) -> Partition:
+        """The partition to look at first: with room for a published order, where one was tried."""
+        return self.balanced if self._start is None else self._start
+
     @cached_property
     def balanced(self) -> Partition:
         """Where the search begins; it may not fit the memory."""
@@ -88,7 +95,9 @@ class ChoiceSearch:
         known = self.best if self.best is not None and self.best.timeline.schedule is order else None
         search = FixedOrder(self.plan, self.choice, order, known)
         if provable(self.plan, self.choice):
-            search.run(self.budget, most, self.offer, self.balanced)
+            if self.plan.cluster.capacity is not None:
+                self._start = balanced(self.plan, self.choice, MemoryFit(self.plan, self.choice, order))
+            search.run(self.budget, most, self.offer, self._first)
         return search
 
     def relax(self, most: float, best: Fraction | None) -> None:
@@ -97,7 +106,7 @@ class ChoiceSearch:
             self._master = Master(self.plan, self.choice)
         if best is not None:
             self._master.at_most(ceil(best / self.plan.tick))
-        hint = self.balanced if self.best is None else self.best.partition
+        hint = self._first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
         self.next = found.partition
         self.argument = "load, head and tail, and round trips under the memory of every partition"
@@ -120,8 +129,8 @@ class ChoiceSearch:
         """Look for an order of the next partition, longer each time it comes again."""
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
-        if not self.visits and why_infeasible(self.plan.problem(self.choice, self.balanced)) is None:
-            partition = self.balanced
+        if not self.visits and why_infeasible(self.plan.problem(self.choice, self._first)) is None:
+            partition = self._first
         visits = self.visits[partition] = self.visits.get(partition, 0) + 1
         solution = self.solve(partition, most * 2 ** (visits - 1))
         self._offer(partition, solution)
