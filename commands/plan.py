@@ -33,7 +33,8 @@ from pipesched.results.plan_figures import time_parts
 from pipesched.results.solution import Status
 from plots.plan import render_plan
 from runtime.partitions.plan_settings import PlanSettings, settings_of
-from solver.planning.plan import PlanProgress, plan
+from solver.planning.plan import plan
+from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change, sensitivity
 
 

@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
@@ -90,6 +91,7 @@ def _draw_memory(plan: PlanProblem, best: Candidate, axes: Axes) -> None:
             axes.plot([float(one.capacity)] * 2, [device - 0.4, device + 0.4], color=_RECOMPUTED, linewidth=1.5)
     _devices(axes, len(found), "Memory at the peak")
     axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.set_xlabel(plan.cluster.memory_unit, parse_math=False)
     handles: list[tuple[Handle, str]] = [
         (Patch(color=_PARAMETERS), "parameters"),

@@ -71,19 +71,15 @@ class BoundRows:
     def add(self) -> None:
         """All of them."""
         self._memory()
-        self.add_loads()
-        if self.one_chain:
-            paths = self._paths()
+        paths = self.add_of_devices()
+        if paths is not None and self._capacity is not None:
+            for stage in range(self.placement.stages):
+                self._in_flight(stage, paths)
             for device in range(self.placement.devices):
-                self._head_and_tail(device, paths)
-            if self._capacity is not None:
-                for stage in range(self.placement.stages):
-                    self._in_flight(stage, paths)
-                for device in range(self.placement.devices):
-                    self._memory_over_time(device, paths)
+                self._memory_over_time(device, paths)
 
-    def add_loads(self) -> None:
-        """What every device computes."""
+    def add_of_devices(self) -> _Paths | None:
+        """What every device computes, with the way to it and back; the ways, None where there are several chains."""
         for device in range(self.placement.devices):
             self._load(device)
         # Their mean, at once: all that the model computes, spread over the devices.
@@ -91,6 +87,12 @@ class BoundRows:
         each = sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
         each += len(self.chains[0]) * (model.forward_overhead + model.backward_overhead)
         self.model.cp.add(self.value >= ceil(self.plan.microbatches * each / tick / self.placement.devices))
+        if not self.one_chain:
+            return None
+        paths = self._paths()
+        for device in range(self.placement.devices):
+            self._head_and_tail(device, paths)
+        return paths
 
     def _held(self, device: int) -> tuple[int, ...]:
         """The places on their chain of the stages of a device."""

@@ -48,7 +48,7 @@ class Master:
 
     def of_order(self, schedule: Schedule) -> None:
         """Only partitions with which this order fits the memory; its loads are the first cuts."""
-        self._bounds.add_loads()
+        self._bounds.add_of_devices()
         add_memory(self.model, schedule)
 
     def add_path(self, path: CriticalPath) -> None:

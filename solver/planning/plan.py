@@ -2,49 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from threading import Event
 
-from heuristics.catalogue import HEURISTICS
-from pipesched.errors import defect_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
-from pipesched.results.gap import gap
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Status
-from solver.construction.timing import best_times
 from solver.limits import Limits
-from solver.planning.budget import Budget
-from solver.planning.choice_search import ChoiceSearch
-from solver.planning.fixed_order import provable
 from solver.planning.infeasible import why_no_plan
-
-# Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
-_STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
-_START_SHARE = 0.2
-_BOUND_SHARE = 0.25
-_FIRST_SHARE = 0.3
-_STEP_SHARE = 0.05
-_LEAST_STEP = 0.2
-
-
-@dataclass(frozen=True)
-class PlanProgress:
-    """A moment: seconds, the best value and the bound in the file's unit, placements settled, and what is under way."""
-
-    seconds: float
-    value: Fraction | None
-    lower_bound: Fraction
-    settled: int
-    choices: int
-    phase: str
-
-
-Report = Callable[[PlanProgress], None]
+from solver.planning.plan_search import PlanSearch
+from solver.planning.progress import Report
 
 
 def plan(
@@ -64,193 +34,37 @@ def plan(
     if start is not None:
         search.start_from(start)
     search.run()
-    return search.plan()
+    return _result(search)
 
 
-class PlanSearch:
-    """All placements of a plan problem, around the best plan of any."""
-
-    def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
-        self.problem, self.limits, self._report, self.stop = problem, limits, report, stop
-        self.budget = Budget(limits, stop)
-        self.best: Candidate | None = None
-        self.notes = list(problem.notes)
-        self._phase = "start"
-        for name in problem.schedules:
-            HEURISTICS[name]
-        self.choices = [ChoiceSearch(problem, choice, self.budget, self._offer) for choice in problem.choices]
-
-    @property
-    def bound(self) -> Fraction | None:
-        """No plan is below so many ticks; None where there is none at all."""
-        bounds = [each.bound for each in self.choices if each.bound is not None]
-        if self.best is not None:
-            bounds.append(self.best.value / self.problem.tick)
-        return min(bounds, default=None)
-
-    def start_from(self, known: Candidate) -> None:
-        """Offer a plan of a problem that may have other costs."""
-        for each in self.choices:
-            if each.choice == known.choice and not each.settled:
-                timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)
-                each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
-
-    def run(self) -> None:
-        """Published orders first; then, unless those alone are allowed, bounds, and orders for the best partitions."""
-        if self.problem.schedules:
-            self._published()
-        else:
-            self._start()
-            self._relax_all()
-            self._search()
-
-    def _open(self) -> list[ChoiceSearch]:
-        return [each for each in self.choices if not each.settled]
-
-    def _start(self) -> None:
-        """A published order with its best partition on every placement."""
-        each = _START_SHARE * self.budget.whole / max(1, len(self._open()))
-        for choice in self._open():
-            names = [name for name in _STARTS if choice.why_not(name) is None]
-            for name in names[:1]:
-                self._say(f"{choice.choice}: best partition for {name}")
-                choice.best_of_order(choice.order_of(name), each)
-
-    def _relax_all(self) -> None:
-        each = _BOUND_SHARE * self.budget.whole / max(1, len(self._open()))
-        for choice in self._open():
-            self._say(f"{choice.choice}: bound over all partitions")
-            choice.relax(each, None if self.best is None else self.best.value)
-
-    def _search(self) -> None:
-        """Each placement once; then orders for more partitions, in turn with better orders for the best plan."""
-        first = max(_LEAST_STEP, _FIRST_SHARE * self.budget.whole / max(1, len(self._open())))
-        for choice in sorted(self._open(), key=lambda each: each.stages):
-            if not self._done():
-                self._visit(choice, first)
-        step, turn = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole), 0
-        while not self._done():
-            turn += 1
-            if self.best is not None and turn % 3:
-                self._improve(step * 2)
-            else:
-                self._visit(min(self._open(), key=_promise), step)
-
-    def _visit(self, choice: ChoiceSearch, most: float) -> None:
-        """An order for the next partition of a placement."""
-        if choice.next is None:
-            choice.relax(most, None if self.best is None else self.best.value)
-        if choice.next is not None and not choice.settled and not self._done():
-            self._say(f"{choice.choice}: order for a partition")
-            choice.visit(most)
-
-    def _improve(self, most: float) -> None:
-        best = self.best
-        assert best is not None
-        owner = next(each for each in self.choices if each.best is best)
-        self._say(f"{best.choice}: a better order for the best partition")
-        owner.improve(most)
-
-    def _published(self) -> None:
-        """Only these orders: each proved by itself where it is the same for all costs, else below the bound of any."""
-        for choice in self._open():
-            names = [name for name in self.problem.schedules if choice.why_not(name) is None]
-            if not names:
-                choice.no_plan(f"no schedule applies: {choice.why_not(self.problem.schedules[0])}")
-                continue
-            sure = [n for n in names if HEURISTICS[n].same_for_all_costs and provable(self.problem, choice.choice)]
-            bounds: list[int] = []
-            for name in sure:
-                self._say(f"{choice.choice}: best partition for {name}")
-                found = choice.best_of_order(choice.order_of(name), self.budget.left)
-                bounds += [] if found.bound is None else [found.bound]
-            if len(sure) == len(names):
-                choice.proved(bounds)
-            else:
-                self._costly(choice, [name for name in names if name not in sure])
-
-    def _costly(self, choice: ChoiceSearch, names: list[str]) -> None:
-        """Schedules whose order depends on the costs: on the partitions of the least bounds, in turn."""
-        step = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole)
-        while not self._done() and not choice.settled:
-            choice.relax(step, None if self.best is None else self.best.value)
-            if choice.next is None:
-                return
-            self._say(f"{choice.choice}: {', '.join(names)}")
-            choice.visit_published(names)
-
-    def _done(self) -> bool:
-        bound = self.bound
-        if self.budget.over() or not self._open() or bound is None:
-            return True
-        if self.best is None:
-            return False
-        value = self.best.value / self.problem.tick
-        return bound >= value or gap(value, bound) <= self.limits.gap
-
-    def _offer(self, candidate: Candidate) -> None:
-        """A plan of some placement; one below its bound shows that the bound is wrong."""
-        value = candidate.value / self.problem.tick
-        for each in self.choices:
-            if each.choice == candidate.choice and each.bound is not None and each.bound > value:
-                self.notes.append(
-                    defect_note(f"{each.choice}: a bound of {each.bound} ticks is above a plan of {value}")
-                )
-                each.distrust()
-        if self.best is None or candidate.value < self.best.value:
-            self.best = candidate
-            self._say(self._phase)
-
-    def _say(self, phase: str) -> None:
-        self._phase = phase
-        bound = self.bound
-        self._report(
-            PlanProgress(
-                self.budget.seconds,
-                None if self.best is None else self.best.value,
-                Fraction(0) if bound is None else bound * self.problem.tick,
-                sum(each.settled for each in self.choices),
-                len(self.choices),
-                phase,
-            )
-        )
-
-    def plan(self) -> Plan:
-        """The result so far."""
-        bound, best = self.bound, self.best
-        reason = why_no_plan(self.problem, self.choices, self.budget) if bound is None else ""
-        status = Status.INFEASIBLE if bound is None else Status.UNKNOWN
-        if best is not None and bound is not None:
-            status = Status.OPTIMAL if best.value / self.problem.tick == bound else Status.FEASIBLE
-        return Plan(
-            self.problem,
-            status,
-            None if bound is None else self._certificate(bound),
-            tuple(each.result() for each in self.choices),
-            best,
-            reason,
-            tuple(self.notes),
-            self.budget.seconds,
-            self.stop.is_set(),
-        )
-
-    def _certificate(self, bound: Fraction) -> Certificate:
-        """The least over the placements, each with what was proved of it."""
-        said = []
-        for each in self.choices:
-            if each.bound is not None:
-                value = plain(float(each.bound * self.problem.tick))
-                said.append(
-                    f"{each.choice}: none is below {value} {self.problem.time_unit}".rstrip() + f" ({each.argument})"
-                )
-            else:
-                said.append(f"{each.choice}: no plan, {each.reason}")
-        kind = "exhaustive search by CP-SAT over all partitions"
-        return Certificate(kind, simplest(bound), "Of all plans: " + "; ".join(said) + ".")
+def _result(search: PlanSearch) -> Plan:
+    """What is known when the search is over."""
+    bound, best = search.bound, search.best
+    reason = why_no_plan(search.problem, search.choices, search.budget) if bound is None else ""
+    status = Status.INFEASIBLE if bound is None else Status.UNKNOWN
+    if best is not None and bound is not None:
+        status = Status.OPTIMAL if best.value / search.problem.tick == bound else Status.FEASIBLE
+    return Plan(
+        search.problem,
+        status,
+        None if bound is None else _certificate(search, bound),
+        tuple(each.result() for each in search.choices),
+        best,
+        reason,
+        tuple(search.notes),
+        search.budget.seconds,
+        search.budget.stop.is_set(),
+    )
 
 
-def _promise(choice: ChoiceSearch) -> tuple[float, int]:
-    """Where to look next: where plans are good, or may be, and where little was looked at."""
-    value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
-    visits = sum(choice.visits.values())
-    return float(value or 0) * (1 + 0.01 * visits), visits
+def _certificate(search: PlanSearch, bound: Fraction) -> Certificate:
+    """The least over the placements, each with what was proved of it."""
+    said, unit = [], search.problem.time_unit
+    for each in search.choices:
+        if each.bound is None:
+            said.append(f"{each.choice}: no plan, {each.reason}")
+            continue
+        value = f"{plain(float(each.bound * search.problem.tick))} {unit}".rstrip()
+        said.append(f"{each.choice}: none is below {value} ({each.argument})")
+    kind = "exhaustive search by CP-SAT over all partitions"
+    return Certificate(kind, simplest(bound), "Of all plans: " + "; ".join(said) + ".")

@@ -1,0 +1,202 @@
+"""The search for a plan over all placements, around the best plan of any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from threading import Event
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import Disagreement, defect_note
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.results.gap import gap
+from pipesched.results.plan import Candidate
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.planning.budget import Budget
+from solver.planning.choice_search import ChoiceSearch
+from solver.planning.fixed_order import provable
+from solver.planning.progress import PlanProgress, Report
+
+# Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
+_STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
+_START_SHARE = 0.15
+_BOUND_SHARE = 0.35
+_FIRST_SHARE = 0.3
+_STEP_SHARE = 0.05
+_LEAST_STEP = 0.2
+
+
+class PlanSearch:
+    """All placements of a plan problem, around the best plan of any."""
+
+    def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
+        self.problem, self.limits, self._report = problem, limits, report
+        self.budget = Budget(limits, stop)
+        self.best: Candidate | None = None
+        self.notes = list(problem.notes)
+        self._phase = "start"
+        for name in problem.schedules:
+            HEURISTICS[name]
+        self.choices = [ChoiceSearch(problem, choice, self.budget, self._offer) for choice in problem.choices]
+
+    @property
+    def bound(self) -> Fraction | None:
+        """No plan is below so many ticks; None where there is none at all."""
+        bounds = [each.bound for each in self.choices if each.bound is not None]
+        if self.best is not None:
+            bounds.append(self.best.value / self.problem.tick)
+        return min(bounds, default=None)
+
+    def start_from(self, known: Candidate) -> None:
+        """Offer a plan of a problem that may have other costs."""
+        for each in self.choices:
+            if each.choice == known.choice and not each.settled:
+                timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)
+                each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
+
+    def run(self) -> None:
+        """Published orders first; then, unless those alone are allowed, bounds, and orders for the best partitions."""
+        if self.problem.schedules:
+            self._published()
+        else:
+            self._start()
+            self._relax_all()
+            self._search()
+
+    def _open(self) -> list[ChoiceSearch]:
+        return [each for each in self.choices if not each.settled]
+
+    def _start(self) -> None:
+        """A published order with its best partition on every placement."""
+        each = _START_SHARE * self.budget.whole / max(1, len(self._open()))
+        for choice in self._open():
+            names = [name for name in _STARTS if choice.why_not(name) is None]
+            for name in names[:1]:
+                self._say(f"{choice.choice}: best partition for {name}")
+                with self._defects_noted(choice):
+                    choice.best_of_order(choice.order_of(name), each)
+
+    def _relax_all(self) -> None:
+        each = _BOUND_SHARE * self.budget.whole / max(1, len(self._open()))
+        for choice in self._open():
+            self._say(f"{choice.choice}: bound over all partitions")
+            self._relax(choice, each)
+
+    def _search(self) -> None:
+        """Each placement once; then orders for more partitions, in turn with better orders for the best plan."""
+        first = max(_LEAST_STEP, _FIRST_SHARE * self.budget.whole / max(1, len(self._open())))
+        for choice in sorted(self._open(), key=lambda each: each.stages):
+            if not self._done():
+                self._visit(choice, first)
+        step, turn = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole), 0
+        while not self._done():
+            turn += 1
+            if self.best is not None and turn % 3:
+                self._improve(step * 2)
+            else:
+                self._visit(min(self._open(), key=_promise), step)
+
+    def _visit(self, choice: ChoiceSearch, most: float) -> None:
+        """An order for the next partition of a placement."""
+        if choice.next is None:
+            self._relax(choice, most)
+        if choice.next is not None and not choice.settled and not self._done():
+            self._say(f"{choice.choice}: order for a partition")
+            choice.visit(most)
+
+    def _improve(self, most: float) -> None:
+        best = self.best
+        assert best is not None
+        owner = next(each for each in self.choices if each.best is best)
+        self._say(f"{best.choice}: a better order for the best partition")
+        with self._defects_noted(owner):
+            owner.improve(most)
+
+    def _relax(self, choice: ChoiceSearch, most: float) -> None:
+        with self._defects_noted(choice):
+            choice.relax(most, None if self.best is None else self.best.value)
+
+    @contextmanager
+    def _defects_noted(self, choice: ChoiceSearch) -> Iterator[None]:
+        """A bound above a plan ends what is under way, is noted, and all bounds of the placement are left out."""
+        try:
+            yield
+        except Disagreement as defect:
+            self.notes.append(defect_note(str(defect)))
+            choice.distrust()
+
+    def _published(self) -> None:
+        """Only these orders: each proved by itself where it is the same for all costs, else below the bound of any."""
+        for choice in self._open():
+            names = [name for name in self.problem.schedules if choice.why_not(name) is None]
+            if not names:
+                choice.no_plan(f"no schedule applies: {choice.why_not(self.problem.schedules[0])}")
+                continue
+            sure = [n for n in names if HEURISTICS[n].same_for_all_costs and provable(self.problem, choice.choice)]
+            bounds: list[int] = []
+            for name in sure:
+                self._say(f"{choice.choice}: best partition for {name}")
+                with self._defects_noted(choice):
+                    found = choice.best_of_order(choice.order_of(name), self.budget.left)
+                    bounds += [] if found.bound is None else [found.bound]
+            if choice.settled:
+                continue
+            if len(sure) == len(names):
+                choice.proved(bounds)
+            else:
+                self._costly(choice, [name for name in names if name not in sure])
+
+    def _costly(self, choice: ChoiceSearch, names: list[str]) -> None:
+        """Schedules whose order depends on the costs: on the partitions of the least bounds, in turn."""
+        step = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole)
+        while not self._done() and not choice.settled:
+            self._relax(choice, step)
+            if choice.next is None:
+                return
+            self._say(f"{choice.choice}: {', '.join(names)}")
+            choice.visit_published(names)
+
+    def _done(self) -> bool:
+        bound = self.bound
+        if self.budget.over() or not self._open() or bound is None:
+            return True
+        if self.best is None:
+            return False
+        value = self.best.value / self.problem.tick
+        return bound >= value or gap(value, bound) <= self.limits.gap
+
+    def _offer(self, candidate: Candidate) -> None:
+        """A plan of some placement; one below its bound shows that the bound is wrong."""
+        value = candidate.value / self.problem.tick
+        for each in self.choices:
+            if each.choice == candidate.choice and each.bound is not None and each.bound > value:
+                self.notes.append(
+                    defect_note(f"{each.choice}: a bound of {each.bound} ticks is above a plan of {value}")
+                )
+                each.distrust()
+        if self.best is None or candidate.value < self.best.value:
+            self.best = candidate
+            self._say(self._phase)
+
+    def _say(self, phase: str) -> None:
+        self._phase = phase
+        bound = self.bound
+        self._report(
+            PlanProgress(
+                self.budget.seconds,
+                None if self.best is None else self.best.value,
+                Fraction(0) if bound is None else bound * self.problem.tick,
+                sum(each.settled for each in self.choices),
+                len(self.choices),
+                phase,
+            )
+        )
+
+
+def _promise(choice: ChoiceSearch) -> tuple[float, int]:
+    """Where to look next: where plans are good, or may be, and where little was looked at."""
+    value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
+    visits = sum(choice.visits.values())
+    return float(value or 0) * (1 + 0.01 * visits), visits
