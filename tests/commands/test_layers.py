@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import pytest
 from commands.main import main
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.layers_text import layers_text
+from pipesched.files.peaks_file import peaks_from, read_peaks
 from pipesched.files.plan_file import plan_problem_from, read_plan
 from pipesched.layers.layer import LayerType, RecomputeWay
 
-PLANS = sorted((Path(__file__).resolve().parents[2] / "examples" / "plans").glob("*-80gb.yaml"))
+ROOT = Path(__file__).resolve().parents[2]
+PLANS = sorted((ROOT / "examples" / "plans").glob("*-80gb.yaml"))
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
@@ -77,3 +80,11 @@ def test_every_key_of_a_layer_is_written() -> None:
         "keeps": "0.333334",
     }
     assert second == {"name": "b", "forward": 1, "backward": 1, "weight": 0, "with_previous": True}
+
+
+def test_the_files_in_the_documentation_are_read() -> None:
+    text = (ROOT / "docs" / "layers.md").read_text(encoding="utf-8")
+    plan, peaks = (read_yaml(block, "docs") for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL))
+    assert len(plan_problem_from(plan).model.sequence) == 64
+    assert len(peaks_from(peaks).peaks) == 7
+    assert len(read_peaks(ROOT / "examples" / "peaks" / "four-devices.yaml").peaks) == 12

@@ -38,7 +38,34 @@ MISTAKEN: Mapping[str, str] = {
     "too-little": PLAIN + "memory: {capacity: 0.5}\n",
 }
 
+DERIVED = """devices: 2
+microbatches: 4
+model:
+  layers: 4
+  hidden: 1024
+  vocabulary: 32000
+  attention: {heads: 16, kv_heads: 4}
+  ffn: 2816
+  dense_layers: 1
+  experts: {number: 16, per_token: 2, ffn: 704}
+  sequence: 2048
+  parallel: {tensor: 2, expert: 8, data: 4}
+hardware: {sustained_tflops: 200, memory: 80, reserved: 8, pipeline_bandwidth: 25, tensor_bandwidth: 150,
+  expert_bandwidth: 40}
+"""
+PEAKS = """memory: {unit: GiB, capacity: 60}
+layers: [{name: block, count: 8}]
+runs:
+  - {partition: [2, 3, 3], recompute: [0, 1, 0], microbatches: 3, peaks: [40, 44, 45]}
+  - {partition: [3, 2, 3], recompute: [1, 0, 0], microbatches: 1, peaks: [42.5, 29, null]}
+"""
+
 FILES: Mapping[str, str] = {
+    "derived.yaml": DERIVED,
+    "derived-wrong.yaml": DERIVED.replace("tensor: 2", "tensor: 3").replace("per_token: 2", "per_token: 20"),
+    "derived-missing.yaml": DERIVED.replace("  ffn: 2816\n", "").replace("memory: 80, ", "") + "layers: []\n",
+    "peaks-few.yaml": PEAKS,
+    "peaks.yaml": PEAKS + "  - {partition: [3, 4, 1], recompute: [0, 4, 0], microbatches: 1, peaks: [null, 47, 23]}\n",
     "start.yaml": START,
     "uneven.yaml": UNEVEN,
     "v.yaml": PLAIN + "placement: v-shape\n",
@@ -66,6 +93,15 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
         ("solve", "start.yaml", "--gap", "2"),
         ("solve", "start.yaml", "--workers", "0"),
         ("frontier", "start.yaml", "--memory", "8"),
+    ],
+    "layers": [
+        ("layers", "derived.yaml"),
+        ("layers", "derived-wrong.yaml"),
+        ("layers", "derived-missing.yaml"),
+        ("fit-memory", "peaks-few.yaml"),
+        ("fit-memory", "peaks.yaml", "-o", "fitted.yaml"),
+        ("plan", "derived.yaml", "--settings", "megatorn,all"),
+        ("plan", "derived.yaml", "--partition", "megatron=Ett||L"),
     ],
     "solve": [
         ("solve", "start.yaml", *_SEARCH, "-o", "results"),

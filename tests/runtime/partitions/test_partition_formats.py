@@ -76,7 +76,7 @@ def random_plan(rng: Random, recompute: bool = False) -> StagedModel:
 def test_what_is_written_is_read_back(form: PartitionFormat) -> None:
     rng = Random(form.name)
     written = 0
-    for _ in range(300):
+    for _ in range(150):
         model = random_plan(rng)
         try:
             settings = form.write(model)
@@ -93,7 +93,7 @@ def test_what_is_written_is_read_back(form: PartitionFormat) -> None:
             assert read == tuple(one._replace(layers=one.layers + one.mtp, mtp=0) for one in model.counts)
         else:
             assert read == model.counts
-    assert written > 40
+    assert written > 20
 
 
 def flags_of(text: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ def recomputed_by_the_runtime(name: str, settings: PartitionSettings, model: Sta
 def test_recomputation_is_that_of_the_plan_or_refused(form: PartitionFormat) -> None:
     rng = Random(form.name)
     written = 0
-    for _ in range(200):
+    for _ in range(120):
         model = random_plan(rng, recompute=True)
         try:
             settings = form.write(model)
@@ -160,7 +160,7 @@ def test_recomputation_is_that_of_the_plan_or_refused(form: PartitionFormat) -> 
         wanted = [sum(run.recomputed.get("full", 0) for run in stage.runs) for stage in model.stages]
         assert recomputed_by_the_runtime(form.name, settings, model) == wanted
         written += any(wanted)
-    assert written > 10
+    assert written > 5
 
 
 def test_a_layout_means_what_megatron_says() -> None:
