@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from pipesched.errors import BadInput
 from pipesched.files import field_types
+from pipesched.files.plan_checks import MOST_LAYERS
 from pipesched.files.plan_schema import LayerEntry, PlanMemory
 from pipesched.files.problem_file import read_document
 from pipesched.files.schema_errors import parse_model, shown
@@ -109,6 +110,12 @@ def _mistakes(form: PeaksDocument) -> Iterator[str]:
         if getattr(form, key) == []:
             yield f"{key}: found none; allowed: at least one"
     total = sum(layer.count for layer in entries)
+    if total > MOST_LAYERS:
+        yield f"layers: found {total} in all; allowed: up to {MOST_LAYERS}"
+    if form.runs and all(
+        run.peaks is not None and not any(peak is not False for peak in run.peaks) for run in form.runs
+    ):
+        yield "runs: found no peak that is not null; allowed: at least one"
     for at, run in enumerate(form.runs or []):
         yield from (f"runs[{at}].{text}" for text in _of_run(run, total))
 

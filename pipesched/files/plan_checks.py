@@ -16,6 +16,8 @@ _FIXED = {"linear": 1, "v-shape": 2, "bidirectional": 2}
 # `free` leaves out the one that holds every layer twice.
 _FREE = ("linear", "interleaved", "v-shape", "wave")
 _DEFAULT_CHUNKS = [1, 2]
+# Far more than any model has; a slip of the keyboard would take all memory.
+MOST_LAYERS = 10_000
 
 
 def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:
@@ -66,8 +68,11 @@ def _layers(form: PlanFile) -> Iterator[str]:
             missing = (key for key in REQUIRED_OF_RECOMPUTE if getattr(entry, key) is None)
             yield from (f"{place}.recompute[{way}].{key}: missing; it is required" for key in missing)
         yield from _layer(place, layer)
+    total = sum(layer.count for layer in entries)
     if form.layers is not None and not entries:
         yield "layers: found none; allowed: at least one"
+    elif total > MOST_LAYERS:
+        yield f"layers: found {total} in all; allowed: up to {MOST_LAYERS}"
     elif entries and entries[0].with_previous:
         yield "layers[0].with_previous: found true; allowed: false, since no layer is before it"
     split = [layer.weight is not None for layer in entries]

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pydantic import ValidationError
+
 from pipesched.files.derived_layers import derived_from, model_mistakes
+from pipesched.files.field_types import LARGEST
 from pipesched.files.plan_schema import REQUIRED, LayerEntry, PlanFile, PlanMemory, RecomputeEntry
+from pipesched.files.schema_errors import shown
 from pipesched.layers.derived.derive import MEMORY_UNIT, TIME_UNIT
 from pipesched.layers.layer import LayerType
 
@@ -27,12 +31,16 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile
     if mistakes or form.hardware is None:
         return form, (), mistakes
     derived = derived_from(form.model, form.hardware)
-    filled = {
-        "layers": [entry_of(layer) for layer in derived.layers],
-        "memory": PlanMemory(unit=MEMORY_UNIT, capacity=derived.capacity),
-        "time_unit": TIME_UNIT,
-        "transfer": derived.transfer if form.transfer is None else form.transfer,
-    }
+    try:
+        filled = {
+            "layers": [entry_of(layer) for layer in derived.layers],
+            "memory": PlanMemory(unit=MEMORY_UNIT, capacity=derived.capacity),
+            "time_unit": TIME_UNIT,
+            "transfer": derived.transfer if form.transfer is None else form.transfer,
+        }
+    except ValidationError as error:
+        number = shown(float(error.errors()[0]["input"]))
+        return form, (), [f"model: found sizes and rates that make {number} of one layer; allowed: 0 to {LARGEST:.0e}"]
     return form.model_copy(update=filled), derived.assumptions, []
 
 

@@ -215,6 +215,8 @@ WRONG: dict[str, tuple[dict[str, Any], int]] = {
     "experts that do not divide": (changed(model__parallel={"expert": 32, "data": 32}), 1),
     "heads that do not divide": (changed(model__parallel__tensor=32), 1),
     "no bandwidth": (changed(hardware__expert_bandwidth=None, hardware__tensor_bandwidth=None), 2),
+    "sizes beyond all hardware": (changed(model__hidden=16 * 10**9, model__sequence=10**9), 1),
+    "more layers than any model has": (changed(model__layers=10**11), 1),
     "an unknown key": (changed(model__hiden=3, hardware__memory="much"), 2),
 }
 

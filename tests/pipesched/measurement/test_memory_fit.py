@@ -190,7 +190,15 @@ WRONG: dict[str, tuple[dict[str, Any], int]] = {
     "no partition": ({"layers": LAYERS, "runs": [{"peaks": [1, 2], "microbatches": 3}]}, 1),
     "no micro-batches": ({"layers": LAYERS, "runs": [{"peaks": [1, 2], "partition": [6, 6]}]}, 1),
     "more recomputed than there are": ({"layers": LAYERS, "runs": [run([4, 3, 3, 2], [5, 0, 0, 3])]}, 2),
+    "no peak": ({"layers": LAYERS, "runs": [{"peaks": [None, None], "partition": [6, 6], "microbatches": 3}]}, 1),
     "a wrong peak": ({"layers": LAYERS, "runs": [{"peaks": [1, "x"], "partition": [6, 6], "microbatches": 3}]}, 1),
+    "more layers than any model has": (
+        {
+            "layers": [{"name": "t", "count": 10**11}],
+            "runs": [{"peaks": [1], "partition": [10**11], "microbatches": 1}],
+        },
+        1,
+    ),
     "an unknown key": ({"layers": LAYERS, "runs": [{"peeks": [1]}]}, 1),
 }
 
