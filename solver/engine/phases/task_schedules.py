@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from formulations.tasks.jobs import jobs_of
-from pipesched.errors import Deadlock
+from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
+from pipesched.errors import Deadlock, DoesNotApply
 from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import list_schedules, sequential
@@ -46,7 +48,9 @@ class TaskSchedules:
     def _orders(self, search: Search) -> Iterator[Schedule]:
         """Orders of passes."""
         if search.problem.network.options:
-            yield from _decided(search.problem)
+            published = [one.timeline for one in search.candidates if one.timeline is not None]
+            published.sort(key=lambda timeline: measure(timeline).makespan)
+            yield from _decided(search.problem, [timeline.schedule for timeline in published])
             return
         yield sequential(search.problem)
         for one in search.candidates:
@@ -58,16 +62,21 @@ class TaskSchedules:
             return
 
 
-def _decided(problem: Problem) -> Iterator[Schedule]:
+def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedule]:
     """Orders of a problem with more memory, their activations offloaded or recomputed until they fit its own.
 
-    First one micro-batch after the other, then list schedules of up to three times the memory, and without a limit.
+    First one micro-batch after the other, then published orders, then list schedules of up to three times the memory,
+    and without a limit.
     """
     kept = problem.keeping_activations()
-    for rule in rules(problem):
-        found = with_decisions(problem, sequential(kept), rule)
-        if found is not None:
-            yield found
+    found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))
+    yield from (one for one in found if one is not None)
+    for order in published:
+        for published_rule in (full_offload, half_offload, uniform_recompute):
+            with suppress(DoesNotApply):
+                yield published_rule(problem, order)
+        found = (with_decisions(problem, order, rule) for rule in rules(problem))
+        yield from (one for one in found if one is not None)
     for times in (1.0, 1.5, 2.0, 3.0, None):
         room = [None if own is None or times is None else int(own * times) for own in problem.room]
         with suppress(Deadlock):
