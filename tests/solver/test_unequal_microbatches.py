@@ -114,7 +114,7 @@ def test_a_start_in_the_terms_of_the_problem() -> None:
 
 
 def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:
-    values = {}
+    values: dict[str, float] = {}
     for order in ("fixed", "free"):
         problem = problem_from(
             {
@@ -133,9 +133,12 @@ def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:
         assert found.timeline is not None
         assert found.status is Status.OPTIMAL
         assert validate(found.timeline) == []
+        assert found.value is not None
         values[order] = found.value
         begins = [found.timeline.start(Pass(F, stage, j)) for stage in range(2) for j in range(2)]
         assert order == "free" or (begins[0] < begins[1] and begins[2] < begins[3])
         if order == "free":
-            assert found.value == optimum(without_scale(problem), Objective.MAKESPAN) * problem.tick
+            best = optimum(without_scale(problem), Objective.MAKESPAN)
+            assert best is not None
+            assert found.value == best * problem.tick
     assert values["free"] < values["fixed"]
