@@ -32,7 +32,7 @@ _FACTORS = tuple(map(Fraction, ("1", "2", "3", "0.5", "1.5")))
 def draw_unequal(random: Random) -> Problem:
     """A problem as one drawn for some branch of a bound, with factors; the order of micro-batches is fixed or free."""
     while True:
-        problem = draw(random, replace(random.choice(BRANCHES).likely, blocks=0.0))
+        problem = _with_links_both_ways(draw(random, replace(random.choice(BRANCHES).likely, blocks=0.0)))
         few = random.sample(_FACTORS, random.randint(2, 3))
         scale = [random.choice(few) for _ in range(problem.microbatches)]
         fixed = random.random() < 0.4
@@ -43,6 +43,13 @@ def draw_unequal(random: Random) -> Problem:
     if why_infeasible(unequal) is None:
         return unequal
     return unequal.with_room([None if c is None else ceil(c * max(scale)) for c in unequal.room])
+
+
+def _with_links_both_ways(problem: Problem) -> Problem:
+    """The same with a link as long as the longer way between its devices."""
+    turned = zip(*problem.links, strict=True)
+    links = tuple(tuple(map(max, row, column)) for row, column in zip(problem.links, turned, strict=True))
+    return replace(problem, links=links)
 
 
 def optimum_of(problem: Problem) -> Fraction | None:

@@ -34,20 +34,20 @@ def unequal(order: str, **keys: object) -> Problem:
 
 def test_no_bound_is_above_the_optimum_and_a_solve_finds_it() -> None:
     proved = 0
-    for seed in range(6):
+    for seed in (1, 2, 3, 6, 7, 8):
         problem = draw_unequal(Random(seed))
         best = optimum_of(problem)
-        if best is None:
-            continue
-        for kind, value in bounds(problem):
+        assert best is not None
+        # The slower bounds of some of them alone: they take seconds.
+        for kind, value in bounds(problem, analytic_only=seed not in (2, 6, 7)):
             assert value <= best, (seed, kind)
-        low, high = solved(problem, 0.2, seed)
+        low, high = solved(problem, 0.05, seed)
         assert low <= best <= high, seed
         proved += low == high
-    assert proved >= 3
+    assert proved == 6
 
 
-@pytest.mark.parametrize("seed", range(100, 118))
+@pytest.mark.parametrize("seed", range(100, 108))
 def test_no_analytic_bound_is_above_the_optimum(seed: int) -> None:
     problem = draw_unequal(Random(seed))
     best = optimum_of(problem)
@@ -114,7 +114,7 @@ def test_a_start_in_the_terms_of_the_problem() -> None:
 
 
 def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:
-    values = {}
+    values: dict[str, float] = {}
     for order in ("fixed", "free"):
         problem = problem_from(
             {
@@ -133,9 +133,12 @@ def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:
         assert found.timeline is not None
         assert found.status is Status.OPTIMAL
         assert validate(found.timeline) == []
+        assert found.value is not None
         values[order] = found.value
         begins = [found.timeline.start(Pass(F, stage, j)) for stage in range(2) for j in range(2)]
         assert order == "free" or (begins[0] < begins[1] and begins[2] < begins[3])
         if order == "free":
-            assert found.value == optimum(without_scale(problem), Objective.MAKESPAN) * problem.tick
+            best = optimum(without_scale(problem), Objective.MAKESPAN)
+            assert best is not None
+            assert found.value == best * problem.tick
     assert values["free"] < values["fixed"]
