@@ -42,12 +42,12 @@ def test_slackpipes_cases_are_proved(measured, optimum):
     assert validate(found.best.timeline) == []
 
 
-@pytest.mark.parametrize("seed", [seed for seed in range(24) if small(tiny_plan(Random(seed)))][:9])
+@pytest.mark.parametrize("seed", [seed for seed in range(24) if small(tiny_plan(Random(seed)))][:6])
 def test_plan_is_the_best_of_all_partitions_and_orders(seed):
     assert attack(tiny_plan(Random(seed))).wrong == ""
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", ["1f1b", "gpipe", "zb-h1", "interleaved-1f1b"])
 def test_published_order_has_its_best_partition(seed, name):
     """Against every partition simulated; also where memory leaves few of them or none."""
@@ -68,7 +68,7 @@ def test_published_order_has_its_best_partition(seed, name):
 
 
 def test_same_seed_and_deterministic_limit_give_the_same_plan():
-    runs = [plan(slackpipe(measured=True), replace(WORK, deterministic=0.4)) for _ in range(2)]
+    runs = [plan(memory_of(9), replace(WORK, deterministic=0.4)) for _ in range(2)]
     one, other = ((run.best.partition, run.best.timeline.starts, run.lower_bound) for run in runs)
     assert one == other
 
