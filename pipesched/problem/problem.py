@@ -13,10 +13,11 @@ from math import lcm
 
 from pipesched.problem.memory_options import HostPool, SharedStream
 from pipesched.problem.microbatch_scale import refuse_scale
+from pipesched.problem.network_of_problem import network_of
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.task_network import Mode, Need, Resource, TaskNetwork, network_of
+from pipesched.problem.task_network import Mode, Need, Resource, TaskNetwork
 
 # What the task is called that sends a pass's tensor to another device.
 SENDING = "transfer"
@@ -280,36 +281,6 @@ class Problem:
         if saving:
             needs.append(Need(saving, 0, optional=True))
         return needs
-
-    def memory_change(self, kind: PassKind, stage: int) -> tuple[int, int]:
-        """What a pass takes when it starts and when it ends (negative: gives back), in the memory's integers.
-
-        What F gives back at its end where it is recomputed is in `given_up`.
-        """
-        activation, freed = self.stages[stage].activation, self.stages[stage].freed
-        if kind in (OFFLOAD, RELOAD):
-            moved = self.host_change(OFFLOAD, stage)[0]
-            return (0, -moved) if kind is OFFLOAD else (moved, 0)
-        if kind in RECOMPUTATIONS:
-            return self.given_up(kind, stage), 0
-        if kind is F:
-            return activation, 0
-        if kind is BW:
-            return 0, -activation
-        if kind is B:
-            return max(0, -freed), -max(0, freed)
-        return 0, freed - activation
-
-    def given_up(self, kind: PassKind, stage: int) -> int:
-        """What a micro-batch's F gives back when it ends because a pass of this kind takes it again."""
-        own = self.stages[stage]
-        return own.activation - own.recompute[RECOMPUTATIONS.index(kind)].keeps if kind in RECOMPUTATIONS else 0
-
-    def host_change(self, kind: PassKind, stage: int) -> tuple[int, int]:
-        """What a pass takes of its host's memory when it starts and when it ends (negative: gives back)."""
-        own = self.stages[stage].offload
-        moved = own.amount if own is not None and kind in (OFFLOAD, RELOAD) else 0
-        return (moved, 0) if kind is OFFLOAD else (0, -moved)
 
     def resource(self, device: int, stream: str) -> Resource:
         """The stream of a device; of one that devices share, that of the first of them."""

@@ -6,16 +6,13 @@ others are then not there. An arc between two tasks holds where both are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
-
-if TYPE_CHECKING:
-    from pipesched.problem.problem import Problem
+from pipesched.problem.passes import B, F, Pass, PassKind, W
 
 # A pass of any micro-batch.
 PassType = tuple[PassKind, int]
@@ -196,77 +193,3 @@ class TaskNetwork:
     def resources(self) -> tuple[Resource, ...]:
         """Every resource that some task occupies."""
         return tuple(sorted({task.resource for tasks in self.tasks.values() for task in tasks}))
-
-
-def network_of(problem: Problem, modes: Collection[Mode]) -> TaskNetwork:
-    """The network of a problem whose backwards run in these modes."""
-    kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
-    types = [(kind, stage) for kind in kinds for stage in range(problem.placement.stages)]
-    saving = [(kind, s) for s, stage in enumerate(problem.stages) for kind in stage.saving_kinds]
-    types += saving
-    tasks = {
-        (kind, stage): tuple(
-            TaskTemplate(problem.resource(problem.placement.stage_device[stage], task.stream), task.ticks, task.name)
-            for task in problem.tasks_of(kind, stage)
-        )
-        for kind, stage in types
-    }
-    if saving:
-        return _with_options(problem, modes, tasks, saving)
-    return TaskNetwork(
-        tasks,
-        {pass_type: problem.ends_of(*pass_type) for pass_type in types},
-        {pass_type: MemoryChange(*problem.memory_change(*pass_type)) for pass_type in types},
-        tuple(arc for pass_type in types for arc in _arcs(problem, pass_type, tasks)),
-        problem.room,
-        frozenset(modes),
-    )
-
-
-def _with_options(
-    problem: Problem,
-    modes: Collection[Mode],
-    tasks: Mapping[PassType, tuple[TaskTemplate, ...]],
-    saving: Collection[PassType],
-) -> TaskNetwork:
-    """The network of a problem whose activations may be offloaded or recomputed."""
-    of_way: dict[PassKind | None, frozenset[PassKind]]
-    of_way = {kind: frozenset((kind,)) for kind, _ in saving}
-    of_way |= {None: frozenset(), OFFLOAD: frozenset((OFFLOAD, RELOAD))}
-    options = {
-        stage: tuple(of_way[way] for way in own.held_until_backward)
-        for stage, own in enumerate(problem.stages)
-        if own.saving_kinds
-    }
-    return TaskNetwork(
-        tasks,
-        {pass_type: problem.ends_of(*pass_type) for pass_type in tasks},
-        {pass_type: MemoryChange(*problem.memory_change(*pass_type)) for pass_type in tasks},
-        tuple(arc for pass_type in tasks for arc in _arcs(problem, pass_type, tasks)),
-        problem.room,
-        frozenset(modes),
-        options,
-        {pass_type: problem.given_up(*pass_type) for pass_type in saving if problem.given_up(*pass_type)},
-        {copy: MemoryChange(*problem.host_change(*copy)) for copy in saving if copy[0] in (OFFLOAD, RELOAD)},
-        tuple(HostMemory(*pool) for pool in problem.host_pools),
-    )
-
-
-def _arcs(problem: Problem, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
-    """The first task of a pass waits for what the pass needs, and each other one for the task before it.
-
-    The tasks of a W wait each for its own part of B, and not for each other.
-    """
-    own = problem.tasks_of(*after)
-    apart = after[0] is W
-    for alternatives, lag, optional in problem.needs(*after):
-        sent = problem.sends(lag)
-        for part, task in enumerate(own if apart else own[:1]):
-            senders = tuple(
-                TaskType(*one, problem.ends_of(*one)[-1] + sent if task.after is None else task.after)
-                for one in alternatives
-                if one in tasks
-            )
-            yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional)
-    for part in range(1, 0 if apart else len(own)):
-        yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

@@ -57,6 +57,7 @@ class _Device:
     ways: dict[tuple[int, int], Way] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._network = self.problem.network
         self._backward = {p[1:]: n for n, p in enumerate(self.passes) if p.kind in (B, BW)}
         self._room = self.problem.room[self.device]
         sharing = [host for host in self.problem.host_pools if self.device in host.devices]
@@ -99,7 +100,7 @@ class _Device:
             levels = self._levels(order)
             at = order.index(p)
             place, passed = at, 0
-            taken = self.problem.memory_change(RELOAD, p.stage)[0]
+            taken = self._network.change[RELOAD, p.stage].at_start
             while place and passed < self.rule.ahead:
                 before = order[place - 1]
                 if before == p._replace(kind=OFFLOAD) or (
@@ -115,13 +116,13 @@ class _Device:
         """What is held when each pass has taken its own, all before it having ended."""
         level, found = 0, []
         for p in order:
-            at_start, at_end = self.problem.memory_change(p.kind, p.stage)
+            at_start, at_end = self._network.change[p[:2]]
             level += at_start
             found.append(level)
             level += at_end
             way = self.ways.get(p[1:])
             if p.kind is F and way is not None and way is not OFFLOAD:
-                level -= self.problem.given_up(way, p.stage)
+                level -= self._network.given_up.get((way, p.stage), 0)
         return found
 
     def _first_short(self, order: Sequence[Pass]) -> int | None:
@@ -158,5 +159,5 @@ class _Device:
     def _host_fits(self, moved: int, before: Sequence[Pass]) -> bool:
         if self._host_room is None:
             return True
-        held = sum(sum(self.problem.host_change(p.kind, p.stage)) for p in before)
+        held = sum(self._network.host_change[p[:2]].total for p in before if p[:2] in self._network.host_change)
         return held + moved <= self._host_room
