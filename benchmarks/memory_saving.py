@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from formulations.tasks.jobs import jobs_of
+from formulations.tasks.jobs_of_problem import jobs_of
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
 from heuristics.one_f_one_b import one_f_one_b
 from pipesched.files.problem_file import problem_from

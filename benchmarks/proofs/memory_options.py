@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
-from formulations.tasks.jobs import jobs_of
+from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_model import TaskModel
 from pipesched.problem.feasibility import why_infeasible

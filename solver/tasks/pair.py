@@ -8,7 +8,8 @@ from fractions import Fraction
 from math import ceil
 from threading import Event
 
-from formulations.tasks.jobs import Jobs, jobs_of
+from formulations.tasks.jobs import Jobs
+from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_model import TaskModel
 from pipesched.errors import BadInput, Disagreement

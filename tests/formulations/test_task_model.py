@@ -9,7 +9,8 @@ from random import Random
 import pytest
 from ortools.sat.python import cp_model
 
-from formulations.tasks.jobs import Jobs, jobs_of
+from formulations.tasks.jobs import Jobs
+from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.known_order import KnownOrder
 from formulations.tasks.order_of_jobs import JobOrder, literal_count
 from formulations.tasks.schedule_of_starts import schedule_of_starts

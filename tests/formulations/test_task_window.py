@@ -9,7 +9,7 @@ from random import Random
 import pytest
 from ortools.sat.python import cp_model
 
-from formulations.tasks.jobs import jobs_of
+from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_window import TaskWindow
 from pipesched.problem.passes import BW

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.tasks.jobs import never_better
+from formulations.tasks.fused_never_better import fused_is_never_better
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
@@ -49,7 +49,7 @@ def stream_heads_and_tails(problem: Problem, objective: Objective) -> list[Certi
     if problem.network.one_task_each or problem.overlaps or problem.microbatch_scale:
         return []
     stages = range(problem.placement.stages)
-    if problem.splittable and not all(never_better(problem, s) for s in stages):
+    if problem.splittable and not all(fused_is_never_better(problem, s) for s in stages):
         return []
     chains = _Chains(problem)
     if chains.longest > _MOST:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.jobs import jobs_of
+from formulations.tasks.jobs_of_problem import jobs_of
 from solver.engine.search import Search
 from solver.tasks.decision_search import DecisionSearch
 from solver.tasks.placing import placed_in

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.jobs import Jobs, in_microbatch_turn, jobs_of
+from formulations.tasks.jobs import Jobs, in_microbatch_turn
+from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.known_order import KnownOrder
 from formulations.tasks.order_of_jobs import literal_count
 from formulations.tasks.schedule_of_starts import schedule_of_starts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from formulations.tasks.jobs import jobs_of
+from formulations.tasks.jobs_of_problem import jobs_of
 from solver.engine.search import Search
 from solver.tasks.placing import placed_in, schedule_of
 from solver.tasks.window_search import WindowSearch

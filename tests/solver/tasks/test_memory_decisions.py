@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.proofs.memory_options import compare
-from formulations.tasks.jobs import jobs_of
+from formulations.tasks.jobs_of_problem import jobs_of
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS
 from pipesched.problem.problem import Problem

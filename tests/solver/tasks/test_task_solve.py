@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from formulations.tasks.jobs import jobs_of
+from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Objective, Problem
