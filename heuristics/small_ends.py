@@ -30,12 +30,12 @@ def one_f_one_b_small_ends(problem: Problem) -> Schedule:
 def interleaved_1f1b_small_ends(problem: Problem) -> Schedule:
     """Interleaved 1F1B with the smallest micro-batches first and last."""
     round_robin(problem)
-    return _with_small_ends(problem, interleaved_1f1b, "interleaved-1f1b-small-ends")
+    return _with_small_ends(problem, interleaved_1f1b, "interleaved-small-ends")
 
 
 for _order, _name, _where in (
     (one_f_one_b_small_ends, "1f1b-small-ends", "one stage a device"),
-    (interleaved_1f1b_small_ends, "interleaved-1f1b-small-ends", "stage s on device s mod p (interleaved placement)"),
+    (interleaved_1f1b_small_ends, "interleaved-small-ends", "stage s on device s mod p (interleaved placement)"),
 ):
     HEURISTICS.register(
         Heuristic(

@@ -34,7 +34,7 @@ def orders(problem: Problem) -> Iterator[tuple[int, ...]]:
 def any_order(problem: Problem) -> None:
     """Refuses problems whose micro-batches are alike, walk several chains, or keep their order."""
     if not problem.microbatch_scale:
-        raise DoesNotApply("all micro-batches are alike: give microbatch_scale")
+        raise DoesNotApply("needs unequal micro-batches: give microbatch_scale")
     if problem.queues:
         raise DoesNotApply("needs unequal micro-batches in any order: microbatch_order: free")
     if len(problem.placement.chains) > 1:

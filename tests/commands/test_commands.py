@@ -31,6 +31,8 @@ from tests.support.makers import problem
 NAMES = [
     "gpipe",
     "1f1b",
+    "1f1b-small-ends",
+    "interleaved-small-ends",
     "looped-bfs",
     "interleaved-1f1b",
     "interleaved-zb",

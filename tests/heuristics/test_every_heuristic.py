@@ -61,7 +61,7 @@ def run(problem: Problem, name: str) -> Metrics:
     return measure(timeline)
 
 
-UNEQUAL = ("1f1b-small-ends", "interleaved-1f1b-small-ends")  # of unequal micro-batches alone: test_small_ends.py
+UNEQUAL = ("1f1b-small-ends", "interleaved-small-ends")  # of unequal micro-batches alone: test_small_ends.py
 EVEN_DEVICES = ("dualpipe", "chimera")  # one pipeline each way is defined for these only
 
 # Peaks of those whose order depends on the times, by devices and chunks a device, in activations of the largest chunk.

@@ -14,7 +14,7 @@ TIMES = {"forward": 2, "backward": 3, "transfer": 1}
 
 @pytest.mark.parametrize(
     ("name", "placement"),
-    [("1f1b-small-ends", {}), ("interleaved-1f1b-small-ends", {"placement": "interleaved", "chunks": 2})],
+    [("1f1b-small-ends", {}), ("interleaved-small-ends", {"placement": "interleaved", "chunks": 2})],
 )
 def test_small_ones_at_both_ends(name: str, placement: dict[str, object]) -> None:
     shape = {"devices": 2, "microbatches": 5, "times": TIMES, **placement}
