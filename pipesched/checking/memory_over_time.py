@@ -74,14 +74,15 @@ def _needed(here: OneDevice) -> int:
 def _area(here: OneDevice, s: int) -> int:
     """The least that one micro-batch takes for a stage: until its backward starts, and while that runs.
 
-    In one go it holds all until its end; in two the weight pass may follow at once, and only holds the rest.
+    In one go it holds all until its end; in two the weight pass may follow at once, and only holds the rest. Where
+    there are blocks a backward in one go is taken to be no longer than B: less is needed, and less may be left.
     """
     stage, times = here.problem.stages[s], here.times[s]
     before = stage.activation * (times.turns - times.begins)
     blocks = [one.overlapped for one in (here.problem.stages[n] for n in here.stages) if one.overlapped is not None]
-    whole = stage.activation * min([stage.fused, *blocks])
     if stage.weight is None:
-        return before + whole
+        return before + stage.activation * min([stage.fused, *blocks])
+    whole = stage.activation * min([stage.fused, *blocks, *([stage.backward] if blocks else [])])
     split = stage.activation * stage.backward + (stage.activation - stage.freed) * stage.weight
     return before + min(split, whole)
 

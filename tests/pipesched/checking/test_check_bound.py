@@ -15,6 +15,8 @@ from threading import Event
 
 import pytest
 
+from benchmarks.proofs.bound_branches import BRANCHES
+from benchmarks.proofs.bound_problems import draw
 from commands.main import main
 from pipesched.checking.attainable import greatest_attainable_below, least_attainable, least_attainable_above
 from pipesched.checking.check import check_bound
@@ -219,3 +221,14 @@ def test_the_check_loads_neither_solver_nor_or_tools() -> None:
     wanted = "import sys, pipesched.checking.check; print([n for n in ('ortools', 'solver', 'formulations') if n in sys.modules])"
     ran = subprocess.run([sys.executable, "-c", wanted], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "[]"
+
+
+def test_genuine_certificates_are_verified_where_blocks_are_shorter_than_their_passes() -> None:
+    likely = next(branch.likely for branch in BRANCHES if branch.likely.blocks == 0.9)
+    random, checked = Random(0), 0
+    for _ in range(150):
+        drawn = draw(random, likely)
+        for one in certificates(drawn, drawn.objective):
+            assert check_bound(drawn, one).verdict is Verdict.VERIFIED, (drawn, one)
+            checked += 1
+    assert checked > 300

@@ -6,7 +6,7 @@ from benchmarks.forged_evidence import KINDS, forge, markdown
 
 
 def test_genuine_certificates_are_verified_and_false_claims_refused() -> None:
-    tally = forge(300, seed=1)
+    tally = forge(200, seed=1)
     assert not tally.unproved
     assert not any(tally.false_accepted.values())
     assert all(tally.false_refused[kind] for kind in KINDS)  # of each argument some were tried

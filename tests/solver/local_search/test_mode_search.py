@@ -101,7 +101,7 @@ class Edited:
 def test_edits_are_those_of_the_schedule_they_lead_to_and_can_be_taken_back() -> None:
     """After every move the arrays are those of a search begun with the schedule as it has become."""
     undone = 0
-    for seed in range(12):
+    for seed in range(6):
         problem, random = middle(seed), Random(seed)
         one = Edited(problem, starts(problem)[seed % 2])
         path = np.arange(len(one.units.needs))
@@ -121,11 +121,11 @@ def test_edits_are_those_of_the_schedule_they_lead_to_and_can_be_taken_back() ->
                 assert one.state() == before
                 undone += 1
             begin(one.modes)
-    assert undone > 300
+    assert undone > 150
 
 
 def test_operations_of_a_line_keep_their_order_in_blocks_too() -> None:
-    for seed in range(12):
+    for seed in range(6):
         problem, random = middle(seed), Random(seed)
         one = Edited(problem, starts(problem)[0])
         path = np.arange(len(one.units.needs))
@@ -144,7 +144,7 @@ def test_operations_of_a_line_keep_their_order_in_blocks_too() -> None:
         assert all(line == sorted(line) for line in lines.values())
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_schedules_found_are_valid_and_take_what_the_search_says(seed: int) -> None:
     problem = middle(seed)
     for schedule in starts(problem)[:: 1 + seed % 2]:
@@ -203,7 +203,7 @@ def test_a_window_over_everything_finds_the_best_modes_of_tiny_problems() -> Non
     assert found >= 0.97 * tried
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_windows_that_change_modes_leave_valid_schedules(seed: int) -> None:
     problem = middle(seed)
     timeline = best_times(problem, starts(problem)[0])
