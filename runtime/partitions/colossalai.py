@@ -6,7 +6,7 @@ from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, no_mtp
-from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers
+from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "colossalai"
@@ -52,10 +52,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    counts = numbers(_NAME, text)
-    check_length(_NAME, len(counts), devices)
-    check_total(_NAME, counts, layers)
-    return between_embedding_and_head(counts)
+    return layers_of_devices(_NAME, text, devices, layers)
 
 
 PARTITION_FORMATS.register(

@@ -8,7 +8,7 @@ from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, no_mtp
-from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers
+from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
@@ -51,10 +51,7 @@ def recompute_table(recomputed: list[int], microbatches: int) -> list[list[int]]
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    split = numbers(_NAME, text)
-    check_length(_NAME, len(split), devices)
-    check_total(_NAME, split, layers)
-    return between_embedding_and_head(split)
+    return layers_of_devices(_NAME, text, devices, layers)
 
 
 PARTITION_FORMATS.register(

@@ -53,3 +53,11 @@ def _whole(name: str, found: object, least: int, text: str) -> list[int]:
     if wrong:
         raise BadInput(f"{name}: found {shown(wrong[0])}; allowed: whole numbers of at least {least}")
     return found
+
+
+def layers_of_devices(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    """A list with the number of layers of each device, one stage on each."""
+    counts = numbers(name, text)
+    check_length(name, len(counts), devices)
+    check_total(name, counts, layers)
+    return between_embedding_and_head(counts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from formulations.tasks.jobs_of_problem import jobs_of
+from solver.engine.cooling import falling_temperatures
 from solver.engine.search import Search
 from solver.tasks.decision_search import DecisionSearch
 from solver.tasks.placing import placed_in
@@ -23,18 +24,13 @@ class TaskDecisions:
         return bool(search.problem.network.options) and search.incumbent.timeline is not None
 
     def run(self, search: Search) -> None:
-        clock, best = search.clock, search.incumbent.timeline
+        best = search.incumbent.timeline
         assert best is not None
         jobs = jobs_of(search.problem)
         placed = placed_in(jobs, best)
         if placed is None:
             return
         decisions = DecisionSearch(jobs, placed.start, search.limits.seed)
-        begin, whole, tries = clock.seconds, clock.left(self.share), 0
-        while not search.done():
-            done = tries / self.tries if clock.counts_work else (clock.seconds - begin) / whole
-            if done >= 1:
-                return
-            tries += 1
-            if decisions.step(self.temperature * (1 - done)) and decisions.best is not None:
+        for temperature in falling_temperatures(search, self.share, self.tries, self.temperature):
+            if decisions.step(temperature) and decisions.best is not None:
                 search.offer_order(decisions.best)

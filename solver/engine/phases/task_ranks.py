@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
+from solver.engine.cooling import falling_temperatures
 from solver.engine.search import Search
 from solver.tasks.placing import placed_in
 from solver.tasks.rank_search import RankSearch
@@ -28,7 +29,7 @@ class TaskRanks:
         return search.incumbent.timeline is not None
 
     def run(self, search: Search) -> None:
-        clock, best = search.clock, search.incumbent.timeline
+        best = search.incumbent.timeline
         assert best is not None
         jobs = jobs_of(search.problem)
         placed = placed_in(jobs, best)
@@ -38,13 +39,8 @@ class TaskRanks:
             ranks = RankSearch(jobs, placed.start, search.limits.seed)
         except Deadlock:
             return
-        begin, whole, tries = clock.seconds, clock.left(self.share), 0
-        while not search.done():
-            done = tries / self.tries if clock.counts_work else (clock.seconds - begin) / whole
-            if done >= 1:
-                return
-            tries += 1
-            if ranks.step(self.temperature * (1 - done)):
+        for temperature in falling_temperatures(search, self.share, self.tries, self.temperature):
+            if ranks.step(temperature):
                 schedule = schedule_of_starts(jobs, ranks.best, "optimised")
                 if schedule is not None:
                     search.offer_order(schedule)
