@@ -13,7 +13,7 @@ import pytest
 import pipesched
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from, read_problem
-from pipesched.files.problem_schema import json_schema
+from pipesched.files.problems.schema import json_schema
 from pipesched.problem.passes import F
 from pipesched.registry import Registry
 from tests.support.columns import costs_of

@@ -10,7 +10,7 @@ from typing import Any
 from commands.shared.file_arguments import problem_of
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from, read_document
-from pipesched.files.visualiser_file import output_file, to_problem_document
+from pipesched.files.problems.visualiser_file import output_file, to_problem_document
 from pipesched.problem.problem import Problem
 
 DEFAULT_PICTURE = "pipeline_1f1b.png"

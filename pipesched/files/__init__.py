@@ -1,1 +1,1 @@
-"""Problem and schedule files: schema, checks, exact numbers, reading and writing."""
+"""Problem, plan, schedule and peaks files: reading, checks, exact numbers, writing."""

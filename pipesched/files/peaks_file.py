@@ -10,9 +10,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, PlainValidator
 
 from pipesched.errors import BadInput
-from pipesched.files import field_types
-from pipesched.files.plan_checks import MOST_LAYERS
-from pipesched.files.plan_schema import LayerEntry, PlanMemory
+from pipesched.files.fields import field_types
+from pipesched.files.fields.field import as_list, at_least, field, whole_number
+from pipesched.files.limits import MOST_LAYERS
+from pipesched.files.plans.schema import LayerEntry, PlanMemory
 from pipesched.files.problem_file import read_document
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.layers.layer import LayerType, RecomputeWay
@@ -21,24 +22,24 @@ from pipesched.layers.memory_peaks import HeldStage, Peak, PeaksFile
 
 def _listed(accept: Any, allowed: str) -> PlainValidator:
     def entries(value: object) -> object:
-        found = field_types.as_list(value)
+        found = as_list(value)
         accepted = None if found is None else [accept(one) for one in found]
         return accepted if accepted and None not in accepted else None
 
-    return field_types.field(allowed, entries)
+    return field(allowed, entries)
 
 
 def _peak(value: object) -> object:
     """A number, or False for a device that was not measured."""
-    return False if value is None else field_types.at_least(0)(value)
+    return False if value is None else at_least(0)(value)
 
 
 def _again(value: object) -> object:
     """Layers recomputed: a number of them, or by name."""
     if isinstance(value, Mapping):
-        numbers = {str(name): field_types.whole_number(0)(number) for name, number in value.items()}
+        numbers = {str(name): whole_number(0)(number) for name, number in value.items()}
         return None if None in numbers.values() else numbers
-    return field_types.whole_number(0)(value)
+    return whole_number(0)(value)
 
 
 _COUNTS = "a list of whole numbers of at least 1, one per stage"
@@ -51,11 +52,11 @@ class RunEntry(BaseModel):
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
-    partition: Annotated[list[int], _listed(field_types.whole_number(1), _COUNTS)] | None = Field(
+    partition: Annotated[list[int], _listed(whole_number(1), _COUNTS)] | None = Field(
         None, description="layers of each stage"
     )
     microbatches: field_types.Count | None = Field(None, description="micro-batches; with 1f1b they tell in_flight")
-    in_flight: Annotated[list[int], _listed(field_types.whole_number(0), _COUNTS)] | None = Field(
+    in_flight: Annotated[list[int], _listed(whole_number(0), _COUNTS)] | None = Field(
         None, description="micro-batches that each stage holds at the peak; default: as 1f1b does"
     )
     recompute: Annotated[list[Any], _listed(_again, _AGAIN)] | None = Field(

@@ -8,14 +8,14 @@ from math import ceil, floor
 from pathlib import Path
 
 from pipesched.errors import BadInput
-from pipesched.files.link_times import latency_of, links_of, stream_of
-from pipesched.files.plan_checks import choices_of, plan_mistakes
-from pipesched.files.plan_layers import required_of, with_derived_layers
-from pipesched.files.plan_schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
+from pipesched.files.fields.link_times import latency_of, links_of, stream_of
+from pipesched.files.plans.checks import choices_of, plan_mistakes
+from pipesched.files.plans.layers import required_of, with_derived_layers
+from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
 from pipesched.files.problem_file import ROUNDED, read_document
+from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.rounding import short, step_of
 from pipesched.files.schema_errors import parse_model
-from pipesched.files.times_in_ticks import per
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.model import Model

@@ -8,16 +8,16 @@ from math import ceil, floor, gcd
 from pathlib import Path
 
 from pipesched.errors import BadInput
-from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import read_json, read_yaml
-from pipesched.files.file_stages import stages_from
-from pipesched.files.link_times import latency_of, stream_of, unused_diagonal
-from pipesched.files.memory_options import host_groups, option_memory, option_times, shared_streams
-from pipesched.files.problem_checks import mistakes, placement_of
-from pipesched.files.problem_schema import MemorySection, ProblemFile, Times, required
+from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
+from pipesched.files.problems import visualiser_file
+from pipesched.files.problems.checks import mistakes, placement_of
+from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
+from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
+from pipesched.files.problems.stages import stages_from
+from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.files.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.problem.memory_options import HostPool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem

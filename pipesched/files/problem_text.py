@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 
-from pipesched.files.problem_document import problem_document
+from pipesched.files.problems.document import problem_document
 from pipesched.problem.problem import Problem
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.exact_numbers import write_json
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from, read_document
-from pipesched.files.schedule_reader import ScheduleReader
+from pipesched.files.problems.document import problem_document
+from pipesched.files.schedules.reader import ScheduleReader
+from pipesched.files.schedules.task_texts import start_texts, task_keys
 from pipesched.files.schema_errors import shown
-from pipesched.files.task_texts import start_texts, task_keys
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate

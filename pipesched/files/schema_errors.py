@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from pipesched.errors import BadInput, did_you_mean
-from pipesched.files.field_types import WrongEntry
+from pipesched.files.fields.field import WrongEntry
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -9,8 +9,8 @@ from statistics import median
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import as_decimal
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from
+from pipesched.files.problems.document import problem_document
 from pipesched.measurement.trace import Measured
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem

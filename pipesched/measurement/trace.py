@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import write_json
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from, read_document
+from pipesched.files.problems.document import problem_document
 from pipesched.files.schema_errors import shown
 from pipesched.problem.passes import Pass, parse_pass
 from pipesched.problem.problem import Problem

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
-from pipesched.files.problem_document import placement_keys
+from pipesched.files.problems.document import placement_keys
 from pipesched.problem.formatting import counted
 from pipesched.problem.passes import BW, B, F, W
 from runtime.profiling.profile import KINDS, Profile, Samples

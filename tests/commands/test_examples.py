@@ -9,7 +9,7 @@ import pytest
 
 from commands.main import main
 from commands.new import TEXT
-from pipesched.files.field_types import PLACEMENTS
+from pipesched.files.fields.field_types import PLACEMENTS
 from pipesched.files.problem_file import read_problem
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"

@@ -9,7 +9,7 @@ import pytest
 
 from pipesched import problem_from, simulate, validate
 from pipesched.errors import BadInput
-from pipesched.files.problem_document import problem_document
+from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import read_schedule, save
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem

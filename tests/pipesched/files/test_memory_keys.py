@@ -9,9 +9,9 @@ import jsonschema
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from
-from pipesched.files.problem_schema import json_schema
+from pipesched.files.problems.document import problem_document
+from pipesched.files.problems.schema import json_schema
 from pipesched.files.schedule_file import read_schedule, save
 from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD

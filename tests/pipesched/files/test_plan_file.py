@@ -10,7 +10,7 @@ import pytest
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from, read_plan
-from pipesched.files.plan_schema import json_schema
+from pipesched.files.plans.schema import json_schema
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problem_text import problem_text
 from pipesched.layers.even import even_counts

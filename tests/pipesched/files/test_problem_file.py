@@ -17,9 +17,9 @@ import yaml
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import common_step, read_yaml
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from, read_problem, with_objective
-from pipesched.files.problem_schema import json_schema
+from pipesched.files.problems.document import problem_document
+from pipesched.files.problems.schema import json_schema
 from pipesched.problem.problem import Objective, Problem
 from tests.support.columns import costs_of
 from tests.support.makers import PLACEMENTS, problem

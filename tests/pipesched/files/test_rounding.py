@@ -15,8 +15,8 @@ import pytest
 from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import as_decimal
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from, read_problem
+from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer

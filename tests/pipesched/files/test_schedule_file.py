@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.problem_document import problem_document
+from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.passes import F, Task, parse_pass
 from pipesched.problem.problem import Objective, Problem

@@ -14,9 +14,9 @@ import jsonschema
 import pytest
 
 from pipesched.errors import BadInput
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from, read_problem
-from pipesched.files.problem_schema import json_schema
+from pipesched.files.problems.document import problem_document
+from pipesched.files.problems.schema import json_schema
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem

@@ -9,8 +9,8 @@ import pytest
 
 from commands.main import main
 from pipesched.errors import BadInput
-from pipesched.files.problem_document import problem_document
 from pipesched.files.problem_file import problem_from
+from pipesched.files.problems.document import problem_document
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure

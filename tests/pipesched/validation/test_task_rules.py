@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pipesched.files.problem_file import problem_from
-from pipesched.files.task_texts import TaskReader
+from pipesched.files.schedules.task_texts import TaskReader
 from pipesched.problem.problem import Problem
 from pipesched.problem.task_network import Resource
 from pipesched.schedule.metrics import measure

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from pipesched.files import field_types
-from pipesched.files.model_schema import HardwareSection, ModelSection
-from pipesched.files.plan_fields import ChunksField, PartitionField, PlacementsField, SchedulesField, ShareField
-from pipesched.files.transfer_field import TransferField
+from pipesched.files.fields import field_types
+from pipesched.files.fields.transfer_field import TransferField
+from pipesched.files.plans.fields import ChunksField, PartitionField, PlacementsField, SchedulesField, ShareField
+from pipesched.files.plans.model_schema import HardwareSection, ModelSection
 from pipesched.layers.plan_problem import Decide
 
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.files.exact_numbers import as_decimal
-from pipesched.files.memory_keys import ALWAYS, FREE, NEVER, CopyStream, Groups
-from pipesched.files.problem_schema import MemorySection
+from pipesched.files.problems.memory_keys import ALWAYS, FREE, NEVER, CopyStream, Groups
+from pipesched.files.problems.schema import MemorySection
 from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
 from pipesched.problem.problem import Problem
 

@@ -8,21 +8,18 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
-from pipesched.files.field_types import (
+from pipesched.files.fields.field import (
     FINITE,
-    NAME,
     NUMBER,
     POSITIVE,
-    Name,
-    Numbers,
     as_list,
     at_least,
     field,
     one_or_list,
     or_list,
-    task_name,
     whole_number,
 )
+from pipesched.files.fields.field_types import NAME, Name, Numbers, task_name
 
 FREE, NEVER, ALWAYS = DECISIONS = ("free", "never", "always")
 

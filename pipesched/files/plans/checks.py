@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pipesched.files.link_times import is_matrix, latency_of, wrong_size
-from pipesched.files.plan_schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile
-from pipesched.files.problem_checks import MOST_CELLS
+from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.limits import MOST_CELLS, MOST_LAYERS
+from pipesched.files.plans.schema import REQUIRED_OF_LAYERS, REQUIRED_OF_RECOMPUTE, LayerEntry, PlanFile
 from pipesched.files.schema_errors import shown
 from pipesched.layers.plan_problem import Choice
 
@@ -16,8 +16,6 @@ _FIXED = {"linear": 1, "v-shape": 2, "bidirectional": 2}
 # `free` leaves out the one that holds every layer twice.
 _FREE = ("linear", "interleaved", "v-shape", "wave")
 _DEFAULT_CHUNKS = [1, 2]
-# Far more than any model has; a slip of the keyboard would take all memory.
-MOST_LAYERS = 10_000
 
 
 def plan_mistakes(form: PlanFile, wrong: frozenset[str]) -> list[str]:

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.files.exact_numbers import as_decimal
-from pipesched.files.memory_options import memory_keys
-from pipesched.files.pass_tasks import tasks_section
+from pipesched.files.problems.memory_options import memory_keys
+from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
 

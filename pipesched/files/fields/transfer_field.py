@@ -8,9 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import WithJsonSchema
 
-from pipesched.files.field_types import (
+from pipesched.files.fields.field import (
     FINITE,
-    NAME,
     NUMBER,
     POSITIVE,
     WrongEntries,
@@ -20,10 +19,10 @@ from pipesched.files.field_types import (
     field,
     one_or_list,
     or_list,
-    task_name,
     whole_number,
 )
-from pipesched.files.link_times import Latency, NodeLinks, Occupying, Transfer
+from pipesched.files.fields.field_types import NAME, task_name
+from pipesched.files.fields.link_times import Latency, NodeLinks, Occupying, Transfer
 
 
 def _transfer(value: object) -> Transfer | None:

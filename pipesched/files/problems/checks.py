@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pipesched.files.link_times import is_matrix, latency_of, wrong_size
-from pipesched.files.memory_checks import option_mistakes, values_per_stage
-from pipesched.files.problem_schema import ProblemFile
+from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
+from pipesched.files.limits import MOST_CELLS
+from pipesched.files.problems.memory_checks import option_mistakes, values_per_stage
+from pipesched.files.problems.schema import ProblemFile
+from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown
-from pipesched.files.task_checks import task_lists, task_mistakes
 from pipesched.problem import placement
 from pipesched.problem.placement import Placement
-
-# Far above any pipeline there is; a schedule of so many takes about a gigabyte and seconds to time and judge.
-MOST_CELLS = 500_000
 
 # How many stages a device holds under each named placement; None where `chunks` says it.
 _CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "wave": None}

@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from pipesched.files import field_types
-from pipesched.files.memory_keys import DecideSection, OffloadSection, RecomputeWay
-from pipesched.files.transfer_field import TransferField
+from pipesched.files.fields import field_types
+from pipesched.files.fields.transfer_field import TransferField
+from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
 from pipesched.problem.problem import Objective
 
 

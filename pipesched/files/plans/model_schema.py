@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
-from pipesched.files import field_types
-from pipesched.files.plan_fields import ShareField
+from pipesched.files.fields import field_types
+from pipesched.files.fields.field import field, whole_number
+from pipesched.files.plans.fields import ShareField
 from pipesched.layers.derived.shape import PRECISIONS
 
 
@@ -18,7 +19,7 @@ class _Section(BaseModel):
 
 _Natural = Annotated[
     int,
-    field_types.field("a whole number of at least 0", field_types.whole_number(0)),
+    field("a whole number of at least 0", whole_number(0)),
     WithJsonSchema({"type": "integer", "minimum": 0}),
 ]
 _Choice = Literal[True, False]

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from pipesched.errors import BadInput
-from pipesched.files import field_types
+from pipesched.files.fields import field_types
 from pipesched.files.schema_errors import parse_model
 
 

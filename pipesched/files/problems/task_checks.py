@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pipesched.errors import did_you_mean
-from pipesched.files.link_times import stream_of
-from pipesched.files.problem_schema import PLAIN_TIMES, ChainTask, ProblemFile, WeightTask
+from pipesched.files.fields.link_times import stream_of
+from pipesched.files.problems.schema import PLAIN_TIMES, ChainTask, ProblemFile, WeightTask
 from pipesched.files.schema_errors import shown
 from pipesched.problem.problem import SENDING
 from pipesched.problem.stage import COMPUTE

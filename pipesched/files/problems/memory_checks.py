@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from pipesched.files.link_times import stream_of
-from pipesched.files.memory_keys import ALWAYS, NEVER, Groups
-from pipesched.files.memory_options import copy_streams, decisions
-from pipesched.files.problem_schema import MemorySection, ProblemFile
+from pipesched.files.fields.link_times import stream_of
+from pipesched.files.problems.memory_keys import ALWAYS, NEVER, Groups
+from pipesched.files.problems.memory_options import copy_streams, decisions
+from pipesched.files.problems.schema import MemorySection, ProblemFile
+from pipesched.files.problems.task_checks import task_lists
 from pipesched.files.schema_errors import shown
-from pipesched.files.task_checks import task_lists
 from pipesched.problem.passes import RECOMPUTATIONS
 from pipesched.problem.stage import COMPUTE
 

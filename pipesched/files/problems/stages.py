@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from pipesched.files.memory_options import stage_options
-from pipesched.files.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
-from pipesched.files.problem_schema import ChainTask, ProblemFile, WeightTask
-from pipesched.files.times_in_ticks import Columns, layers_of
+from pipesched.files.problems.memory_options import stage_options
+from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
+from pipesched.files.problems.schema import ChainTask, ProblemFile, WeightTask
+from pipesched.files.problems.times_in_ticks import Columns, layers_of
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec, stages_of
 
 

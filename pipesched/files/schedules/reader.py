@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.files.schedules.task_texts import TaskReader
 from pipesched.files.schema_errors import shown
-from pipesched.files.task_texts import TaskReader
 from pipesched.problem.formatting import visible
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem

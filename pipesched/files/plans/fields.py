@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import WithJsonSchema
 
-from pipesched.files.field_types import WrongEntries, WrongEntry, as_list, at_least, field, or_list, whole_number
+from pipesched.files.fields.field import WrongEntries, WrongEntry, as_list, at_least, field, or_list, whole_number
 from pipesched.problem.placement import PLACEMENTS
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from pydantic import ValidationError
 
-from pipesched.files.derived_layers import derived_from, model_mistakes
-from pipesched.files.field_types import LARGEST
-from pipesched.files.plan_schema import REQUIRED, LayerEntry, PlanFile, PlanMemory, RecomputeEntry
+from pipesched.files.limits import LARGEST
+from pipesched.files.plans.derived_layers import derived_from, model_mistakes
+from pipesched.files.plans.schema import REQUIRED, LayerEntry, PlanFile, PlanMemory, RecomputeEntry
 from pipesched.files.schema_errors import shown
 from pipesched.layers.derived.derive import MEMORY_UNIT, TIME_UNIT
 from pipesched.layers.layer import LayerType

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from pydantic import BaseModel
 
-from pipesched.files.model_schema import (
+from pipesched.files.plans.model_schema import (
     REQUIRED_OF_HARDWARE,
     REQUIRED_OF_MODEL,
     AttentionSection,

@@ -7,9 +7,9 @@ from fractions import Fraction
 from math import gcd
 from typing import Any
 
-from pipesched.files.link_times import latency_of, links_of
-from pipesched.files.pass_tasks import KEYS
-from pipesched.files.problem_schema import Tasks, Times
+from pipesched.files.fields.link_times import latency_of, links_of
+from pipesched.files.problems.pass_tasks import KEYS
+from pipesched.files.problems.schema import Tasks, Times
 from pipesched.files.rounding import short, step_of
 from pipesched.problem.placement import Placement
 

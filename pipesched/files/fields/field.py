@@ -1,0 +1,139 @@
+"""How one value of a file is checked: what is accepted, the error message that says what is allowed, numbers exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from pydantic import PlainValidator
+from pydantic_core import PydanticCustomError
+
+from pipesched.files.limits import LARGEST
+
+_LEAST_EXPONENT = -30
+_MOST_DIGITS = 100
+
+NUMBER = {"type": "number", "minimum": 0, "maximum": LARGEST}
+
+
+def or_list(schema: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of such a value or a list of them."""
+    return {"anyOf": [schema, {"type": "array", "items": schema, "minItems": 1}]}
+
+
+FINITE = f"finite, 0 or 1e{_LEAST_EXPONENT} to {LARGEST:.0e}, at most {_MOST_DIGITS} digits"
+POSITIVE = f"a number of at least 0 ({FINITE})"
+
+Entry = TypeVar("Entry")
+
+
+class WrongEntry(NamedTuple):
+    """An entry of a value that is not allowed: where it stands in it, as `[2]` or `.nodes[1]`, and what is allowed."""
+
+    place: str
+    found: object
+    allowed: str
+
+
+class WrongEntries(Exception):
+    """All entries of a value that are not allowed."""
+
+    def __init__(self, entries: list[WrongEntry]) -> None:
+        super().__init__()
+        self.entries = entries
+
+
+def finite_number(value: object) -> Fraction | None:
+    """The exact value of a finite number within the limits of a file; None for anything else.
+
+    Floats, Python's and NumPy's, come from Python alone and are what they print as; files are read as decimals.
+    """
+    match value:
+        case bool():
+            return None
+        case Integral():
+            number = Fraction(int(value))
+        case Rational():
+            number = Fraction(int(value.numerator), int(value.denominator))
+        case Decimal() | Real():
+            decimal = Decimal(str(value))
+            if not decimal:
+                return Fraction(0)
+            if not decimal.is_finite() or not _LEAST_EXPONENT <= decimal.adjusted() <= len(str(LARGEST)):
+                return None
+            if len(decimal.as_tuple().digits) > _MOST_DIGITS:
+                return None
+            number = Fraction(decimal)
+        case _:
+            return None
+    return number if abs(number) <= LARGEST else None
+
+
+def as_list(value: object) -> list[object] | None:
+    """The entries of a list, tuple or NumPy array; None for anything else."""
+    if isinstance(value, np.ndarray):
+        return list(value) if value.ndim else None
+    return list(value) if isinstance(value, list | tuple) else None
+
+
+def field(allowed: str, accept: Callable[[Any], object]) -> PlainValidator:
+    """A validator whose error message is what is allowed; `accept` returns None for what is not."""
+
+    def check(value: object) -> object:
+        try:
+            result = accept(value)
+        except WrongEntries as wrong:
+            context = {"allowed": allowed, "entries": wrong.entries}
+            raise PydanticCustomError("not_allowed", "{allowed}", context) from None
+        if result is None:
+            raise PydanticCustomError("not_allowed", "{allowed}", {"allowed": allowed})
+        return result
+
+    return PlainValidator(check)
+
+
+def at_least(limit: int) -> Callable[[object], Fraction | None]:
+    """Accepts numbers of at least so much."""
+
+    def accept(value: object) -> Fraction | None:
+        number = finite_number(value)
+        return number if number is not None and number >= limit else None
+
+    return accept
+
+
+def whole_number(limit: int) -> Callable[[object], int | None]:
+    """Accepts whole numbers of at least so much."""
+
+    def accept(value: object) -> int | None:
+        whole = isinstance(value, Integral) and not isinstance(value, bool) and limit <= int(value) <= LARGEST
+        return int(value) if whole else None  # type: ignore[call-overload]
+
+    return accept
+
+
+def one_or_list(
+    one: Callable[[object], Fraction | None], allowed: str
+) -> Callable[[object], Fraction | list[Fraction] | None]:
+    """Accepts one number or a list of them, of whose entries `allowed` says what they may be."""
+
+    def accept(value: object) -> Fraction | list[Fraction] | None:
+        entries = as_list(value)
+        if entries is None:
+            return one(value)
+        return each_of(one, entries, allowed)
+
+    return accept
+
+
+def each_of(one: Callable[[object], Entry | None], entries: list[object], allowed: str) -> list[Entry] | None:
+    """Every entry as `one` accepts it, None where there is none; `WrongEntries` names all that it does not."""
+    accepted = [one(item) for item in entries]
+    wrong = [at for at, entry in enumerate(accepted) if entry is None]
+    if wrong:
+        raise WrongEntries([WrongEntry(f"[{at}]", entries[at], allowed) for at in wrong])
+    return [entry for entry in accepted if entry is not None] or None

@@ -1,0 +1,1 @@
+"""The parts of a plan file: its keys, their checks, and its layers."""
