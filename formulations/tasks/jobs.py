@@ -1,4 +1,4 @@
-"""The jobs of a problem: every task of its network copied for each micro-batch, numbered, with what ties them.
+"""The jobs of a problem: every task of its network copied for each micro-batch, numbered, with their precedences.
 
 Multi-mode scheduling: where a backward may run fused or split, or an activation may be kept, offloaded or recomputed,
 the jobs of all these are listed and some of them are chosen.
@@ -41,10 +41,10 @@ class Choice(NamedTuple):
     options: int
 
 
-class Tie(NamedTuple):
+class Precedence(NamedTuple):
     """A job starts no sooner than `lag` steps after the end of that one of the alternatives that runs.
 
-    One of them does, but for an `optional` tie.
+    One of them does, but for an `optional` precedence.
     """
 
     after: int
@@ -83,7 +83,7 @@ class Jobs:
 
     problem: Problem
     jobs: tuple[Job, ...]
-    ties: tuple[Tie, ...]
+    precedences: tuple[Precedence, ...]
     holdings: tuple[Holding, ...]
     choices: tuple[Choice, ...]
     room: tuple[int | None, ...]
@@ -133,7 +133,7 @@ class Jobs:
 
     @cached_property
     def alike(self) -> tuple[tuple[int, int], ...]:
-        """Where jobs are not in turn: the first job of each micro-batch with that of the next, which may begin later.
+        """Where none is `consecutive`: the first job of each micro-batch with that of the next, which starts no sooner.
 
         Micro-batches of a chain are alike, so they may be numbered as they begin.
         """
@@ -156,7 +156,7 @@ class Jobs:
         return found
 
     @cached_property
-    def in_turn(self) -> tuple[tuple[int, int], ...]:
+    def consecutive(self) -> tuple[tuple[int, int], ...]:
         """Jobs of one type, each with that of the next micro-batch, which in some best schedule comes after it.
 
         Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
@@ -167,11 +167,11 @@ class Jobs:
         return tuple(_next_microbatches(enumerate(self.jobs)))
 
 
-def in_microbatch_turn(jobs: Jobs) -> Jobs:
+def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
     """The jobs restricted to schedules that run what always runs in the order of micro-batches, type by type."""
     always = ((n, job) for n, job in enumerate(jobs.jobs) if job.choice is None)
-    turns = (Tie(later, (earlier,), 0) for earlier, later in _next_microbatches(always))
-    return replace(jobs, ties=(*jobs.ties, *turns))
+    turns = (Precedence(later, (earlier,), 0) for earlier, later in _next_microbatches(always))
+    return replace(jobs, precedences=(*jobs.precedences, *turns))
 
 
 def _next_microbatches(jobs: Iterable[tuple[int, Job]]) -> Iterator[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Lists the jobs of a problem: which of its passes there are, what ties their tasks, and the memory they hold."""
+"""Lists the jobs of a problem: which of its passes there are, what precedes what, and the memory they hold."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import pairwise
 
 from formulations.tasks.fused_never_better import fused_is_never_better
-from formulations.tasks.jobs import Choice, Holding, Job, Jobs, Tie, limited_hosts
+from formulations.tasks.jobs import Choice, Holding, Job, Jobs, Precedence, limited_hosts
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
@@ -56,13 +56,13 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         for part, task in enumerate(types[p.kind, p.stage])
     )
     number = {job.task: n for n, job in enumerate(jobs)}
-    ties = (*_ties(problem, held, number, scale), *_ties_of_queues(problem, held, number))
+    precedences = (*_of_network(problem, held, number, scale), *_of_queues(problem, held, number))
     holdings = tuple(_holdings(problem, held, number))
     room = (*network.room, *(host.room for host in limited_hosts(problem)))
-    return Jobs(problem, jobs, ties, holdings, tuple(choices), room, parts, zeros)
+    return Jobs(problem, jobs, precedences, holdings, tuple(choices), room, parts, zeros)
 
 
-def _ties(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Tie]:
+def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
     """The arcs of the network between the passes that are here, for every micro-batch."""
     found = []
     for p in held:
@@ -70,11 +70,11 @@ def _ties(problem: Problem, held: Collection[Pass], number: dict[Task, int], sca
             named = (Task(Pass(a.kind, a.stage, p.microbatch), a.part) for a in arc.alternatives)
             here = tuple(number[task] for task in named if task in number)
             if here:
-                found.append(Tie(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
+                found.append(Precedence(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
     return found
 
 
-def _ties_of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Tie]:
+def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Precedence]:
     """Where the order of micro-batches is fixed, each forward begins after that of the one before, backwards too."""
     lines: dict[tuple[bool, int], dict[int, list[int]]] = {}
     for p in held if problem.queues else ():
@@ -83,7 +83,7 @@ def _ties_of_queues(problem: Problem, held: Collection[Pass], number: dict[Task,
             line.setdefault(p.microbatch, []).append(number[Task(p)])
     for line in lines.values():
         for one, other in pairwise(sorted(line)):
-            yield from (Tie(after, tuple(line[one]), 0) for after in line[other])
+            yield from (Precedence(after, tuple(line[one]), 0) for after in line[other])
 
 
 def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:

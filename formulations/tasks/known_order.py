@@ -1,4 +1,4 @@
-"""The order of jobs that their ties alone fix: ancestors of every job, as sets of bits."""
+"""The order of jobs that their precedences alone fix: ancestors of every job, as sets of bits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from formulations.tasks.jobs import Jobs
 
 
 class KnownOrder:
-    """`precedes(x, y)`: whether x ends before y starts in every schedule that runs both and keeps jobs in turn.
+    """`precedes(x, y)`: whether x ends before y starts in every schedule that runs both and keeps micro-batch order.
 
     `numbered` says whether micro-batches are numbered as they begin, where that is all that can be said of their order.
     """
@@ -17,12 +17,12 @@ class KnownOrder:
         self._jobs = jobs
         into: list[list[tuple[int, ...]]] = [[] for _ in jobs.jobs]
         optional: list[list[int]] = [[] for _ in jobs.jobs]
-        for tie in jobs.ties:
-            if tie.optional:
-                optional[tie.after] += tie.alternatives
+        for arc in jobs.precedences:
+            if arc.optional:
+                optional[arc.after] += arc.alternatives
             else:
-                into[tie.after].append(tie.alternatives)
-        for before, after in (*jobs.in_turn, *(jobs.alike if numbered else ())):
+                into[arc.after].append(arc.alternatives)
+        for before, after in (*jobs.consecutive, *(jobs.alike if numbered else ())):
             into[after].append((before,))
         every = {n: {one for group in (*groups, optional[n]) for one in group} for n, groups in enumerate(into)}
         self.sequence = list(TopologicalSorter(every).static_order())

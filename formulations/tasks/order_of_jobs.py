@@ -33,8 +33,8 @@ class JobOrder:
         return self._known.precedes(x, y)
 
     def consequences(self, jobs: Jobs) -> Iterator[tuple[Literal, Literal]]:
-        """What x before y says of the jobs next to them in turn: (if, then)."""
-        following = dict(jobs.in_turn)
+        """What x before y says of the same jobs of the next micro-batch: (if, then)."""
+        following = dict(jobs.consecutive)
         for x, y in self.undecided:
             for one, other in ((x, y), (y, x)):
                 literal = self.before(one, other)

@@ -31,7 +31,7 @@ class TaskModel:
         highest = ceil(at_most) * jobs.scale + jobs.zeros
         self.span = jobs.problem.objective is Objective.SPAN
         # Under the span devices begin late: no start need be later than all jobs and lags one after another.
-        whole = sum(job.steps for job in jobs.jobs) + sum(tie.lag for tie in jobs.ties)
+        whole = sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)
         self.variables = TaskVariables(jobs, self.known, whole if self.span else min(whole, highest))
         self._post_ties()
         self._post_order()
@@ -47,11 +47,11 @@ class TaskModel:
     def _post_ties(self) -> None:
         """Each job waits for that one of the alternatives that runs."""
         model = self.variables
-        for after, alternatives, lag, _ in self.jobs.ties:
+        for after, alternatives, lag, _ in self.jobs.precedences:
             for before in alternatives:
                 row = model.cp.add(model.start[after] >= model.end(before) + lag)
                 row.only_enforce_if(model.where(before, after))
-        for before, after in (*self.jobs.in_turn, *self.jobs.alike):
+        for before, after in (*self.jobs.consecutive, *self.jobs.alike):
             model.cp.add(model.start[after] >= model.end(before))
 
     def _post_order(self) -> None:
@@ -100,7 +100,7 @@ class TaskModel:
         return begin
 
     def _hint(self, starts: Mapping[int, int]) -> None:
-        """The starts of a schedule that keeps jobs in turn; jobs without one do not run."""
+        """The starts of a schedule that keeps the order of micro-batches; jobs without one do not run."""
         model = self.variables
         chosen = self.jobs.chosen(starts)
         for n, start in starts.items():

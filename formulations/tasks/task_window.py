@@ -6,243 +6,63 @@ longest way from its end to the end of a device. So the model does not grow with
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
+from collections.abc import Callable, Collection
 
 from ortools.sat.python import cp_model
 
-from formulations.tasks.jobs import Holding, Jobs, Tie
 from formulations.tasks.known_order import KnownOrder
 from formulations.tasks.memory_rows import post_memory
+from formulations.tasks.placed_jobs import PlacedJobs
 from formulations.tasks.task_variables import TaskVariables
+from formulations.tasks.window_jobs import WindowJobs
 from formulations.variables.order_literals import Literal
-from pipesched.problem.task_network import Resource
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A schedule as jobs with times, in steps: the order of each resource, all starts, and where each device opens.
-
-    `before[n]` and `after[n]` are the (job, lag) that tie it, whatever the orders; `waits` are the (job, job) that
-    memory rests on: the first has ended before the second starts.
-    """
-
-    jobs: Jobs
-    orders: Mapping[Resource, Sequence[int]]
-    start: Mapping[int, int]
-    opening: Sequence[int]
-    before: Mapping[int, Sequence[tuple[int, int]]]
-    after: Mapping[int, Sequence[tuple[int, int]]]
-    waits: Sequence[tuple[int, int]]
-
-    def end(self, n: int) -> int:
-        return self.start[n] + self.jobs.jobs[n].steps
-
-    @cached_property
-    def value(self) -> int:
-        """The longest time from a device's opening to its end."""
-        return max((self.end(n) - self.opening[self.jobs.device(n)] for n in self.start), default=0)
-
-    @cached_property
-    def behind(self) -> Mapping[int, int]:
-        """The job that follows each on its resource."""
-        return dict(pair for order in self.orders.values() for pair in pairwise(order))
-
-    @cached_property
-    def tails(self) -> Mapping[int, int]:
-        """From each job's end, the most that any device takes past its opening."""
-        found: dict[int, int] = {}
-        held_back: dict[int, list[tuple[int, int]]] = {}
-        for before, after in self.waits:
-            held_back.setdefault(before, []).append((after, 0))
-        # Every job takes a step, so what follows starts later.
-        for n in sorted(self.start, key=lambda n: -self.start[n]):
-            ways = [-self.opening[self.jobs.device(n)]]
-            following = [*self.after[n], *held_back.get(n, ())]
-            following += [(self.behind[n], 0)] if n in self.behind else []
-            ways += [lag + self.jobs.jobs[a].steps + found[a] for a, lag in following]
-            found[n] = max(ways)
-        return found
 
 
 class TaskWindow:
-    """The jobs that start from `since` to before `until`, in steps; devices that are not free keep their orders."""
+    """The model of a window; it minimises the longest time from a device's opening to its end."""
 
-    def __init__(self, placed: Placed, since: int, until: int, free: Collection[int]) -> None:
-        self.placed, self.since, self.until = placed, since, until
-        self._inside = [n for n in placed.start if since <= placed.start[n] < until]
-        self._number = {n: number for number, n in enumerate(self._inside)}
-        self._free = free
-        self._jobs = self._own_jobs()
+    def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
+        self.window = WindowJobs(placed, since, until, free)
         horizon = placed.value + max(placed.opening)
-        self.model = TaskVariables(self._jobs, KnownOrder(self._jobs), horizon)
+        self.model = TaskVariables(self.window.jobs, KnownOrder(self.window.jobs), horizon)
         self._post_edges(horizon)
         self._post_order()
-        post_memory(self.model, self._held)
+        post_memory(self.model, self.window.held)
 
     @property
     def cp(self) -> cp_model.CpModel:
         return self.model.cp
 
-    def _own_jobs(self) -> Jobs:
-        """The jobs inside, all of which run, with what ties them; orders that are kept are ties too."""
-        placed, inside = self.placed, self._number
-        ties = [Tie(inside[n], (inside[b],), lag) for n in self._inside for b, lag in placed.before[n] if b in inside]
-        ties += [Tie(inside[n], (inside[b],), 0) for b, n in self.kept_waits if b in inside and n in inside]
-        for where, order in placed.orders.items():
-            if not all(device in self._free for device in placed.jobs.devices_on(where)):
-                kept = [inside[n] for n in order if n in inside]
-                ties += [Tie(after, (before,), 0) for before, after in pairwise(kept)]
-        jobs = tuple(placed.jobs.jobs[n]._replace(choice=None) for n in self._inside)
-        holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in placed.start]
-        own = [found for one in holdings if (found := self._inside_of(one)) is not None]
-        # What gave it back before the window is not in the model: what is taken again then counts as taken.
-        back = {one.until for one in own if one.gives}
-        own = [one._replace(again=one.again and one.first[0] in back) for one in own]
-        return replace(placed.jobs, jobs=jobs, ties=tuple(ties), holdings=tuple(own))
-
-    def _is_free(self, pool: int) -> bool:
-        """Whether all devices that take of a memory are free."""
-        return all(device in self._free for device in self.placed.jobs.pools[pool])
-
-    def _inside_of(self, one: Holding) -> Holding | None:
-        """What of a pass's taking and giving happens inside, with the window's own numbers."""
-        inside = self._number
-        takes = one.takes if all(n in inside for n in one.first) else 0
-        ended = [n for n in one.last if n not in inside and self.placed.start[n] < self.since]
-        within = [n for n in one.last if n in inside]
-        gives = one.gives if within and len(ended) + len(within) == len(one.last) else 0
-        if not takes and not gives:
-            return None
-        first, last = (tuple(inside[n] for n in on if n in inside) for on in (one.first, one.last))
-        until = None if one.until is None else inside.get(one.until)
-        return Holding(one.pool, takes, gives, first or last, last, (first or last)[0], until, one.again)
-
-    def _held(self, taker: Holding) -> int:
-        """What passes hold that began before the window.
-
-        Of what gives back before, that counts which has ended when the pass has begun so far; it waits for that.
-        """
-        placed, begin = self.placed, self.placed.start[self._inside[taker.first[0]]]
-        level = 0
-        for one in self._outside[taker.pool]:
-            level += one.takes if placed.start[one.first[0]] < self.since else 0
-            level -= one.gives if max(map(placed.end, one.last)) <= begin else 0
-        return level
-
-    @cached_property
-    def _outside(self) -> Mapping[int, Sequence[Holding]]:
-        """The passes that take of each memory, those alone that take or give before the window."""
-        placed, found = self.placed, dict[int, list[Holding]]()
-        for one in placed.jobs.holdings:
-            if one.where in placed.start:
-                took = one.takes if placed.start[one.first[0]] < self.since else 0
-                gave = one.gives if all(placed.start[n] < self.since for n in one.last) else 0
-                if took or gave:
-                    found.setdefault(one.pool, []).append(one._replace(takes=took, gives=gave))
-        return {pool: found.get(pool, []) for pool in range(len(placed.jobs.pools))}
-
-    @cached_property
-    def kept_waits(self) -> Sequence[tuple[int, int]]:
-        """The waits of memory that stay: those of memory that is not free, and those for what comes behind."""
-        pool_of, device = self.placed.jobs.taken_by, self.placed.jobs.device
-        return [
-            (b, n)
-            for b, n in self.placed.waits
-            if n not in self._number or not self._is_free(pool_of.get(n, device(n)))
-        ]
-
-    def _earliest(self) -> dict[int, int]:
-        """When each job can start at the earliest, as its device opens and what stands before the window ends."""
-        placed, found = self.placed, dict[int, int]()
-        begin: dict[Resource, int] = {}
-        for where, order in placed.orders.items():
-            ahead = bisect_left(order, self.since, key=placed.start.__getitem__)
-            last = order[ahead - 1 : ahead] if ahead else ()
-            begin[where] = max(map(placed.end, last), default=0)
-        for n in self._inside:
-            ends = [placed.end(b) + lag for b, lag in placed.before[n] if b not in self._number]
-            opening = placed.opening[placed.jobs.device(n)]
-            found[n] = max([opening, begin[placed.jobs.jobs[n].resource], *ends])
-        for before, n in self.kept_waits:
-            if n in found and before not in found:
-                found[n] = max(found[n], placed.end(before))
-        for one in self._jobs.holdings:
-            if one.takes:
-                # What it counts as given back before the window has ended: see `_held`.
-                n = self._inside[one.first[0]]
-                freed = [max(map(placed.end, other.last)) for other in self._outside[one.pool] if other.gives]
-                freed += [placed.end(m) for m in self._ended_before[one.pool]]
-                found[n] = max([found[n], *(end for end in freed if end <= placed.start[n])])
-        return found
-
-    @cached_property
-    def _ended_before(self) -> Mapping[int, Sequence[int]]:
-        """Of each memory, what started before the window of passes that give some back inside it."""
-        found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
-        for one in self.placed.jobs.holdings:
-            if (
-                one.gives
-                and one.where in self.placed.start
-                and one.pool in found
-                and any(n in self._number for n in one.last)
-            ):
-                found[one.pool] += [n for n in one.last if self.placed.start[n] < self.since]
-        return found
-
-    def _rest(self) -> dict[int, int]:
-        """From the end of each job, the most that any device takes past its opening, but for jobs inside."""
-        placed = self.placed
-        found: dict[int, int] = {}
-        behind = {
-            where: next(iter(order[bisect_left(order, self.until, key=placed.start.__getitem__) :]), None)
-            for where, order in placed.orders.items()
-        }
-        for n in self._inside:
-            where = placed.jobs.jobs[n].resource
-            following = [(a, lag) for a, lag in placed.after[n] if a not in self._number]
-            last = behind[where]
-            following += [(last, 0)] if last is not None else []
-            ways = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
-            found[n] = max([-placed.opening[placed.jobs.device(n)], *ways])
-        for n, after in self.kept_waits:
-            if n in found and after not in found:
-                found[n] = max(found[n], placed.jobs.jobs[after].steps + placed.tails[after])
-        return found
-
     def _post_edges(self, horizon: int) -> None:
         """What comes before the window and what comes after it; the value to be made small."""
-        placed, model = self.placed, self.model
+        placed, model = self.window.placed, self.model
         value = model.cp.new_int_var(-horizon, horizon, "value")
-        earliest, rest = self._earliest(), self._rest()
-        for number, n in enumerate(self._inside):
+        earliest, rest = self.window.earliest(), self.window.rest()
+        for number, n in enumerate(self.window.inside):
             model.cp.add(model.start[number] >= earliest[n])
             model.cp.add(value >= model.end(number) + rest[n])
             model.cp.add_hint(model.start[number], placed.start[n])
         model.cp.minimize(value)
 
     def _post_order(self) -> None:
-        """Ties, and of two jobs of a resource one before the other."""
-        model, placed = self.model, self.placed
-        for after, (before,), lag, _ in self._jobs.ties:
+        """Precedences, and of two jobs of a resource one before the other."""
+        model, jobs, placed = self.model, self.window.jobs, self.window.placed
+        for after, (before,), lag, _ in jobs.precedences:
             model.cp.add(model.start[after] >= model.end(before) + lag)
-        for before, after in self._jobs.in_turn:
+        for before, after in jobs.consecutive:
             model.cp.add(model.start[after] >= model.end(before))
         for (x, y), ahead in model.order.undecided.items():
             model.cp.add(model.start[y] >= model.end(x)).only_enforce_if(ahead)
             model.cp.add(model.start[x] >= model.end(y)).only_enforce_if(ahead.negated())
-            model.cp.add_hint(ahead, placed.start[self._inside[x]] < placed.start[self._inside[y]])
-        for one, then in model.order.consequences(self._jobs):
+            model.cp.add_hint(ahead, placed.start[self.window.inside[x]] < placed.start[self.window.inside[y]])
+        for one, then in model.order.consequences(jobs):
             model.cp.add_implication(one, then)
-        for here in self._jobs.on.values():
+        for here in jobs.on.values():
             intervals = [
-                model.cp.new_fixed_size_interval_var(model.start[n], self._jobs.jobs[n].steps, f"I{n}") for n in here
+                model.cp.new_fixed_size_interval_var(model.start[n], jobs.jobs[n].steps, f"I{n}") for n in here
             ]
             model.cp.add_no_overlap(intervals)
 
     def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
         """The start of each job inside, in steps."""
-        return {n: value_of(self.model.start[number]) for number, n in enumerate(self._inside)}
+        return {n: value_of(self.model.start[number]) for number, n in enumerate(self.window.inside)}

@@ -46,7 +46,7 @@ class Proof:
         return f"{counted(len(self.order), 'event')} in {counted(self.steps, 'step')} under {self.semantics}"
 
 
-class _Waits:
+class _EventGraph:
     """What waits for what: events by number, each with its name and the events it comes after."""
 
     def __init__(self, program: Program, semantics: Semantics) -> None:
@@ -109,12 +109,12 @@ def prove(program: Program, semantics: Semantics) -> Proof:
     alone = list(unmatched(program))
     if alone:
         raise BadInput(*alone)
-    waits = _Waits(program, semantics)
-    order = in_order(waits.before, lambda number: (number,), lambda number: waits.names[number])
+    events = _EventGraph(program, semantics)
+    order = in_order(events.before, lambda number: (number,), lambda number: events.names[number])
     step: dict[int, int] = {}
     for number in order:
-        step[number] = 1 + max((step[other] for other in waits.before[number]), default=0)
-    return Proof(semantics, tuple(waits.names[number] for number in order), max(step.values(), default=0))
+        step[number] = 1 + max((step[other] for other in events.before[number]), default=0)
+    return Proof(semantics, tuple(events.names[number] for number in order), max(step.values(), default=0))
 
 
 def proved(name: str, program: Program, semantics: Sequence[Semantics] = (Semantics.RENDEZVOUS,)) -> str:

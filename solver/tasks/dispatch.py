@@ -16,7 +16,7 @@ from pipesched.errors import Deadlock
 from pipesched.problem.passes import B, Pass, W
 from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule, schedule_of
-from solver.tasks.job_graph import JobGraph, Wait, graph_of, in_turn, orders_of, running_of
+from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, orders_of, running_of
 
 
 def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
@@ -54,7 +54,7 @@ def dispatched(graph: JobGraph, rank: Mapping[int, float]) -> dict[int, int]:
     return starts
 
 
-def memory_waits(jobs: Jobs, schedule: Schedule) -> list[Wait]:
+def memory_waits(jobs: Jobs, schedule: Schedule) -> list[JobArc]:
     """What each pass that takes memory must wait for, under an order of passes that fits: enough that gives back.
 
     Passes that take of one memory come in the order's turn, so what one waits for holds for those behind too. Those of
@@ -64,16 +64,16 @@ def memory_waits(jobs: Jobs, schedule: Schedule) -> list[Wait]:
     for one in jobs.holdings:
         if jobs.jobs[one.where].task.of in held:
             of_pass.setdefault((one.pool, jobs.jobs[one.first[0]].task.of), []).append(one)
-    found: list[Wait] = []
+    found: list[JobArc] = []
     for pool, room in enumerate(jobs.room):
         if room is not None:
             places = ((n, p) for device in jobs.pools[pool] for n, p in enumerate(schedule.passes_on(device)))
             holdings = (of_pass.get((pool, p), ()) for _, p in sorted(places))
-            found += _waits_in_turn([one for own in holdings for one in own], room)
+            found += _waits_of_order([one for own in holdings for one in own], room)
     return found
 
 
-def _waits_in_turn(holdings: Sequence[Holding], room: int) -> Iterator[Wait]:
+def _waits_of_order(holdings: Sequence[Holding], room: int) -> Iterator[JobArc]:
     """The waits of passes that take and give back in this order."""
     level, last = 0, None
     given: list[Holding] = []
@@ -120,7 +120,7 @@ def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
     )
     found = [dispatched(graph, rank) for rank in ranks]
     with suppress(Deadlock):
-        found.append(graph_of(jobs, running, [*waits, *in_turn(orders_of(jobs, schedule).values())]).heads())
+        found.append(graph_of(jobs, running, [*waits, *arcs_of_orders(orders_of(jobs, schedule).values())]).heads())
     for starts in found:
         whole = schedule_of_starts(jobs, starts, schedule.name)
         if whole is not None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from formulations.tasks.jobs import Jobs
 from pipesched.errors import Deadlock
-from pipesched.problem.passes import Pass
 from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.stream_orders import stream_orders
 
-# A job that waits for the end of another, so many steps past it.
-Wait = tuple[int, int, int]
+# (one job, another, steps): the other starts no sooner than so many steps after the end of the one.
+JobArc = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -44,21 +44,20 @@ class JobGraph:
         return found
 
 
-def graph_of(jobs: Jobs, running: Collection[int], waits: Iterable[Wait] = ()) -> JobGraph:
-    """The ties among the jobs that run, and these waits. `Deadlock` where jobs wait for each other in a cycle."""
+def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> JobGraph:
+    """The precedences of the jobs that run, with further arcs. `Deadlock` where jobs wait for each other in a cycle."""
     before: dict[int, list[tuple[int, int]]] = {n: [] for n in sorted(running)}
     after: dict[int, list[tuple[int, int]]] = {n: [] for n in before}
-    ties = (
-        (alternative, tie.after, tie.lag)
-        for tie in jobs.ties
-        if tie.after in before
-        for alternative in tie.alternatives
+    arcs = (
+        (alternative, precedence.after, precedence.lag)
+        for precedence in jobs.precedences
+        if precedence.after in before
+        for alternative in precedence.alternatives
         if alternative in before
     )
-    for ties_or_waits in (ties, waits):
-        for one, other, lag in ties_or_waits:
-            before[other].append((one, lag))
-            after[one].append((other, lag))
+    for one, other, lag in chain(arcs, further):
+        before[other].append((one, lag))
+        after[one].append((other, lag))
     try:
         sequence = list(TopologicalSorter({n: [one for one, _ in needs] for n, needs in before.items()}).static_order())
     except CycleError as error:
@@ -67,7 +66,7 @@ def graph_of(jobs: Jobs, running: Collection[int], waits: Iterable[Wait] = ()) -
     return JobGraph(jobs, list(before), before, after, sequence)
 
 
-def in_turn(orders: Iterable[Sequence[int]]) -> list[Wait]:
+def arcs_of_orders(orders: Iterable[Sequence[int]]) -> list[JobArc]:
     """Each job of an order waits for the one before."""
     return [(one, other, 0) for order in orders for one, other in pairwise(order)]
 
@@ -80,16 +79,8 @@ def running_of(jobs: Jobs, schedule: Schedule) -> list[int]:
 
 def orders_of(jobs: Jobs, schedule: Schedule) -> dict[Resource, list[int]]:
     """The order of jobs on every resource: as the schedule gives it, or pass by pass."""
-    if schedule.task_orders:
-        return {where: [jobs.number[task] for task in tasks] for where, tasks in schedule.task_orders.items()}
-    of_pass: dict[Pass, list[int]] = {}
-    for n, job in enumerate(jobs.jobs):
-        of_pass.setdefault(job.task.of, []).append(n)
-    found: dict[Resource, list[int]] = {}
-    for p in schedule.passes():
-        for n in of_pass[p]:
-            found.setdefault(jobs.jobs[n].resource, []).append(n)
-    return found
+    orders = stream_orders(jobs.problem, schedule)
+    return {where: [jobs.number[task] for task in tasks] for where, tasks in orders.items()}
 
 
 def with_modes(jobs: Jobs, fused: bool) -> list[int]:
@@ -99,7 +90,7 @@ def with_modes(jobs: Jobs, fused: bool) -> list[int]:
 
 def in_microbatch_order(jobs: Jobs, starts: Mapping[int, int]) -> dict[int, int]:
     """The same starts, given to the jobs of each type by micro-batch; as they are where that could break a rule."""
-    following, found = dict(jobs.in_turn), dict(starts)
+    following, found = dict(jobs.consecutive), dict(starts)
     for first in starts.keys() - following.values():
         line = [first]
         while line[-1] in following:

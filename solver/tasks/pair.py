@@ -26,7 +26,7 @@ from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE, Parameters, solve_model
 from solver.limits import Limits
 from solver.tasks.dispatch import dispatched
-from solver.tasks.job_graph import graph_of, in_turn, orders_of, with_modes
+from solver.tasks.job_graph import arcs_of_orders, graph_of, orders_of, with_modes
 
 # In the problem of the pair alone, the forward is of its first stage and micro-batch 0, the backward of its last stage
 # and micro-batch 1. One stage is both where a stage is paired with itself.
@@ -161,7 +161,7 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
     violations = validate(simulate(problem, whole))
     if violations:
         raise Disagreement(f"an order of a pair is not valid: {violations[0].text}")
-    heads = graph_of(jobs, starts, in_turn(orders_of(jobs, pair).values())).heads()
+    heads = graph_of(jobs, starts, arcs_of_orders(orders_of(jobs, pair).values())).heads()
     return Timeline(problem, pair, {jobs.jobs[n].task: start // jobs.scale for n, start in heads.items()})
 
 

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from formulations.tasks.jobs import Jobs
+from formulations.tasks.placed_jobs import PlacedJobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
-from formulations.tasks.task_window import Placed, TaskWindow
+from formulations.tasks.window_jobs import WindowJobs
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective
 from pipesched.problem.task_network import Resource
@@ -15,22 +16,22 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.tasks.dispatch import expanded
-from solver.tasks.job_graph import graph_of, in_microbatch_order, in_turn, orders_of, running_of
+from solver.tasks.job_graph import arcs_of_orders, graph_of, in_microbatch_order, orders_of, running_of
 
 
-def placed_in(jobs: Jobs, timeline: Timeline) -> Placed | None:
+def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
     """The jobs of a timeline, backwards split that gain nothing fused; None where memory is not safe on any timing."""
     schedule, opening = timeline.schedule, _openings(jobs, timeline)
     if not all(Task(p) in jobs.number for p in schedule.pass_set):
         found = (placed_in(jobs, simulate(jobs.problem, one)) for one in expanded(jobs, schedule))
         return min((one for one in found if one is not None), key=lambda one: one.value, default=None)
     waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]
-    turns = in_turn(orders_of(jobs, schedule).values())
-    graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *turns])
+    in_order = arcs_of_orders(orders_of(jobs, schedule).values())
+    graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *in_order])
     return placed_at(jobs, graph.heads(lambda n: opening[jobs.device(n)]), opening)
 
 
-def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> Placed | None:
+def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> PlacedJobs | None:
     """Jobs that start so, in micro-batch order; None where their memory is not safe on other timings."""
     schedule = schedule_of_starts(jobs, in_microbatch_order(jobs, starts))
     if schedule is None:
@@ -38,17 +39,17 @@ def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> 
     orders = orders_of(jobs, schedule)
     waits = _waits(jobs, schedule, orders)
     bare = graph_of(jobs, starts)
-    whole = graph_of(jobs, starts, [*((one, other, 0) for one, other in waits), *in_turn(orders.values())])
+    whole = graph_of(jobs, starts, [*((one, other, 0) for one, other in waits), *arcs_of_orders(orders.values())])
     start = whole.heads(lambda n: opening[jobs.device(n)])
-    return Placed(jobs, orders, start, opening, bare.before, bare.after, waits)
+    return PlacedJobs(jobs, orders, start, opening, bare.before, bare.after, waits)
 
 
-def schedule_of(placed: Placed, name: str) -> Schedule | None:
+def schedule_of(placed: PlacedJobs, name: str) -> Schedule | None:
     """The orders of placed jobs, with the waits that memory needs."""
     return schedule_of_starts(placed.jobs, placed.start, name)
 
 
-def put_back(window: TaskWindow, inside: Mapping[int, int]) -> Placed | None:
+def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None:
     """The schedule with the jobs of a window at new starts, and what follows as soon as it can."""
     placed = window.placed
     jobs, opening = placed.jobs, placed.opening
@@ -60,7 +61,7 @@ def put_back(window: TaskWindow, inside: Mapping[int, int]) -> Placed | None:
         where: sorted(order, key=lambda n: (_part(window, n), start(n))) for where, order in placed.orders.items()
     }
     waits = [(one, other, 0) for one, other in window.kept_waits]
-    graph = graph_of(jobs, placed.start, [*waits, *in_turn(orders.values())])
+    graph = graph_of(jobs, placed.start, [*waits, *arcs_of_orders(orders.values())])
 
     def release(n: int) -> int:
         if n in inside or placed.start[n] < window.since:
@@ -70,7 +71,7 @@ def put_back(window: TaskWindow, inside: Mapping[int, int]) -> Placed | None:
     return placed_at(jobs, graph.heads(release), opening)
 
 
-def _part(window: TaskWindow, n: int) -> int:
+def _part(window: WindowJobs, n: int) -> int:
     """Before, in or behind a window."""
     begun = window.placed.start[n]
     return 0 if begun < window.since else 1 if begun < window.until else 2

@@ -13,7 +13,7 @@ from random import Random
 
 from formulations.tasks.jobs import Jobs
 from solver.tasks.dispatch import dispatched
-from solver.tasks.job_graph import JobGraph, Wait, graph_of
+from solver.tasks.job_graph import JobArc, JobGraph, graph_of
 
 # How far ranks move: shares of the time from first start to last end.
 _FAR = (0.005, 0.015, 0.05)
@@ -24,7 +24,7 @@ class RankSearch:
 
     def __init__(self, jobs: Jobs, starts: Mapping[int, int], seed: int) -> None:
         self._jobs, self._random = jobs, Random(seed)
-        self._graph = graph_of(jobs, starts, memory_ties(jobs, starts))
+        self._graph = graph_of(jobs, starts, memory_arcs(jobs, starts))
         reverse = reversed(self._graph.sequence)
         self._back = JobGraph(jobs, self._graph.running, self._graph.after, self._graph.before, list(reverse))
         types: dict[tuple[str, int, int], list[int]] = {}
@@ -77,9 +77,9 @@ class RankSearch:
         return again if self._end(again) < self._end(starts) else starts
 
 
-def memory_ties(jobs: Jobs, starts: Mapping[int, int]) -> list[Wait]:
+def memory_arcs(jobs: Jobs, starts: Mapping[int, int]) -> list[JobArc]:
     """What each pass that takes memory waits for under these starts: enough that gives back, and those before it."""
-    found: list[Wait] = []
+    found: list[JobArc] = []
     for pool, room in enumerate(jobs.room):
         here = [one for one in jobs.holdings if one.pool == pool and one.where in starts]
         takers = sorted((min(starts[n] for n in one.first), one) for one in here if one.takes and room is not None)

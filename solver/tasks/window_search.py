@@ -7,7 +7,8 @@ from itertools import pairwise
 from random import Random
 from threading import Event
 
-from formulations.tasks.task_window import Placed, TaskWindow
+from formulations.tasks.placed_jobs import PlacedJobs
+from formulations.tasks.task_window import TaskWindow
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.tasks.placing import put_back
@@ -21,22 +22,22 @@ _SECONDS, _DETERMINISTIC = 1.5, 0.3
 class WindowSearch:
     """Windows chosen at random, their size suited to what CP-SAT can solve in a second or two."""
 
-    def __init__(self, placed: Placed, limits: Limits) -> None:
+    def __init__(self, placed: PlacedJobs, limits: Limits) -> None:
         self.placed = placed
         self._limits, self._random, self._size = limits, Random(limits.seed), _SIZE
 
     def step(self, left: float, stop: Event) -> bool:
         """Solve one window within so many seconds; whether the value is better now."""
-        window = self._choose()
+        model = self._choose()
         deterministic = None if self._limits.deterministic is None else _DETERMINISTIC
         parameters = Parameters(
             min(_SECONDS, left), deterministic, self._random.randrange(2**31), self._limits.workers, symmetry=False
         )
-        answer = solve_model(window.cp, parameters, stop)
+        answer = solve_model(model.cp, parameters, stop)
         self._size = max(_SMALLEST, self._size * (1.05 if answer.complete else 0.93))
         if not answer.has_solution:
             return False
-        placed = put_back(window, window.starts(answer.value_of))
+        placed = put_back(model.window, model.starts(answer.value_of))
         if placed is None or placed.value > self.placed.value:
             return False
         better, self.placed = placed.value < self.placed.value, placed
@@ -60,7 +61,7 @@ class WindowSearch:
         return TaskWindow(placed, starts[first], starts[first + count - 1] + 1, free)
 
 
-def _waiting(placed: Placed, random: Random) -> int:
+def _waiting(placed: PlacedJobs, random: Random) -> int:
     """A job that its resource waits for, on one of the devices that take longest; any job there if none waits."""
     took = {where: placed.end(order[-1]) - placed.opening[where.device] for where, order in placed.orders.items()}
     longest = sorted(took, key=lambda where: -took[where])[: max(1, len(took) // 3)]

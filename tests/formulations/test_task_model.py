@@ -139,9 +139,9 @@ def in_pairs(jobs: Jobs) -> int:
 
 def test_jobs_of_a_type_come_by_micro_batch_unless_modes_differ() -> None:
     jobs = jobs_of(copies(2))
-    assert len(jobs.in_turn) == 3
+    assert len(jobs.consecutive) == 3
     assert literal_count(jobs, KnownOrder(jobs)) == in_pairs(jobs) == 1  # the first's backward, the second's forward
     either = Problem(placement.linear(1), 2, (Stage(3, 2, 2, 3),))
     assert [one[:2] for one in jobs_of(either).choices] == [(0, 0), (0, 1)]
-    assert jobs_of(either).in_turn == ()
+    assert jobs_of(either).consecutive == ()
     assert all(job.choice is None for job in jobs_of(either).jobs if job.task.of.kind is F)

@@ -60,7 +60,7 @@ def test_windows_fit_what_is_around_them(name: str) -> None:
                     assert solver.objective_value <= placed.value
                 if status == cp_model.UNKNOWN:
                     continue
-                found = put_back(window, window.starts(solver.value))
+                found = put_back(window.window, window.starts(solver.value))
                 assert found is not None
                 assert found.value <= max(placed.value, solver.objective_value)
                 gained += found.value < placed.value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.jobs import Jobs, in_microbatch_turn
+from formulations.tasks.jobs import Jobs, restricted_to_microbatch_order
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.known_order import KnownOrder
 from formulations.tasks.order_of_jobs import literal_count
@@ -52,7 +52,7 @@ class TaskExactModel:
         assert state.value is not None
         # A schedule known need not keep the order.
         placed = None if self.in_order else placed_in(jobs, state.timeline)
-        jobs = in_microbatch_turn(jobs) if self.in_order else jobs
+        jobs = restricted_to_microbatch_order(jobs) if self.in_order else jobs
         try:
             model = TaskModel(jobs, state.value, state.lower_bound, None if placed is None else placed.start)
         except TooLong as reason:

@@ -1,0 +1,153 @@
+"""What of a schedule is in a window: its jobs with their precedences, and what the jobs outside leave to them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+
+from formulations.tasks.jobs import Holding, Jobs, Precedence
+from formulations.tasks.placed_jobs import PlacedJobs
+from pipesched.problem.task_network import Resource
+
+
+class WindowJobs:
+    """The jobs that start from `since` to before `until`, in steps; devices that are not free keep their orders.
+
+    `inside[m]` is the job of the schedule that is job m of `jobs`.
+    """
+
+    def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
+        self.placed, self.since, self.until = placed, since, until
+        self.inside = [n for n in placed.start if since <= placed.start[n] < until]
+        self._number = {n: number for number, n in enumerate(self.inside)}
+        self._free = free
+        self.jobs = self._own_jobs()
+
+    def _own_jobs(self) -> Jobs:
+        """The jobs inside, all of which run, with their precedences; orders that are kept are precedences too."""
+        placed, inside = self.placed, self._number
+        arcs = [(b, n, lag) for n in self.inside for b, lag in placed.before[n] if b in inside]
+        arcs += [(b, n, 0) for b, n in self.kept_waits if b in inside and n in inside]
+        for where, order in placed.orders.items():
+            if not all(device in self._free for device in placed.jobs.devices_on(where)):
+                arcs += [(b, n, 0) for b, n in pairwise(n for n in order if n in inside)]
+        precedences = tuple(Precedence(inside[n], (inside[b],), lag) for b, n, lag in arcs)
+        jobs = tuple(placed.jobs.jobs[n]._replace(choice=None) for n in self.inside)
+        holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in placed.start]
+        own = [found for one in holdings if (found := self._inside_of(one)) is not None]
+        # What gave it back before the window is not in the model: what is taken again then counts as taken.
+        back = {one.until for one in own if one.gives}
+        own = [one._replace(again=one.again and one.first[0] in back) for one in own]
+        return replace(placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own))
+
+    def _is_free(self, pool: int) -> bool:
+        """Whether all devices that take of a memory are free."""
+        return all(device in self._free for device in self.placed.jobs.pools[pool])
+
+    def _inside_of(self, one: Holding) -> Holding | None:
+        """What of a pass's taking and giving happens inside, with the window's own numbers."""
+        inside = self._number
+        takes = one.takes if all(n in inside for n in one.first) else 0
+        ended = [n for n in one.last if n not in inside and self.placed.start[n] < self.since]
+        within = [n for n in one.last if n in inside]
+        gives = one.gives if within and len(ended) + len(within) == len(one.last) else 0
+        if not takes and not gives:
+            return None
+        first, last = (tuple(inside[n] for n in on if n in inside) for on in (one.first, one.last))
+        until = None if one.until is None else inside.get(one.until)
+        return Holding(one.pool, takes, gives, first or last, last, (first or last)[0], until, one.again)
+
+    def held(self, taker: Holding) -> int:
+        """What passes hold that began before the window.
+
+        Of what gives back before, that counts which has ended when the pass has begun so far; it waits for that.
+        """
+        placed, begin = self.placed, self.placed.start[self.inside[taker.first[0]]]
+        level = 0
+        for one in self._outside[taker.pool]:
+            level += one.takes if placed.start[one.first[0]] < self.since else 0
+            level -= one.gives if max(map(placed.end, one.last)) <= begin else 0
+        return level
+
+    @cached_property
+    def _outside(self) -> Mapping[int, Sequence[Holding]]:
+        """The passes that take of each memory, those alone that take or give before the window."""
+        placed, found = self.placed, dict[int, list[Holding]]()
+        for one in placed.jobs.holdings:
+            if one.where in placed.start:
+                took = one.takes if placed.start[one.first[0]] < self.since else 0
+                gave = one.gives if all(placed.start[n] < self.since for n in one.last) else 0
+                if took or gave:
+                    found.setdefault(one.pool, []).append(one._replace(takes=took, gives=gave))
+        return {pool: found.get(pool, []) for pool in range(len(placed.jobs.pools))}
+
+    @cached_property
+    def kept_waits(self) -> Sequence[tuple[int, int]]:
+        """The waits of memory that stay: those of memory that is not free, and those for what comes behind."""
+        pool_of, device = self.placed.jobs.taken_by, self.placed.jobs.device
+        return [
+            (b, n)
+            for b, n in self.placed.waits
+            if n not in self._number or not self._is_free(pool_of.get(n, device(n)))
+        ]
+
+    def earliest(self) -> dict[int, int]:
+        """When each job can start at the earliest, as its device opens and what runs before the window ends."""
+        placed, found = self.placed, dict[int, int]()
+        begin: dict[Resource, int] = {}
+        for where, order in placed.orders.items():
+            ahead = bisect_left(order, self.since, key=placed.start.__getitem__)
+            last = order[ahead - 1 : ahead] if ahead else ()
+            begin[where] = max(map(placed.end, last), default=0)
+        for n in self.inside:
+            ends = [placed.end(b) + lag for b, lag in placed.before[n] if b not in self._number]
+            opening = placed.opening[placed.jobs.device(n)]
+            found[n] = max([opening, begin[placed.jobs.jobs[n].resource], *ends])
+        for before, n in self.kept_waits:
+            if n in found and before not in found:
+                found[n] = max(found[n], placed.end(before))
+        for one in self.jobs.holdings:
+            if one.takes:
+                # What it counts as given back before the window has ended: see `held`.
+                n = self.inside[one.first[0]]
+                freed = [max(map(placed.end, other.last)) for other in self._outside[one.pool] if other.gives]
+                freed += [placed.end(m) for m in self._ended_before[one.pool]]
+                found[n] = max([found[n], *(end for end in freed if end <= placed.start[n])])
+        return found
+
+    @cached_property
+    def _ended_before(self) -> Mapping[int, Sequence[int]]:
+        """Of each memory, what started before the window of passes that give some back inside it."""
+        found: dict[int, list[int]] = {pool: [] for pool in range(len(self.placed.jobs.pools)) if self._is_free(pool)}
+        for one in self.placed.jobs.holdings:
+            if (
+                one.gives
+                and one.where in self.placed.start
+                and one.pool in found
+                and any(n in self._number for n in one.last)
+            ):
+                found[one.pool] += [n for n in one.last if self.placed.start[n] < self.since]
+        return found
+
+    def rest(self) -> dict[int, int]:
+        """From the end of each job, the most that any device takes past its opening, but for jobs inside."""
+        placed = self.placed
+        found: dict[int, int] = {}
+        behind = {
+            where: next(iter(order[bisect_left(order, self.until, key=placed.start.__getitem__) :]), None)
+            for where, order in placed.orders.items()
+        }
+        for n in self.inside:
+            where = placed.jobs.jobs[n].resource
+            following = [(a, lag) for a, lag in placed.after[n] if a not in self._number]
+            last = behind[where]
+            following += [(last, 0)] if last is not None else []
+            ways = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
+            found[n] = max([-placed.opening[placed.jobs.device(n)], *ways])
+        for n, after in self.kept_waits:
+            if n in found and after not in found:
+                found[n] = max(found[n], placed.jobs.jobs[after].steps + placed.tails[after])
+        return found
