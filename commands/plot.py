@@ -14,7 +14,7 @@ from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from plots.catalogue import PLOTS
-from plots.page import page
+from plots.html.page import page
 from plots.zoom import PERIOD, window_of
 
 

@@ -1,0 +1,40 @@
+"""The critical path of a timeline: the chain of tasks, each waiting for the one before, that ends last."""
+
+from __future__ import annotations
+
+from pipesched.problem.passes import Task
+from pipesched.problem.problem import Objective
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.precedence_graph import Graph
+
+
+def critical_path(timeline: Timeline) -> list[tuple[Task, ...]]:
+    """First to last; the tasks of an overlapped block come together.
+
+    It ends with the last task of all, under the objective span with that of the device whose span is the longest. It
+    begins where a task starts later than all that it waits for has ended, such as at time 0.
+    """
+    graph = Graph(timeline.problem, timeline.schedule)
+    tasks, ticks = graph.tasks, graph.ticks
+    start = [timeline.starts[of[0]] for of in tasks]
+    here = _last(timeline, graph, start)
+    path = []
+    while here is not None:
+        path.append(tasks[here])
+        binding = [(lag, node) for node, lag in graph.waits[here] if start[node] + ticks[node] + lag == start[here]]
+        here = min(binding)[1] if binding and start[here] > 0 else None
+    return path[::-1]
+
+
+def _last(timeline: Timeline, graph: Graph, start: list[int]) -> int | None:
+    """The node that the path ends with; None in a schedule of nothing."""
+    if not start:
+        return None
+    nodes: list[int] = [node for device in graph.closing for node in device]
+    if timeline.problem.objective is Objective.SPAN:
+        spans = []
+        for opening, closing in zip(graph.opening, graph.closing, strict=True):
+            begin = min((start[node] for node in opening), default=0)
+            spans.append(max((start[node] + graph.ticks[node] - begin for node in closing), default=0))
+        nodes = graph.closing[max(range(len(spans)), key=spans.__getitem__)]
+    return max(nodes, key=lambda node: (start[node] + graph.ticks[node], -node), default=None)

@@ -1,0 +1,43 @@
+"""Script and style of the interactive chart, each one text: uPlot (`vendor/`) and the parts in `chart/`."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent
+_UPLOT = _FOLDER / "vendor" / "uplot-1.6.32"
+# In any order, since they hold nothing but definitions; the last one makes `pipesched.chart` known.
+_PARTS = (
+    *("decode", "theme", "words", "means", "boxes", "marks", "memory", "plots", "view"),
+    *("select", "pointer", "keyboard", "controls", "table", "chart"),
+)
+
+
+@cache
+def script() -> str:
+    """Plain JavaScript that defines `uPlot` and `pipesched.chart(element, document, options)`."""
+    parts = [_read(_FOLDER / "chart" / f"{name}.js") for name in _PARTS]
+    return "\n".join([_read(_UPLOT / "uPlot.iife.min.js"), '(() => {\n"use strict";', *parts, "})();\n"])
+
+
+@cache
+def style() -> str:
+    """The CSS that the chart needs."""
+    return _read(_UPLOT / "uPlot.min.css") + "\n" + _read(_FOLDER / "chart" / "chart.css")
+
+
+@cache
+def page_style() -> str:
+    """The CSS of a page around charts."""
+    return _read(_FOLDER / "page" / "page.css")
+
+
+@cache
+def page_script(start: str) -> str:
+    """The script that begins a page."""
+    return _read(_FOLDER / "page" / "unpack.js") + "\n" + _read(_FOLDER / "page" / start)
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

@@ -1,0 +1,74 @@
+// The two charts of uPlot, passes above and memory below, on one time axis; it brings axes, grid, cursor and canvas.
+
+const LEFT = 84, RIGHT = 110, AXIS = 46, ROWS = 560; // CSS pixels; ROWS is what all rows of a chart share
+
+let charts = 0; // a number for each, so that the cursors of a pair know each other
+
+function makePlots(state, parent) {
+  const key = `pipesched-${++charts}`;
+  const passes = makePlot(state, parent, key, rowShare, drawBoxes, null, timeLabel);
+  const memory = makePlot(state, parent, key, () => 1, drawMemory, (u) => peaks(state, u),
+    (document) => `Memory, ${document.memory.unit} · ${timeLabel(document)}`);
+  return [passes, memory];
+}
+
+const timeLabel = ({ unit }) => (unit ? `Time (${unit})` : "Time");
+
+// How much higher a device's row of passes is for its streams.
+function rowShare(state) {
+  return state.lanes.reduce((sum, lane, n) => sum + (lane ? state.data.document.lanes[n].share : 0), 0);
+}
+
+function makePlot(state, parent, key, share, draw, aside, label) {
+  const text = () => state.theme.ink, font = "12px system-ui, sans-serif";
+  const heightOf = () => AXIS + 8 + Math.max(9, Math.min(34, ROWS / state.data.devices)) * share(state) * state.data.devices;
+  const fits = (width) => ({ width: Math.max(200, width), height: Math.round(heightOf()) });
+  const rows = {
+    scale: "y", stroke: text, font, gap: 6, grid: { show: false }, ticks: { show: false }, splits: () => state.data.rows.map((_, d) => d + 0.5),
+  };
+  const options = {
+    ...fits(parent.clientWidth || 800),
+    legend: { show: false },
+    padding: [8, aside ? 0 : RIGHT, 0, 0],
+    scales: { x: { time: false, range: (u, min, max) => [min, max] }, y: { range: () => [0, state.data.devices], dir: -1 } },
+    series: [{}, { show: false, scale: "y" }],
+    axes: [
+      { stroke: text, font, labelFont: font, size: 28, labelSize: 18, label: () => label(state.data.document), grid: { stroke: () => state.theme.grid, width: 1 },
+        ticks: { stroke: () => state.theme.grid }, values: (u, splits) => splits.map(plain), space: 80 },
+      { ...rows, size: LEFT, values: (u) => deviceNames(state, u) },
+      ...(aside ? [{ ...rows, side: 1, align: 1, size: RIGHT, values: aside }] : []),
+    ],
+    cursor: {
+      points: { show: false }, drag: { x: false, y: false, setScale: false }, y: false,
+      sync: { key, scales: ["x", null] }, bind: { dblclick: () => () => null, mousedown: () => () => null, mouseup: () => () => null },
+    },
+    hooks: { draw: [(u) => draw(state, u)] },
+  };
+  const plot = new uPlot(options, extent(state), parent);
+  plot.over.style.cursor = "grab";
+  plot.fit = (width) => plot.setSize(fits(width));
+  return plot;
+}
+
+const extent = (state) => [[0, Math.max(state.data.end, 1e-9)], [null, null]];
+
+// A name for each row, or for every n-th where rows are lower than letters.
+function deviceNames(state, u) {
+  const every = step(state, u);
+  return state.data.rows.map((_, d) => (d % every ? "" : `Device ${d}`));
+}
+
+// Peak and capacity of each device, at the right.
+function peaks(state, u) {
+  const every = step(state, u), { capacity } = state.data.document.memory;
+  const short = (number) => String(Number(number.toPrecision(4)));
+  return state.data.held.map((row, d) => {
+    if (d % every) return "";
+    return (d ? "" : "peak ") + short(row.peak) + (capacity[d] === null ? "" : ` of ${short(capacity[d])}`);
+  });
+}
+
+function step(state, u) {
+  const row = (u.height - AXIS - 8) / state.data.devices;
+  return Math.max(1, Math.ceil(13 / row));
+}

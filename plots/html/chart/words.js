@@ -1,0 +1,43 @@
+// What the chart says of a pass, of a device's memory and of itself: for pointers, screen readers and the table.
+
+const plain = (number) => String(Number(number.toPrecision(9)));
+const withUnit = (number, unit) => plain(number) + (unit ? " " + unit : "");
+
+function passName(data, device, index) {
+  const row = data.rows[device], style = data.document.styles[row.style[index]];
+  return style.pass + "." + row.microbatch[index] + (style.task ? "/" + style.task : "");
+}
+
+function memoryText(data, device, time) {
+  const { unit, capacity } = data.document.memory, cap = capacity[device];
+  const level = plain(levelAt(data.held[device], time));
+  return cap === null ? `holds ${level} ${unit}` : `holds ${level} of ${plain(cap)} ${unit}`;
+}
+
+// Lines about a pass: its name, what it is, when it runs, what its device holds at a time.
+function passLines(data, device, index, time) {
+  const row = data.rows[device], style = data.document.styles[row.style[index]], unit = data.document.unit;
+  const stream = data.document.lanes.length > 1 ? `, stream ${data.document.lanes[style.lane].stream}` : "";
+  return [
+    passName(data, device, index),
+    `${style.what}, stage ${style.pass.replace(/^\D+/, "")}, micro-batch ${row.microbatch[index]}, device ${device}${stream}`,
+    `${plain(row.start[index])} to ${withUnit(row.end[index], unit)}: ${withUnit(row.end[index] - row.start[index], unit)}`,
+    `at ${withUnit(time, unit)} the device ${memoryText(data, device, time)}`,
+    ...(data.critical[device][index] ? ["on the critical path"] : []),
+  ];
+}
+
+function summary(data) {
+  const { schedule, problem, unit, microbatches, memory } = data.document;
+  const peaks = data.held.map((row, d) => `device ${d} ${plain(row.peak)}`).slice(0, 8).join(", ");
+  const more = data.devices > 8 ? " and so on" : "";
+  return (
+    `Chart of the schedule ${schedule} of ${problem}: ${data.passes} boxes on ${data.devices} devices, ` +
+    `${microbatches} micro-batches, from 0 to ${withUnit(data.end, unit)}. Peak memory in ${memory.unit}: ${peaks}${more}.`
+  );
+}
+
+const KEYS =
+  "Keys: left and right move in time, plus and minus zoom, 0 shows all; N and P select the next and the previous pass of a " +
+  "device, up and down the device above and below; Enter follows the selected micro-batch, C lights the critical path, " +
+  "S hides or shows the other streams, Escape clears.";

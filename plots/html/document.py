@@ -1,0 +1,122 @@
+"""What the interactive chart draws of a timeline, as a document of plain numbers and texts; `chart/` reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from matplotlib.colors import to_hex
+
+from pipesched.problem.passes import F, Task
+from pipesched.problem.problem import Problem
+from pipesched.schedule.host_memory import host_steps, hosts_of
+from pipesched.schedule.metrics import memory_steps
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.critical_path import critical_path
+from plots.colours import NAMES, TRANSFER, ink_on, shade, shade_names, shade_numbers
+from plots.gantt_boxes import SIDE_LANE, Box, boxes_of, makespan
+from plots.memory import without_notches
+
+
+def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
+    """All of the chart; times in ticks of `tick` file units each, memory in the file's unit. It is JSON as it is.
+
+    - `problem`, `schedule`: names; `unit`: of time; `end`: of the last pass; `microbatches`: how many.
+    - `lanes`: the streams, first the one that computes, each with its share of a device's row.
+    - `legend`: the kinds of pass that occur, with name and colour; `shades`: what their shades mean, strong to pale.
+    - `boxes`: a row a device of numbers, four a box in the order of starts: ticks since the start of the box before,
+      ticks it lasts, micro-batch, and its place in `styles`.
+    - `styles`: of a box `pass` (`F0`), `what` it does in words, `colour`, `ink`, `lane`, `half` of that lane (0: all
+      of it, 1: the upper, 2: the lower, of an overlapped block), and `task`, its name where the pass has several.
+    - `critical`: the critical path, two numbers a box: device and place in the device's row. Empty if not asked for.
+    - `memory`: its `unit`; in `steps` a row a device, two numbers a step: ticks since the step before and the level
+      from then on; what a device always holds, `static`, is part of it; `capacity` of each device, null if unlimited;
+      `hosts`: what is held on a host, with the first of its devices, and steps as above.
+    """
+    problem = timeline.problem
+    rows, styles, places = _boxes(timeline)
+    steps = [list(dict.fromkeys(without_notches(memory_steps(timeline, d)))) for d in range(problem.devices)]
+    capacity = [None if c is None else c + problem.static[d] for d, c in enumerate(problem.room)]
+    unit = float(problem.resolution)
+    path = critical_path(timeline) if critical else []
+    return {
+        "problem": problem.name,
+        "schedule": timeline.schedule.name,
+        "tick": float(problem.tick),
+        "unit": problem.time_unit,
+        "end": makespan(timeline),
+        "microbatches": problem.microbatches,
+        "lanes": [{"stream": name, "share": SIDE_LANE if n else 1} for n, name in enumerate(problem.streams)],
+        "legend": _legend(timeline),
+        "shades": shade_names(problem.placement),
+        "styles": styles,
+        "boxes": rows,
+        "critical": [number for tasks in path for task in tasks for number in places[task]],
+        "memory": {
+            "unit": problem.memory_unit,
+            "steps": [
+                _paired([(tick, level + held) for tick, level in one], unit)
+                for held, one in zip(problem.static, steps, strict=True)
+            ],
+            "capacity": [None if c is None else _short(c * unit) for c in capacity],
+            "static": [_short(held * unit) for held in problem.static],
+            "hosts": [
+                {"device": devices[0], "devices": len(devices), "steps": _paired(host_steps(timeline, devices), unit)}
+                for _, devices in hosts_of(timeline)
+            ],
+        },
+    }
+
+
+def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], dict[Task, tuple[int, int]]]:
+    """The rows of numbers, the styles they name, and where the box of each task is."""
+    problem = timeline.problem
+    shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
+    rows: list[list[int]] = [[] for _ in range(problem.devices)]
+    last = [0] * problem.devices
+    styles: list[dict[str, Any]] = []
+    number_of: dict[tuple[object, ...], int] = {}
+    places: dict[Task, tuple[int, int]] = {}
+    for box in sorted(boxes_of(timeline), key=lambda box: (box.start, box.end)):
+        device = problem.device(box.of)
+        half = 0 if not box.overlapped else 1 if box.of.kind is F else 2  # a block is a forward above a backward
+        key = box.of.kind, box.of.stage, box.part, half
+        if key not in number_of:
+            number_of[key] = len(styles)
+            styles.append(_style(problem, box, shade_of[box.of.stage], count, half))
+        places[Task(box.of, box.part)] = device, len(rows[device]) // 4
+        rows[device] += [box.start - last[device], box.end - box.start, box.of.microbatch, number_of[key]]
+        last[device] = box.start
+    return rows, styles, places
+
+
+def _style(problem: Problem, box: Box, number: int, count: int, half: int) -> dict[str, Any]:
+    colour = TRANSFER if box.sends else shade(box.of.kind, number, count)
+    return {
+        "pass": f"{box.of.kind.value}{box.of.stage}",
+        "what": "Transfer" if box.sends else NAMES[box.of.kind],
+        "colour": to_hex(colour),
+        "ink": ink_on(colour),
+        "lane": problem.streams.index(box.stream),
+        "half": half,
+        "task": box.name,
+    }
+
+
+def _paired(steps: list[tuple[int, int]], unit: float) -> list[float]:
+    """Ticks since the step before and level, alternating."""
+    ticks = [tick for tick, _ in steps]
+    since = [tick - before for tick, before in zip(ticks, [0, *ticks], strict=False)]
+    return [number for tick, (_, level) in zip(since, steps, strict=True) for number in (tick, _short(level * unit))]
+
+
+def _short(number: float) -> float:
+    """Without digits that only floating point brought."""
+    return float(f"{number:.12g}")
+
+
+def _legend(timeline: Timeline) -> list[dict[str, str]]:
+    kinds = {p.kind for p in timeline.schedule.passes()}
+    legend = [{"name": name, "colour": to_hex(shade(kind, 0, 1))} for kind, name in NAMES.items() if kind in kinds]
+    if timeline.problem.transfer_stream is not None:
+        legend.append({"name": "Transfer to another device", "colour": to_hex(TRANSFER)})
+    return legend

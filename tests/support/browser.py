@@ -1,0 +1,46 @@
+"""A headless Chromium for tests of pages: the machine's own or the one that playwright installed, else the test is skipped."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Nothing that the browser does by itself may leave the machine.
+QUIET = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """A `playwright.sync_api.Browser`; its pages are closed with it."""
+    api = pytest.importorskip("playwright.sync_api", reason="the extra `browser` is not installed")
+    with api.sync_playwright() as playwright:
+        found = shutil.which("chromium") or shutil.which("google-chrome") or playwright.chromium.executable_path
+        if not Path(found).exists():
+            pytest.skip("there is no Chromium: install one, or `python -m playwright install chromium`")
+        browser = playwright.chromium.launch(executable_path=found, args=list(QUIET))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+def complaints_of(page: Any) -> list[str]:
+    """What the console and uncaught errors of a page say from now on, and what it asks of a network: all unwanted."""
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on(
+        "request",
+        lambda request: (
+            said.append(request.url) if "://" in request.url[:8] and not request.url.startswith("file:") else None
+        ),
+    )
+    return said
