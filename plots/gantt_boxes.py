@@ -17,7 +17,7 @@ SIDE_LANE = 0.45
 class Box(NamedTuple):
     """One rectangle: from `start` to `end` in ticks, from `top` down to `bottom` in device rows.
 
-    `name` is that of the task, empty where the pass is not made of named ones.
+    `name` is that of the task, empty where the pass is not made of named ones; `stream` where it runs.
     """
 
     of: Pass
@@ -27,6 +27,8 @@ class Box(NamedTuple):
     bottom: float
     overlapped: bool = False
     name: str = ""
+    part: int = 0
+    stream: str = ""
 
     @property
     def sends(self) -> bool:
@@ -45,14 +47,16 @@ def boxes_of(timeline: Timeline) -> Iterator[Box]:
             for p in slot:
                 for task, part in timeline.problem.tasks(p):
                     start, (top, bottom) = timeline.starts[task], lane_of[part.stream]
-                    yield Box(p, start, start + part.ticks, device + top, device + bottom, name=part.name)
+                    edges = device + top, device + bottom
+                    yield Box(p, start, start + part.ticks, *edges, False, part.name, task.part, part.stream)
 
 
 def _halves(timeline: Timeline, slot: tuple[Pass, ...], device: int, top: float, bottom: float) -> Iterator[Box]:
     half = (bottom - top) / len(slot)
     for number, p in enumerate(slot):
         upper = device + top + number * half
-        yield Box(p, timeline.start(p), timeline.end(p), upper, upper + half, overlapped=True)
+        stream = timeline.problem.streams[0]
+        yield Box(p, timeline.start(p), timeline.end(p), upper, upper + half, overlapped=True, stream=stream)
 
 
 def lanes(problem: Problem) -> dict[str, tuple[float, float]]:
