@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.search_options import add_limits, limits_of, refuse_period, search
+from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, Deadlock, Disagreement
 from pipesched.problem.problem import Problem
@@ -37,6 +38,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_objective(parser)
     add_json(parser)
+    add_watch(parser)
     add_limits(parser)
     noise_options.add_noise(parser, seed=False)
     parser.add_argument("--schedules", metavar="A,B", help="only these schedules (default: all)")
@@ -47,6 +49,11 @@ def configure(parser: ArgumentParser) -> None:
         nargs="+",
         default=[],
         help="also these schedules of other programs: " + "; ".join(one.description for one in IMPORTERS),
+    )
+    parser.add_argument(
+        "--bars",
+        action=BooleanOptionalAction,
+        help="a bar for each schedule's time (default: on a terminal that is wide enough)",
     )
     parser.add_argument("--no-optimal", action="store_true", help="do not search for a better one")
     parser.add_argument(
@@ -114,7 +121,7 @@ def _say(
         for path in files:
             note(f"wrote {path}")
     else:
-        schedule_table.show(problem, shown, solution.lower_bound_ticks)
+        schedule_table.show(problem, shown, solution.lower_bound_ticks, args.bars)
         _explain(solution)
         if noise:
             noise_options.show(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -13,6 +13,7 @@ from commands.shared.encoding import never_fail_to_print
 from commands.shared.output import complain
 from commands.shared.termination import drop_output, exit_code, heed_sigterm, terminated
 from commands.shared.versions import ShowVersions
+from commands.shared.watch import watch
 from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, did_you_mean
 
 
@@ -57,16 +58,10 @@ def _run(arguments: Sequence[str] | None) -> int:
         if sys.stdout is None:
             raise BadInput("standard output is closed; open it, or send it to /dev/null")
         parsed = parser().parse_args(arguments)
-        code = exit_code(int(parsed.run(parsed)))
-        sys.stdout.flush()
-        return code
+        code = watch(parsed, lambda: _answer(parsed)) if getattr(parsed, "watch", False) else _answer(parsed)
+        return exit_code(code)
     except BadInput as error:
-        for mistake in error.mistakes:
-            complain(mistake)
-        return Exit.BAD_INPUT
-    except (Deadlock, Disagreement) as error:
-        complain(str(error) if isinstance(error, Deadlock) else defect_note(str(error)))
-        return Exit.NO
+        return _refuse(error)
     except KeyboardInterrupt:
         complain("terminated" if terminated.is_set() else "interrupted")
         return exit_code(Exit.INTERRUPTED)
@@ -77,6 +72,25 @@ def _run(arguments: Sequence[str] | None) -> int:
         drop_output()
         complain(f"cannot write the output: {error.strerror or error}")
         return Exit.BAD_INPUT
+
+
+def _answer(parsed: Namespace) -> int:
+    """Run the command once; what is wrong with its input is said, and is its exit code."""
+    try:
+        code = int(parsed.run(parsed))
+        sys.stdout.flush()
+        return code
+    except BadInput as error:
+        return _refuse(error)
+    except (Deadlock, Disagreement) as error:
+        complain(str(error) if isinstance(error, Deadlock) else defect_note(str(error)))
+        return Exit.NO
+
+
+def _refuse(error: BadInput) -> int:
+    for mistake in error.mistakes:
+        complain(mistake)
+    return Exit.BAD_INPUT
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from commands.reports import text_gantt
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, caption, draw
 from commands.shared.output import files_written, note, write_json
@@ -30,12 +31,20 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help=".png, .svg or .html (default: KIND.png beside the schedule)"
     )
+    parser.add_argument(
+        "--text",
+        action="store_true",
+        help="draw the Gantt chart with characters, on standard output, and no file without -o",
+    )
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
     """Draw and say where."""
+    text_gantt.refuse_with_json(args)
     kind = PLOTS[args.kind].name
+    if args.text and kind != "gantt":
+        raise BadInput(f"--text: found --kind {kind}; allowed: gantt, which is the one that characters draw")
     file = read_schedule(args.schedule)
     _warn(file.timeline, args.schedule)
     target = Path(args.output) if args.output else Path(args.schedule).with_name(f"{kind}.png")
@@ -43,6 +52,10 @@ def run(args: Namespace) -> Exit:
     if html and args.zoom:
         raise BadInput("--zoom: found with a page of HTML, which zooms by itself; allowed: with .png or .svg")
     window = window_of(file.timeline, args.zoom) if args.zoom else None
+    if args.text:
+        text_gantt.show(file.timeline, window)
+        if not args.output:
+            return Exit.DONE
     path = (
         write_whole(target, _page(file)) if html else draw(file.timeline, kind, target, file.metrics, [".html"], window)
     )

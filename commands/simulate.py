@@ -5,13 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
-from commands.reports import figures
+from commands.reports import figures, text_gantt
 from commands.shared import noise_options
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, draw, write_schedule
 from commands.shared.named_schedules import timeline_in, timeline_of
 from commands.shared.output import files_written, in_file_units, note, write_json
 from commands.shared.visualiser_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
+from commands.shared.watch import add_watch
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import read_document, with_objective
 from pipesched.files.schedule_file import FORMAT, ScheduleFile
@@ -38,6 +39,7 @@ def configure(parser: ArgumentParser) -> None:
     )
     add_objective(parser)
     add_json(parser)
+    add_watch(parser)
     noise_options.add_noise(parser, seed=True)
     add_flags(parser)
     parser.add_argument(
@@ -46,11 +48,13 @@ def configure(parser: ArgumentParser) -> None:
         help=f"picture, .png or .svg: Gantt chart (with the flags above: {DEFAULT_PICTURE}); with --noise: samples; "
         "or .json: the schedule file",
     )
+    text_gantt.add_text(parser)
     parser.add_argument("--no-visualization", action="store_true", help="draw no picture")
 
 
 def run(args: Namespace) -> Exit:
     """Simulate, print, draw."""
+    text_gantt.refuse_with_json(args)
     timeline, picture = _schedule_and_picture(args)
     problem = timeline.problem
     violations = validate(timeline)
@@ -71,6 +75,7 @@ def run(args: Namespace) -> Exit:
         if sampled:
             rows = [("makespan", sampled.makespan), ("span", sampled.span)]
             noise_options.show(problem, f"the same under noise: {noise_options.settings(args)}", rows)
+        text_gantt.show_if_wanted(timeline, args)
         files_written(files)
     for violation in violations:
         note(f"note: {violation.text}")

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass
 from pathlib import Path
 
-from commands.reports import min_memory, robustness, schedule_table, sensitivity
+from commands.reports import min_memory, robustness, schedule_table, sensitivity, text_gantt
 from commands.reports.markdown import report
 from commands.reports.min_memory import add_less_memory, reduce_memory
 from commands.reports.sensitivity import add_explain, explained
@@ -24,6 +24,7 @@ from commands.shared.output import (
 from commands.shared.output import time as time_text
 from commands.shared.output_folder import record_output
 from commands.shared.search_options import add_limits, not_interrupted, refuse_period, search
+from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
@@ -47,11 +48,13 @@ from runtime.exporters.restrictions import RESTRICTIONS
 def configure(parser: ArgumentParser) -> None:
     """The contract's options."""
     add_problem(parser)
+    add_watch(parser)
     add_limits(parser)
     add_less_memory(parser)
     robustness.add_robust(parser)
     expressible.add_for(parser)
     add_explain(parser)
+    text_gantt.add_text(parser)
     parser.add_argument(
         "--measured", metavar="TRACE", help="with the durations that `run` measured instead of the file's"
     )
@@ -68,6 +71,7 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Search, print, write."""
+    text_gantt.refuse_with_json(args)
     if args.explain_time is not None and not args.explain:
         raise BadInput("found --explain-time without --explain; allowed: with --explain, whose seconds it sets")
     if args.robust is not None and args.memory_within is not None:
@@ -83,6 +87,8 @@ def run(args: Namespace) -> Exit:
     found = _find(problem, args, whole)
     if not args.json:
         _print(found)
+        if found.solution.timeline:
+            text_gantt.show_if_wanted(found.solution.timeline, args)
     with not_interrupted():
         files = _write(found, folder, args.target) if folder and found.solution.timeline else []
         if args.output:

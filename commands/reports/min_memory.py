@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from fractions import Fraction
-from threading import Event
 
 from commands.shared.option_values import share
 from commands.shared.output import time as time_text
 from commands.shared.search_options import interrupt_sets, limits_of, progress_line
+from commands.shared.watch import stop_event
 from pipesched.problem.formatting import plain
 from pipesched.results.least_memory import LeastMemory
 from pipesched.results.memory_scale import MemoryScale
@@ -37,7 +37,7 @@ def add_less_memory(parser: ArgumentParser) -> None:
 
 def reduce_memory(solution: Solution, args: Namespace) -> tuple[Solution, LeastMemory]:
     """Search for less memory, showing progress; Ctrl-C keeps what was found."""
-    stop = Event()
+    stop = stop_event(args)
     with interrupt_sets(stop), progress_line() as say:
 
         def on_progress(scale: MemoryScale, level: Fraction, proved: Fraction, asked: Fraction) -> None:

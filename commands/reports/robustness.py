@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from math import ceil, log10
-from threading import Event
 
 from commands.shared.option_values import share
 from commands.shared.output import time as time_text
 from commands.shared.search_options import interrupt_sets, limits_of, progress_line
+from commands.shared.watch import stop_event
 from pipesched.problem.formatting import counted, plain
 from pipesched.problem.problem import Problem
 from pipesched.results.robustness import Robustness
@@ -40,7 +40,7 @@ def of(solution: Solution, args: Namespace) -> Robustness | None:
 
 def searched(solution: Solution, args: Namespace) -> Solution:
     """Search for the least mean, showing progress; Ctrl-C keeps what was found."""
-    stop = Event()
+    stop = stop_event(args)
     noise = _noise(args)
     with interrupt_sets(stop), progress_line() as say:
 

@@ -4,46 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from commands.reports.bars import LEAST, MOST, Bar, bar_of, drawn, show_legend
 from commands.shared import not_applicable as grouped
+from commands.shared.console import width
 from commands.shared.output import bubbles_shown, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
-from commands.shared.tables import Column, table
+from commands.shared.tables import Cell, Column, spare, table
 from pipesched.problem.formatting import size
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS
 from pipesched.results.gap import gap
+from pipesched.schedule.metrics import Metrics
 
 
-def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int) -> None:
-    """Print the table, then which schedules do not apply and why."""
+def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, bars: bool | None = None) -> None:
+    """Print the table, then which schedules do not apply and why.
+
+    `bars` says whether a bar shows each schedule's time; by default where the width of the output is known.
+    """
+    found = [(one, one.metrics) for one in candidates if one.metrics is not None]
+    rows: list[list[Cell]] = [_row(problem, one, metrics, lower_bound) for one, metrics in found]
+    columns = _columns(problem)
+    if width() is not None if bars is None else bars:
+        lengths = [bar_of(metrics, problem.objective, lower_bound) for _, metrics in found]
+        bars = _with_bars(columns, rows, lengths)
+    ours = [number for number, (one, _) in enumerate(found) if one.name == OURS]
+    bound = time_text(problem, lower_bound)
+    table(
+        f"{problem.name}: {size(problem)} · minimise {problem.objective.value} · lower bound {bound}",
+        columns,
+        rows,
+        ours,
+    )
+    if bars:
+        show_legend()
+    for line in grouped.lines(candidates):
+        print(line)
+
+
+def _columns(problem: Problem) -> list[Column]:
     unit = f"\n({problem.time_unit})" if problem.time_unit else ""
     aim = problem.objective
-    columns = [
+    return [
         Column("schedule"),
-        *(Column(f"{time}{unit}", True, 0 if time is aim else 3) for time in times_shown(problem)),
-        *(Column(f"bubble\n({of})", True, 2 if of is aim else 4) for of in bubbles_shown(problem)),
+        *(Column(f"{time}{unit}", True, 0 if time is aim else 4) for time in times_shown(problem)),
+        *(Column(f"bubble\n({of})", True, 3 if of is aim else 5) for of in bubbles_shown(problem)),
         Column(f"peak memory\n({problem.memory_unit})", True, 1),
         Column("fits"),
         Column(f"{aim.value}\ngap", True),
     ]
-    rows: list[list[str]] = []
-    ours: list[int] = []
-    for candidate in candidates:
-        metrics = candidate.metrics
-        if metrics is None:
-            continue
-        value = metrics.value(aim)
-        if candidate.name == OURS:
-            ours.append(len(rows))
-        values = [time_text(problem, metrics.value(time)) for time in times_shown(problem)]
-        times = [text.removesuffix(problem.time_unit).strip() for text in values]
-        excess = percent(gap(value, lower_bound)) if candidate.fits else "–"
-        shares = [percent(metrics.bubble(of)) for of in bubbles_shown(problem)]
-        fits = "yes" if candidate.fits else "no"
-        rows.append([candidate.name, *times, *shares, memory_range(problem, metrics), fits, excess])
-    bound = time_text(problem, lower_bound)
-    title = f"{problem.name}: {size(problem)} · minimise {problem.objective.value} · lower bound {bound}"
-    table(title, columns, rows, ours)
-    for line in grouped.lines(candidates):
-        print(line)
+
+
+def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: int) -> list[Cell]:
+    value = metrics.value(problem.objective)
+    values = [time_text(problem, metrics.value(time)) for time in times_shown(problem)]
+    times = [text.removesuffix(problem.time_unit).strip() for text in values]
+    excess = percent(gap(value, lower_bound)) if candidate.fits else "–"
+    shares = [percent(metrics.bubble(of)) for of in bubbles_shown(problem)]
+    fits = "yes" if candidate.fits else "no"
+    return [candidate.name, *times, *shares, memory_range(problem, metrics), fits, excess]
+
+
+def _with_bars(columns: list[Column], rows: list[list[Cell]], lengths: Sequence[Bar]) -> bool:
+    """Add a column of bars, as wide as there is room; False where there is none for the shortest."""
+    wider = [*columns, Column(f"{'time':<{LEAST}}", False, 2)]
+    room = width()
+    more = MOST if room is None else spare(wider, [[*row, "█" * LEAST] for row in rows], room, len(columns))
+    if more is None or not rows:
+        return False
+    columns[:] = wider
+    for row, bar in zip(rows, drawn(lengths, min(MOST, LEAST + more)), strict=True):
+        row.append(bar)
+    return True

@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from fractions import Fraction
-from threading import Event
 
 from commands.shared.option_values import seconds
 from commands.shared.search_options import interrupt_sets, limits_of, progress_line
 from commands.shared.tables import table
+from commands.shared.watch import stop_event
 from pipesched.problem.formatting import plain
 from pipesched.results.bottleneck import story
 from pipesched.results.explanation import Explanation
@@ -38,7 +38,7 @@ def add_explain(parser: ArgumentParser) -> None:
 def explained(solution: Solution, args: Namespace) -> Explanation:
     """Try the changes, showing progress; Ctrl-C keeps those tried so far."""
     limits = replace(limits_of(args), seconds=args.explain_time or args.time_limit)
-    stop = Event()
+    stop = stop_event(args)
     with interrupt_sets(stop), progress_line() as say:
         return explain(solution, limits, lambda n, of, text: say(f"explaining {n + 1} of {of}: {text}"), stop)
 

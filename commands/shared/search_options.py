@@ -14,9 +14,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from commands.shared.console import redraws
 from commands.shared.option_values import seconds, share, whole
 from commands.shared.output import time
 from commands.shared.termination import end, terminated
+from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
@@ -51,7 +53,7 @@ def search(problem: Problem, args: Namespace, start: Timeline | None = None) -> 
 
     `start` is a schedule to go on from, for makespan or span.
     """
-    stop = Event()
+    stop = stop_event(args)
     with interrupt_sets(stop), _progress(problem) as report:
         if problem.objective is Objective.PERIOD:
             return solve_period(problem, limits_of(args), report, stop)
@@ -110,7 +112,7 @@ def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
 
         def report(moment: Progress) -> None:
             seen = (moment.value, moment.lower_bound, moment.phase == EXACT_MODEL)
-            if sys.stderr.isatty() or not last or last[-1] != seen:
+            if redraws() or not last or last[-1] != seen:
                 last.append(seen)
                 say(_line(problem, moment))
 
@@ -120,7 +122,7 @@ def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
     """A line on standard error: one that changes on a terminal, else one below the other."""
-    if sys.stderr.isatty():
+    if redraws():
         with Live(console=Console(stderr=True, highlight=False), refresh_per_second=8, transient=True) as live:
             yield lambda line: live.update(Text(line))
     else:

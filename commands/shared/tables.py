@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from commands.shared.console import console, width
 from commands.shared.encoding import encodable
 
 _NO_TERMINAL = 160  # columns to which prose is wrapped where the output is no terminal; nothing is left out there
@@ -19,11 +17,8 @@ _PROSE = 28  # columns: what a cell of text may be wrapped to
 _FRAME = 3  # columns that a table's lines and spaces take beside each column, and one more in all
 
 
-class _Console(Console):
-    """A console that leaves it to the command line to say what a reader that went away means."""
-
-    def on_broken_pipe(self) -> None:
-        raise BrokenPipeError
+# Text with colours of its own stays as it is; other text is written as the encoding of standard output allows.
+Cell = str | Text
 
 
 class Column(NamedTuple):
@@ -34,40 +29,47 @@ class Column(NamedTuple):
     leave_out: int = 0
 
 
-def width() -> int | None:
-    """The columns there are: the terminal's or, where the output is none, those that COLUMNS tells; None without."""
-    if sys.stdout.isatty():
-        return Console().width
-    told = os.environ.get("COLUMNS", "")
-    return int(told) if told.isdecimal() and int(told) else None
-
-
 def table(
     title: str,
     columns: Sequence[Column | tuple[str, bool]],
-    rows: Sequence[Sequence[str]],
+    rows: Sequence[Sequence[Cell]],
     bold: Sequence[int] = (),
 ) -> None:
     """Print a table under its title; rows whose index is in `bold` stand out."""
     room = width()
-    named = [Column(encodable(column[0]), *column[1:]) for column in columns]
-    cells = [[encodable(cell) for cell in row] for row in rows]
+    named, cells = _encodable(columns), _texts(rows)
     shown = list(range(len(named))) if room is None else fitting(named, cells, room)
     made = Table(header_style="bold")
     for n in shown:
         made.add_column(_header(named[n], [row[n] for row in cells]), justify="right" if named[n].numeric else "left",
                         no_wrap=named[n].numeric, min_width=_least(named[n], [row[n] for row in cells]))  # fmt: skip
-    for index, row in enumerate(cells):
-        made.add_row(*(Text(row[n]) for n in shown), style="bold" if index in bold else None)
+    for index, row in enumerate(rows):
+        drawn = (cell if isinstance(cell := row[n], Text) else Text(cells[index][n]) for n in shown)
+        made.add_row(*drawn, style="bold" if index in bold else None)
     # Where even the columns that must be there are wider, lines are longer than the terminal: a number cut short
     # would mislead.
     wide = max(room or _NO_TERMINAL, _wide(named, cells, shown))
-    console = _Console(file=sys.stdout, highlight=False, width=wide)
-    console.print(Text(encodable(title), style="bold"), soft_wrap=room is None)
-    console.print(made)
+    out = console(wide)
+    out.print(Text(encodable(title), style="bold"), soft_wrap=room is None)
+    out.print(made)
     left = [" ".join(named[n].header.split()) for n in range(len(named)) if n not in shown]
     if left:
         print(f"left out in {room} columns: {', '.join(left)}")
+
+
+def spare(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], room: int, column: int) -> int | None:
+    """How much wider this column may be than its cells are; None where it is left out."""
+    named, cells = _encodable(columns), _texts(rows)
+    shown = fitting(named, cells, room)
+    return max(0, room - _wide(named, cells, shown)) if column in shown else None
+
+
+def _encodable(columns: Sequence[Column | tuple[str, bool]]) -> list[Column]:
+    return [Column(encodable(column[0]), *column[1:]) for column in columns]
+
+
+def _texts(rows: Sequence[Sequence[Cell]]) -> list[list[str]]:
+    return [[cell.plain if isinstance(cell, Text) else encodable(cell) for cell in row] for row in rows]
 
 
 def fitting(columns: Sequence[Column], cells: Sequence[Sequence[str]], room: int) -> list[int]:

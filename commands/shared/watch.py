@@ -1,0 +1,106 @@
+"""`--watch`: a command answers anew whenever one of its files changes, until Ctrl-C."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+from commands.shared.catalogue import Exit
+from commands.shared.output import note
+from pipesched.errors import BadInput
+
+INTERVAL = 0.25  # seconds between two looks at the files
+# The arguments that name files which a command reads, each one path or several.
+_READ = ("problem", "problems", "config", "others", "measured", "start", "schedule")
+
+# What tells that a file was written: None where it is missing, as for a moment when an editor replaces it.
+_Stamp = tuple[int, int, int] | None
+
+
+def add_watch(parser: ArgumentParser) -> None:
+    """`--watch`; `main` does what it says."""
+    parser.add_argument("--watch", action="store_true", help="answer anew whenever a file changes, until Ctrl-C")
+
+
+def stop_event(args: Namespace) -> Event:
+    """What asks a search to stop: a change of a file under `--watch`, besides the signals that set it."""
+    found = getattr(args, "stop", None)
+    return found if isinstance(found, Event) else Event()
+
+
+def watch(args: Namespace, answer: Callable[[], int]) -> int:
+    """Answer, and again after each change; a change stops the search under way. Returns when that was interrupted."""
+    if args.json:
+        raise BadInput("found --watch with --json; allowed: one of them, since --json prints one object")
+    files = _files(args)
+    if not files:
+        raise BadInput("found --watch with no file; allowed: with a problem file, whose changes it waits for")
+    while True:
+        seen, args.stop = _stamps(files), Event()
+        with _changes(files, seen, args.stop) as changed:
+            code = answer()
+        if code in (Exit.INTERRUPTED, Exit.TERMINATED) and not changed.is_set():
+            return code
+        note(f"watching {', '.join(map(str, files))}; Ctrl-C ends")
+        _await_change(files, seen)
+        print(f"\n{time.strftime('%H:%M:%S')} changed", flush=True)
+
+
+def _files(args: Namespace) -> list[Path]:
+    """The files that the arguments name; a word that names none, such as that of a schedule, is left out."""
+    given = [getattr(args, name, None) for name in _READ]
+    paths = [path for value in given if value for path in ([value] if isinstance(value, str) else value)]
+    certain = {*_list(getattr(args, "problem", None)), *_list(getattr(args, "problems", None))}
+    return [Path(path) for path in dict.fromkeys(paths) if path in certain or Path(path).is_file()]
+
+
+def _list(value: str | Sequence[str] | None) -> Sequence[str]:
+    return [value] if isinstance(value, str) else value or []
+
+
+def _stamps(files: Sequence[Path]) -> list[_Stamp]:
+    return [_stamp(path) for path in files]
+
+
+def _stamp(path: Path) -> _Stamp:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+@contextmanager
+def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> Iterator[Event]:
+    """Sets the event given back, and `stop`, once a file is no longer as it was seen."""
+    changed, over = Event(), Event()
+
+    def look() -> None:
+        while not over.wait(INTERVAL):
+            if _stamps(files) != seen:
+                changed.set()
+                stop.set()
+                return
+
+    thread = Thread(target=look, daemon=True)
+    thread.start()
+    try:
+        yield changed
+    finally:
+        over.set()
+        thread.join()
+
+
+def _await_change(files: Sequence[Path], seen: Sequence[_Stamp]) -> None:
+    """Returns once files differ from how they were seen, all are there, and none is still being written."""
+    before = _stamps(files)
+    while True:
+        time.sleep(INTERVAL)
+        now = _stamps(files)
+        if now == before and now != seen and None not in now:
+            return
+        before = now

@@ -1,0 +1,137 @@
+"""The Gantt chart made of characters, for terminals: a row a device and stream, as wide as asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator, Mapping
+from statistics import quantiles
+from textwrap import wrap
+
+from pipesched.problem.formatting import plain as number_text
+from pipesched.problem.passes import BW, RECOMPUTATIONS, B, PassKind
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
+from plots.colours import NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
+from plots.gantt_boxes import Box, boxes_of, makespan
+from plots.text.cells import IDLE, Mark, labelled, sampled
+from plots.text.line import Line, Piece
+from plots.text.scale import Scale, axis, scale_of
+from plots.zoom import Window
+
+LEAST = 20  # columns that still tell something
+_NARROW = 2  # columns of the narrowest tenth of the boxes from which on each box is drawn
+
+
+def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window | None = None) -> list[Line]:
+    """The lines of the chart, none longer than `columns`; `coloured` where the terminal shows the pieces' colours.
+
+    Each box has its pass where it is wide enough; where boxes are too narrow for that, a column shows a kind of pass
+    that runs in it, chosen so that the letters are in proportion to time.
+    """
+    problem, whole = timeline.problem, makespan(timeline)
+    since, until = window or (0.0, float(whole))
+    boxes = [box for box in boxes_of(timeline) if max(box.start, since) < min(box.end, until)]
+    if not boxes:
+        return []
+    rows = _row_names(problem, {box.stream for box in boxes})
+    left = max(map(len, rows.values())) + 1
+    scale = scale_of(boxes, (since, until), max(LEAST, columns - left))
+    letters = _letters(boxes)
+    draw = labelled if _wide(boxes, scale) else sampled
+    marks = _marks(problem, boxes, letters)
+    lines = [(Piece(name.ljust(left)), *draw(marks.get(row, []), scale, coloured)) for row, name in rows.items()]
+    unit = problem.time_unit[: left - 1]
+    lines.append((Piece(unit.ljust(left)), Piece(axis(scale, float(problem.tick)))))
+    return [*lines, *_legend(problem, boxes, letters, scale if draw is sampled else None, columns, coloured)]
+
+
+def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], str]:
+    """The rows from top to bottom, by device and stream; none for a stream that no device uses."""
+    devices, streams = range(problem.devices), [stream for stream in problem.streams if stream in used]
+    if len(problem.streams) == 1:
+        return {(device, streams[0]): f"device {device}" for device in devices}
+    return {(device, stream): f"{device} {stream}" for device in devices for stream in streams}
+
+
+def _wide(boxes: list[Box], scale: Scale) -> bool:
+    """Whether most boxes have room for their pass."""
+    each = scale.ticks_each
+    widths = [(box.end - box.start) / each for box in boxes]
+    tenth = quantiles(widths, n=10, method="inclusive")[0] if len(widths) > 1 else widths[0]
+    return tenth >= (1 if scale.exact else _NARROW)
+
+
+def _letters(boxes: list[Box]) -> Mapping[PassKind, str]:
+    """A letter a kind. A full backward is B, as in the papers, unless backwards for the input occur as well."""
+    kinds = {box.of.kind for box in boxes}
+    named = {kind: kind.value[0] for kind in PassKind}
+    return named | {BW: "X" if B in kinds else "B"}
+
+
+def _marks(problem: Problem, boxes: list[Box], letters: Mapping[PassKind, str]) -> dict[tuple[int, str], list[Mark]]:
+    """What each row shows."""
+    fill = _fills(problem)
+    marks: dict[tuple[int, str], list[Mark]] = {}
+    pending: Box | None = None
+    for box in boxes:
+        p = box.of
+        held = marks.setdefault((problem.device(p), box.stream), [])
+        if box.overlapped and pending is None:
+            pending = box
+        elif box.overlapped:
+            assert pending is not None
+            names = [f"{letters[one.kind]}{one.microbatch}" for one in (pending.of, p)]
+            numbers = f"{pending.of.microbatch}&{p.microbatch}"
+            held.append(Mark(box.start, box.end, "&", "&".join(names), numbers, fill(box)))
+            pending = None
+        else:
+            letter = "T" if box.sends else letters[p.kind]
+            held.append(Mark(box.start, box.end, letter, f"{letter}{p.microbatch}", str(p.microbatch), fill(box)))
+    return marks
+
+
+def _fills(problem: Problem) -> Callable[[Box], RGB]:
+    """The colour of a box, as in the picture."""
+    shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
+    return lambda box: TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count)
+
+
+def _legend(
+    problem: Problem,
+    boxes: list[Box],
+    letters: Mapping[PassKind, str],
+    scale: Scale | None,
+    columns: int,
+    coloured: bool,
+) -> Iterator[Line]:
+    """What the letters mean, in as many lines as that takes, and what a column is where it is a sample."""
+    lines: list[list[Piece]] = [[]]
+    for letter, name, fill in _entries(boxes, letters, coloured):
+        taken = sum(len(piece.text) for piece in lines[-1])
+        if lines[-1] and taken + len(letter) + len(name) + 3 > columns:
+            lines.append([])
+        gap = [Piece("  ")] if lines[-1] else []
+        lines[-1] += [*gap, Piece(letter, fill), Piece(f" {name}")]
+    yield from map(tuple, lines)
+    if scale is not None:
+        each = number_text(float(f"{scale.ticks_each * float(problem.tick):.3g}"))
+        said = f"a column is {each} {problem.time_unit}".rstrip() + ", with letters in proportion to time"
+        yield from ((Piece(part),) for part in wrap(said, columns))
+
+
+def _entries(
+    boxes: list[Box], letters: Mapping[PassKind, str], coloured: bool
+) -> Iterator[tuple[str, str, RGB | None]]:
+    alone = {box.of.kind for box in boxes if not box.overlapped and not box.sends}
+    seen: set[str] = set()
+    for kind, name in NAMES.items():
+        if kind in alone and letters[kind] not in seen:
+            seen.add(letters[kind])
+            said = "recomputation" if kind in RECOMPUTATIONS else name.lower()
+            both = "backward, both parts at once" if letters[kind] == "X" else said
+            yield letters[kind], both, shade(kind, 0, 1)
+    if any(box.overlapped for box in boxes):
+        yield "&", "forward and backward together", shade(BW, 0, 1)
+    if any(box.sends for box in boxes):
+        yield "T", "transfer", TRANSFER
+    if not coloured:
+        yield IDLE, "idle", None

@@ -1,0 +1,62 @@
+"""The time axis of a drawing made of characters: how many ticks a column is, and which times are named below it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor, gcd, log10
+
+from plots.gantt_boxes import Box
+from plots.zoom import Window
+
+_APART = 8  # columns between two named times, at the least
+
+
+@dataclass(frozen=True)
+class Scale:
+    """`columns` columns for the ticks of `window`; `exact` where every box begins and ends between two columns."""
+
+    window: Window
+    columns: int
+    exact: bool
+
+    @property
+    def ticks_each(self) -> float:
+        """The ticks of one column."""
+        return (self.window[1] - self.window[0]) / self.columns
+
+    def column(self, tick: float) -> int:
+        """Where a time falls, within the drawing."""
+        since, until = self.window
+        return round((min(max(tick, since), until) - since) / (until - since) * self.columns)
+
+
+def scale_of(boxes: list[Box], window: Window, room: int) -> Scale:
+    """The widest drawing in `room` columns; exact if a common divisor of all times allows it."""
+    since, until = window
+    edges = {round(since), round(until), *(tick for box in boxes for tick in (box.start, box.end))}
+    unit = gcd(*(edge - round(since) for edge in edges)) if since == round(since) and until == round(until) else 0
+    units = round(until - since) // unit if unit else 0
+    if 0 < units <= room:
+        return Scale(window, room // units * units, True)
+    return Scale(window, room, False)
+
+
+def axis(scale: Scale, tick: float) -> str:
+    """Times in the file's unit, each named from its column on; `tick` is a tick in that unit."""
+    since, until = (edge * tick for edge in scale.window)
+    step = _round_step((until - since) * _APART / scale.columns)
+    text, number = "", floor(since / step)
+    while (at := number * step) <= until:
+        number += 1
+        if at < since:
+            continue
+        column, name = scale.column(at / tick), f"|{at:.6g}"
+        if column >= len(text) + bool(text) and column + len(name) <= scale.columns:
+            text = text.ljust(column) + name
+    return text
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is no less."""
+    power = 10.0 ** floor(log10(least))
+    return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)
