@@ -247,10 +247,10 @@ def test_go_uses_our_modules(editable_python: Path, shadows: Path, monkeypatch: 
     assert Path("by_go.json").exists()
 
 
-def test_run_uses_our_modules_and_the_users_model(python: Path) -> None:
+def test_run_uses_our_modules_and_the_users_model(wheel_python: Path, shadows: Path) -> None:
     pytest.importorskip("torch.distributed.pipelining.schedules")
     model = ["--model", "theirs:make", "--steps", "2", "--device", "cpu"]
-    assert json.loads(run(python, "-m", "pipesched", "run", "schedule.json", *model, "--json"))["good"]
+    assert json.loads(run(wheel_python, "-m", "pipesched", "run", "schedule.json", *model, "--json"))["good"]
 
 
 def test_profile_uses_our_modules(wheel_python: Path, shadows: Path) -> None:

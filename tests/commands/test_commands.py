@@ -5,10 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import signal
-import subprocess
-import sys
-import time
 from argparse import ArgumentTypeError
 from fractions import Fraction
 from pathlib import Path
@@ -471,34 +467,6 @@ def test_all_mistakes_of_a_file_are_reported_at_once(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
-def test_ctrl_c_keeps_the_best_schedule_found(tmp_path: Path) -> None:
-    path = tmp_path / "hard.yaml"
-    text = (ROOT / "examples" / "gpt-1.5b-pp8.yaml").read_text().replace("capacity: 1609728", "capacity: 1207296")
-    path.write_text(text)
-    command = [
-        sys.executable,
-        "-m",
-        "commands.main",
-        "solve",
-        str(path),
-        "-o",
-        str(tmp_path / "out"),
-        "--time-limit",
-        "60",
-    ]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if "(local search)" in line:
-                break
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=120)
-    assert process.returncode == 130
-    assert "interrupted: " in out
-    assert not validate(read_schedule(tmp_path / "out" / "schedule.json").timeline)
-
-
 def test_validate_leaves_deadlock_open_where_passes_are_missing(
     solved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -65,7 +65,7 @@ def open_modes(random: Random) -> Problem:
 
 def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it() -> None:
     blocks = fused = 0
-    for seed in range(70):
+    for seed in range(40):
         one = open_modes(Random(seed))
         start = best_times(one, sequential(one))
         value = value_of(one, start)
@@ -90,7 +90,7 @@ def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it()
             assert not answer.infeasible, seed
             rows = Relaxation(one, ceil(value), 60_000, devices)
             assert rows.proved([Random(seed).uniform(-1, 1) for _ in rows.rows]) <= least
-    assert (blocks > 10, fused > 15) == (True, True), (blocks, fused)
+    assert (blocks > 5, fused > 8) == (True, True), (blocks, fused)
 
 
 def test_a_relaxed_device_runs_each_pass_as_short_as_it_can_be() -> None:

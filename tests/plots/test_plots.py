@@ -107,7 +107,7 @@ def of_tasks() -> Timeline:
 TIMELINES = {
     "tasks": of_tasks,
     "2x4": lambda: linear(2, 4),
-    "8x24": lambda: linear(8, 24, split=True),
+    "4x10": lambda: linear(4, 10, split=True),
     "v-shape": v_shape,
     "bidirectional": bidirectional,
     "streams": with_streams,
@@ -183,8 +183,7 @@ def test_time_axis_is_in_the_files_unit(unit: str, label: str) -> None:
     assert axes.get_xlim() == pytest.approx((0, 1.5))
 
 
-@pytest.mark.parametrize(("devices", "microbatches"), SIZES)
-@pytest.mark.parametrize("width", [4, 12, 60])
+@pytest.mark.parametrize(("devices", "microbatches", "width"), [(2, 4, 4), (2, 4, 60), (8, 24, 12), (32, 256, 60)])
 def test_numbers_never_overflow_their_boxes(devices: int, microbatches: int, width: float) -> None:
     """Even on axes of a size that `render` would not choose."""
     timeline = linear(devices, microbatches, split=True)

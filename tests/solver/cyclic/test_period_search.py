@@ -76,7 +76,7 @@ def test_no_bound_is_above_what_brute_force_reaches_on_these(seed: int) -> None:
     period_below(tiny_problem(Random(seed)))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) -> None:
     """Tiny problems of all placements, with zeros, transfers, negative `freed` and tight memory, for m from 1 up."""
     one = tiny_problem(Random(seed))
@@ -95,7 +95,7 @@ def test_no_pattern_is_below_a_bound_and_every_unrolled_one_is_valid(seed: int) 
             assert validate(simulate(longer, unroll(found.pattern, longer, first))) == []
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 def test_a_long_run_of_a_pattern_grows_by_its_period(seed: int) -> None:
     """The cycle ratio against the simulator, which knows nothing of patterns."""
     one = tiny_problem(Random(seed))
@@ -232,7 +232,7 @@ def test_the_first_block_of_a_device_may_overlap_with_another_chain() -> None:
         assert solver.solve(PeriodicModel(graph, 1, length).cp) == status
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_the_model_finds_the_shortest_period_of_one_copy_and_no_shorter(seed: int) -> None:
     rng = Random(seed)
 
