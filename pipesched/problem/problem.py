@@ -235,16 +235,6 @@ class Problem:
         """Ticks of the two run as one block, or None where this problem gives no such block (they run in turn)."""
         return self.stages[forward.stage].overlapped if (forward.kind, backward.kind) == (F, BW) else None
 
-    def fused_is_dominated(self, stage: int) -> bool:
-        """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by."""
-        own = self.stages[stage]
-        if own.weight is None or own.freed < 0:
-            return False
-        split = own.ticks(B) + own.ticks(W)
-        mates = (self.stages[mate] for mate in self.placement.stages_of[self.placement.stage_device[stage]])
-        gains = any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
-        return own.fused >= split and not gains
-
     def least_work(self, stage: int) -> int:
         """The least compute ticks one micro-batch's passes of this stage take in any schedule, alone in their slots."""
         return self.stages[stage].compute_ticks(F) + self.least_backward(stage)
