@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from solver.engine.cooling import falling_temperatures
-from solver.engine.placed_incumbent import placed_incumbent
 from solver.engine.search import Search
 from solver.tasks.decision_search import DecisionSearch
+from solver.tasks.placing import jobs_placed_as
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class TaskDecisions:
         return bool(search.problem.network.options) and search.incumbent.timeline is not None
 
     def run(self, search: Search) -> None:
-        placed = placed_incumbent(search)
+        placed = jobs_placed_as(search.problem, search.incumbent.timeline)
         if placed is None:
             return
         decisions = DecisionSearch(placed.jobs, placed.start, search.limits.seed)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
 from solver.engine.cooling import falling_temperatures
-from solver.engine.placed_incumbent import placed_incumbent
 from solver.engine.search import Search
+from solver.tasks.placing import jobs_placed_as
 from solver.tasks.rank_search import RankSearch
 
 
@@ -28,7 +28,7 @@ class TaskRanks:
         return search.incumbent.timeline is not None
 
     def run(self, search: Search) -> None:
-        placed = placed_incumbent(search)
+        placed = jobs_placed_as(search.problem, search.incumbent.timeline)
         if placed is None:
             return
         try:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from solver.engine.placed_incumbent import placed_incumbent
 from solver.engine.search import Search
-from solver.tasks.placing import schedule_of
+from solver.tasks.placing import jobs_placed_as, schedule_of
 from solver.tasks.window_search import WindowSearch
 
 
@@ -26,7 +25,7 @@ class TaskWindows:
     def run(self, search: Search) -> None:
         clock = search.clock
         until = clock.seconds + clock.left(self.share)
-        placed = placed_incumbent(search)
+        placed = jobs_placed_as(search.problem, search.incumbent.timeline)
         if placed is None:
             return
         windows, vain, solved = WindowSearch(placed, search.limits), 0, 0
