@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pipesched.problem.dependencies import SENDING
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.colours import RGB
 from pipesched.schedule.timeline import Timeline
-from plots.colours import RGB
 
 FORWARD: RGB = (0.42, 0.63, 0.85)
 BACKWARD: RGB = (0.87, 0.42, 0.40)

@@ -89,6 +89,12 @@ class Problem:
         where = f"{self.devices} devices, {self.placement.stages} stages ({self.placement.name})"
         return f"<Problem {self.name!r}: {where}, {self.microbatches} micro-batches, minimise {self.objective.value}>"
 
+    def _repr_html_(self) -> str:
+        """A table of its stages, for notebooks."""
+        from pipesched.problem.problem_html import problem_html
+
+        return problem_html(self)
+
     @cached_property
     def content_key(self) -> str:
         """A hash of all that decides what the best schedule is; problems that differ only in their names share it."""

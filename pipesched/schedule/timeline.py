@@ -28,6 +28,12 @@ class Timeline:
     def __repr__(self) -> str:
         return f"<Timeline of {self.schedule.name!r} for {self.problem.name!r}: {len(self.schedule.columns)} passes>"
 
+    def _repr_html_(self) -> str:
+        """The Gantt chart, for notebooks."""
+        from pipesched.schedule.drawing.timeline_html import timeline_html
+
+        return timeline_html(self)
+
     @cached_property
     def _blocks(self) -> dict[Pass, int]:
         """The duration of each pass that runs inside an overlapped block."""
