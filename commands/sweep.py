@@ -139,7 +139,9 @@ def _executor(cluster: str | None, jobs: int, stop: Event) -> Iterator[Executor]
 
 def _refuse_options(sweep: Sweep, args: Namespace) -> None:
     if args.jobs and args.cluster:
-        raise BadInput("found --jobs with --cluster; allowed: one of them (a cluster runs a cell for each thread it has)")
+        raise BadInput(
+            "found --jobs with --cluster; allowed: one of them (a cluster runs a cell for each thread it has)"
+        )
     if args.parquet:
         if args.output is None:
             raise BadInput("found --parquet without -o; allowed: with -o DIR, where results.parquet is written")
@@ -164,8 +166,8 @@ def _notes(sweep: Sweep) -> list[str]:
     if len(stages) > 1 and not sweep.axes.same_model:
         listed = " and ".join(map(str, stages))
         notes.append(
-            f"cells have {listed} stages in a chain, each with the times of the file, so that they are different models; "
-            "--same-model divides the file's costs among the stages"
+            f"cells have {listed} stages in a chain, each with the times of the file, so that they are different "
+            "models; --same-model divides the file's costs among the stages"
         )
     return list(dict.fromkeys(notes))
 

@@ -11,7 +11,7 @@ from pipesched.sweeps.table import Row, State, Table
 from pipesched.sweeps.values import as_number, label
 from solver.sweeps.run_sweep import Moment
 
-_MOST_REASON = 60  # characters in the table; files have all of it
+_MOST_REASONS = 8  # under the table; results.csv has all
 
 
 def progress_text(moment: Moment) -> str:
@@ -40,34 +40,44 @@ def show(found: Table) -> None:
     columns += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 1), Column("gap", True)]
     columns += [Column("bubble", True, 2), Column(f"peak memory\n({found.memory_unit})", True, 3)]
     columns += [Column("best published", False, 4), Column("to best", True, 4)]
-    reasons = any(row.value is None for row in found.rows)
-    columns += [Column("without a schedule")] if reasons else []
+    columns += [Column("status", False, 6)]
     title = f"{found.sweep.name}: {counted(len(found.rows), 'cell')} of {' × '.join(axis.name for axis in axes)}"
-    table(title, columns, [_cells(row, reasons) for row in found.rows])
+    table(title, columns, [_cells(row) for row in found.rows])
+    for line in _reasons(found):
+        print(line)
     print(_counts(found))
 
 
-def _cells(row: Row, reasons: bool) -> list[str]:
+def _cells(row: Row) -> list[str]:
     known, best = row.outcome, row.best_published
     texts = [str(row.cell.number), *(_shown(value) for _, value in row.cell.at)]
     texts += [_number(row.value), _number(row.lower_bound), percent(None if known is None else known.gap)]
     texts += [percent((known.bubble or {}).get(row.objective) if known else None)]
     texts += [_number(max(known.peak_memory)) if known and known.peak_memory else ""]
     texts += ["" if best is None else best.name, "" if row.ratio is None else f"{float(row.ratio):.3f}"]
-    return [*texts, _reason(row)] if reasons else texts
+    return [*texts, row.state.value]
 
 
-def _reason(row: Row) -> str:
-    if row.value is not None:
-        return ""
-    reason = f"{row.state.value}: {row.reason}" if row.reason else row.state.value
-    return reason if len(reason) <= _MOST_REASON else reason[: _MOST_REASON - 3] + "..."
+def _reasons(found: Table) -> list[str]:
+    """Why cells have no schedule, those of one reason together."""
+    held: dict[tuple[str, str], list[str]] = {}
+    for row in found.rows:
+        if row.value is None and row.reason:
+            held.setdefault((row.state.value, row.reason), []).append(str(row.cell.number))
+    lines = [
+        f"{state} (cell{'s' * (len(cells) > 1)} {', '.join(cells)}): {reason}"
+        for (state, reason), cells in held.items()
+    ]
+    more = len(lines) - _MOST_REASONS
+    return lines if more <= 0 else [*lines[:_MOST_REASONS], f"and {more} more reasons; results.csv and --json have all"]
 
 
 def _counts(found: Table) -> str:
     states = [(state, found.count(state)) for state in State]
     parts = [f"{number} {state.value}" for state, number in states if number]
-    return f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}; {found.solved} solved now, {found.read} known before"
+    return (
+        f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}; {found.solved} solved now, {found.read} known before"
+    )
 
 
 def _verdict(row: Row) -> str:

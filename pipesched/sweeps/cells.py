@@ -33,7 +33,7 @@ Capacities = tuple[Fraction | None, ...]
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its values by the axes' names, and its document. `refused` says why that is no problem; empty if it is."""
+    """A cell: its values by the axes' names, and its document; `refused` says why that is no problem, if it is none."""
 
     number: int
     at: tuple[tuple[str, object], ...]
@@ -148,7 +148,9 @@ def content_key(problem: Problem | PlanProblem) -> str:
 
 
 def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any], name: str) -> Cell:
-    at = tuple((axis.name, value.label) for axis, value in zip(axes.axes, point, strict=True))
+    at: tuple[tuple[str, object], ...] = tuple(
+        (axis.name, value.label) for axis, value in zip(axes.axes, point, strict=True)
+    )
     try:
         document, at = _document(point, axes, base)
         cell = Cell(number, at, document, name)
@@ -172,9 +174,9 @@ def _document(
         if isinstance(value, OfDevices):
             set_field(changed, path, resolved(value, devices))
     paths = {path for path, _ in settings}
-    if "placement" in paths and "chunks" not in paths and changed.get("placement") not in _CHUNKED:
-        if not is_plan(changed):
-            changed.pop("chunks", None)
+    fixed = changed.get("placement") not in _CHUNKED and not is_plan(changed)
+    if fixed and "placement" in paths and "chunks" not in paths:
+        changed.pop("chunks", None)
     if axes.same_model and not is_plan(base):
         with_same_model(base, changed)
     at = []

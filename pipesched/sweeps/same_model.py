@@ -10,6 +10,7 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.schema_errors import shown
 from pipesched.problem.placement import PLACEMENTS
 
 # What grows with the layers of a stage. A transfer does not: a micro-batch's tensor is what it is.
@@ -69,7 +70,7 @@ def _each(section: dict[str, Any], keys: tuple[str, ...], stages: int, recut: Ca
 
 
 def _recut_options(memory: dict[str, Any], stages: int, recut: Callable[..., list[Fraction]]) -> None:
-    """Copies and recomputations take as much longer as a stage has more layers; the share that stays does not change."""
+    """Copies and recomputations grow with the layers of a stage; the share of an activation that stays does not."""
     memory.update(copy.deepcopy({key: memory[key] for key in ("offload", "recompute") if key in memory}))
     if isinstance(memory.get("offload"), dict):
         _each(memory["offload"], ("out", "in", "amount"), stages, recut)
@@ -96,9 +97,10 @@ def _recut_static(
 
 def _numbers(value: object, stages: int) -> list[Fraction]:
     entries = value if isinstance(value, list) else [value] * stages
-    if not all(isinstance(one, int | Decimal | Fraction) for one in entries) or len(entries) < stages:
-        raise BadInput(f"same_model: found {value}; allowed: a number, or one a stage")
-    return [Fraction(one) for one in entries]
+    numbers = [Fraction(one) for one in entries if isinstance(one, int | Decimal | Fraction)]
+    if len(numbers) < max(stages, len(entries)):
+        raise BadInput(f"same_model: found {shown(value)}; allowed: a number, or one a stage")
+    return numbers
 
 
 def _written(numbers: list[Fraction]) -> object:

@@ -65,7 +65,8 @@ class Store:
         axes = [axis.document() for axis in sweep.axes.axes]
         with self._changing() as database:
             database.execute(
-                "INSERT OR IGNORE INTO sweeps (key, name, file, axes, same_model, created_at) VALUES (?, ?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO sweeps (key, name, file, axes, same_model, created_at) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
                 (sweep.key, sweep.name, _text(sweep.document), _text(axes), sweep.axes.same_model, _now()),
             )
             number: int = database.execute("SELECT id FROM sweeps WHERE key = ?", (sweep.key,)).fetchone()[0]

@@ -18,12 +18,12 @@ from pipesched.sweeps.outcome import Effort, Outcome
 from pipesched.sweeps.packed import unpack
 from solver.analysis.published_comparison import all_tried
 from solver.limits import Limits
+from solver.planning.plan import plan
+from solver.planning.progress import PlanProgress
 from solver.solve import solve
 from solver.sweeps.met_bound import MetBound
 from solver.sweeps.outcomes import of_plan, of_solution
 from solver.sweeps.plan_start import plan_start, with_published
-from solver.planning.plan import plan
-from solver.planning.progress import PlanProgress
 
 
 @dataclass(frozen=True)
