@@ -139,8 +139,15 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise BadInput(f"{self.path}: cannot be written: {error.strerror}") from None
-        database = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-        self._database = database
+        self._database = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            self._begin(self._database)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _begin(self, database: sqlite3.Connection) -> None:
+        """Refuse what is not ours before anything is written; make the tables of a new file."""
         owner, version = (
             database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
         )

@@ -10,10 +10,13 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from pipesched.problem.formatting import plain
 from plots.frame import CHARACTER, Handle
 from plots.render import DPI, MARGIN
 
+LOGARITHMIC = 4  # an axis whose numbers differ by more than this factor is logarithmic
 _PANEL = (7.6, 4.6)  # inches, of one alone
 _SMALL = (4.6, 3.5)  # and of several
 _LEGEND = 9.0  # points
@@ -44,6 +47,17 @@ def figure_of_panels(titles: Sequence[str], rows_each: Sequence[float] = (1.0,))
         if id(axes) not in shown:
             axes.set_axis_off()
     return figure, found
+
+
+def spread_out(axes: Axes, both: bool = False) -> None:
+    """Logarithmic, with plain numbers, where what is drawn differs by a large factor; to be called last."""
+    for name, axis in (("y", axes.yaxis), ("x", axes.xaxis))[: 1 + both]:
+        low, high = axes.dataLim.intervaly if name == "y" else axes.dataLim.intervalx
+        if low > 0 and high > LOGARITHMIC * low:
+            axes.set(**{f"{name}scale": "log", f"{name}lim": (low / 1.08, high * 1.08)})
+            axis.set_major_locator(LogLocator(subs=(1, 1.5, 2, 3, 5, 7)))
+            axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
 
 
 def entitle(figure: Figure, title: str, below: str) -> None:

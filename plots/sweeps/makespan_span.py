@@ -11,7 +11,7 @@ from pipesched.sweeps.axes import Axis
 from pipesched.sweeps.table import Table
 from plots.frame import Handle
 from plots.render import Format, saved
-from plots.sweeps.canvas import entitle, figure_of_panels, legend
+from plots.sweeps.canvas import entitle, figure_of_panels, legend, spread_out
 from plots.sweeps.facets import Panel, panels
 
 _GREY = "#8a8a8a"
@@ -52,6 +52,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
     if ends[0] < ends[1]:
         axes.plot(ends, ends, color=_GREY, linewidth=0.8, linestyle=(0, (4, 3)), zorder=1)
     axes.set(xlim=(left, right), ylim=(low, high))
+    spread_out(axes, both=True)
 
 
 def _entries(shown: Sequence[Panel]) -> list[tuple[Handle, str]]:

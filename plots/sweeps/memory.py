@@ -8,7 +8,7 @@ from itertools import pairwise
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipesched.problem.formatting import plain
 from pipesched.sweeps.axes import Axis
@@ -16,7 +16,7 @@ from pipesched.sweeps.table import Table
 from plots.frame import Handle
 from plots.labels import label
 from plots.render import Format, saved
-from plots.sweeps.canvas import entitle, figure_of_panels, legend
+from plots.sweeps.canvas import LOGARITHMIC, entitle, figure_of_panels, legend, spread_out
 from plots.sweeps.facets import Panel, Series, panels, with_unit
 
 _BAND = 0.12
@@ -65,6 +65,7 @@ def _draw_times(panel: Panel, axes: Axes) -> None:
         places = published_places(series, high)
         axes.plot(*_columns(places), "D", color=series.colour, markersize=3.6, markerfacecolor="white", mew=1.0)
     axes.set_xlim(low - pad, high + pad)
+    spread_out(axes)
     axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
 
 
@@ -96,14 +97,22 @@ def published_places(series: Series, most: float) -> list[tuple[float, float, st
 
 
 def _draw_savings(panel: Panel, axes: Axes) -> None:
+    savings: list[tuple[float, float]] = []
     for n, series in enumerate(panel.series):
         found = [(float(x), float(row.value)) for x, row in series.rows if row.value is not None]
         width = max(1.2, 1.2 + 0.7 * (len(panel.series) - 1 - n))  # so that equal ones are all seen
         saved_each = [((a[1] - b[1]) / (b[0] - a[0]), a[0], b[0]) for a, b in pairwise(found)]
+        savings += [(start, one) for one, start, _ in saved_each]
         if saved_each:
             edges = [saved_each[0][1], *(end for _, _, end in saved_each)]
             axes.stairs([one for one, _, _ in saved_each], edges, color=series.colour, linewidth=width, baseline=None)
     axes.set_ylim(bottom=0)
+    positive = [height for _, height in savings if height > 0]
+    if positive and max(positive) > LOGARITHMIC * min(positive):
+        axes.set_yscale("log")
+        axes.set_ylim(min(positive) / 1.5, max(positive) * 1.5)
+        axes.yaxis.set_major_locator(LogLocator(subs=(1,)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 _CONNECT_SECONDS = 15
+GIVEN_UP = "the cluster gave it up"
 
 
 class Cluster:
@@ -28,7 +29,8 @@ class Cluster:
     @property
     def slots(self) -> int:
         """A cell for each thread of the workers there are now; workers may come and go."""
-        return max(1, sum(self._client.nthreads().values()))
+        threads: int = sum(self._client.nthreads().values())
+        return max(1, threads)
 
     @property
     def running(self) -> frozenset[str]:
@@ -60,7 +62,7 @@ class Cluster:
     def _of(self, key: str) -> Ended:
         future = self._futures.pop(key, None)
         if future is None or future.cancelled():
-            return Ended(key, None, "given up")
+            return Ended(key, None, GIVEN_UP)
         try:
             found: Ended = future.result(timeout=_CONNECT_SECONDS)
             return found

@@ -138,7 +138,7 @@ class _Run:
         if ended.outcome is None:
             if ended.lost and self._tries[cell.key] < _TRIES and not self._stop.is_set():
                 self._queue.insert(0, cell)
-            elif not self._stop.is_set() or ended.failure != "given up":
+            else:
                 self._failures[cell.key] = ended.failure
             return
         self._keep(cell, ended.outcome)
