@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import write_json
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
+from pipesched.files.problems import visualiser_file
 from pipesched.files.schema_errors import shown
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
