@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import repeat
+from itertools import count, repeat
 from threading import Event
 
 from solver.backends.cp_sat import Parameters
@@ -13,6 +13,9 @@ from solver.limits import Limits
 
 # Where units are counted, the quick tries in a row.
 _QUICK_TRIES = 200
+
+# And steps of a search over partitions and orders together.
+_STEPS_A_UNIT = 200
 
 _REASON_SECONDS = 5.0
 
@@ -67,6 +70,14 @@ class Budget:
             if self.over() or (self._units is None and self.left <= until):
                 return
             yield True
+
+    def progress(self, most: float) -> Callable[[], float]:
+        """Called before each step of a search: the share that is over of so many seconds, or of a number of steps."""
+        given, begin, steps = self._take(most), time.monotonic(), count()
+        if self._units is None:
+            return lambda: 1.0 if self.stop.is_set() else (time.monotonic() - begin) / max(given, 1e-9)
+        most_steps = max(1, int(given * _STEPS_A_UNIT))
+        return lambda: 1.0 if self.stop.is_set() else next(steps) / most_steps
 
     def of_solve(self, most: float) -> Limits:
         """For one solve that takes so much at most."""
