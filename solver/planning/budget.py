@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -42,6 +43,11 @@ class Budget:
     def whole(self) -> float:
         """Of all that there was, in seconds or units."""
         return self.limits.seconds if self.limits.deterministic is None else self.limits.deterministic
+
+    @property
+    def workers(self) -> int:
+        """How many searches may run at once; counted work is done by one."""
+        return 1 if self._units is not None else self.limits.workers or os.cpu_count() or 1
 
     def over(self) -> bool:
         """Whether nothing is left, or the user has stopped the search."""

@@ -49,13 +49,16 @@ class StageSums:
         self._activation = self._sums(lambda layer: layer.activation / unit)
         self._freed = self._sums(lambda layer: layer.freed_by_backward / unit)
         self._memory = self._sums(lambda layer: layer.memory / unit)
-        self._count = [self._sums(lambda layer, name=kind.name: Fraction(layer.name == name)) for kind, _ in self.ways]
+        self._count = [self._number_of(kind.name) for kind, _ in self.ways]
         self._again = np.array([int(way.time / tick) for _, way in self.ways], np.int64)
         self._saved = np.array([int(kind.activation * (1 - way.keeps) / unit) for kind, way in self.ways], np.int64)
         self._overhead = int(model.forward_overhead / tick), int(model.backward_overhead / tick)
 
     def _sums(self, of: Callable[[LayerType], Fraction]) -> Array:
         return np.array(list(accumulate((int(of(layer)) for layer in self.plan.model.sequence), initial=0)), np.int64)
+
+    def _number_of(self, name: str) -> Array:
+        return self._sums(lambda layer: Fraction(layer.name == name))
 
     def costs(self, draft: Draft) -> Costs:
         """Of every stage of a chain."""
@@ -95,11 +98,9 @@ class StageSums:
             left = {kind.name: number for (kind, _), number in zip(self.ways, self.held(cuts, stage), strict=True)}
             row = []
             for (kind, way), number in zip(self.ways, wanted, strict=True):
-                if self.plan.recompute is Decide.ALWAYS:
-                    number = left[kind.name] if way == kind.recompute[0] else 0
-                number = min(number, left[kind.name])
-                left[kind.name] -= number
-                row.append(number)
+                first = self.plan.recompute is Decide.ALWAYS and way == kind.recompute[0]
+                row.append(left[kind.name] if first else min(number, left[kind.name]))
+                left[kind.name] -= row[-1]
             rows.append(tuple(row))
         return Draft(cuts, tuple(rows))
 

@@ -9,7 +9,6 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.longest_path import compiled, reached
 from pipesched.simulation.precedence_graph import Graph
 from pipesched.simulation.simulator import run_order
-from solver.local_search.moves import Array
 from solver.planning.joint.draft import KINDS, Costs
 
 

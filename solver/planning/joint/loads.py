@@ -1,4 +1,4 @@
-"""What the loads of a draft tell before anything is simulated: a time that no order is below, and how uneven they are."""
+"""What loads tell before anything is simulated: a time that no order is below, and how uneven they are."""
 
 from __future__ import annotations
 
