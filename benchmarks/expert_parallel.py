@@ -19,7 +19,7 @@ from typing import NamedTuple
 from benchmarks.cases.kimi_k2 import example, on_placement, with_communication, work
 from benchmarks.reporting.exposed_plot import draw
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.page import exit_code, put_or_print, table
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
@@ -174,10 +174,7 @@ def _run(args: Namespace) -> int:
             communication_table(mini, short, args.plot),
         ]
     )
-    if args.write:
-        put(args.write, COMMAND, text)
-    else:
-        print(text)
+    put_or_print(args.write, COMMAND, text)
     return 0
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.page import exit_code, put_or_print, table
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
 from pipesched.files.problem_file import problem_from
@@ -160,10 +160,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(args: Namespace) -> int:
     described = f"{machine(0, args.workers)}, {args.seconds:g} s a problem."
     text = "\n\n".join([described, first_table(args.seconds, args.workers), second_table(args.seconds, args.workers)])
-    if args.write:
-        put(args.write, COMMAND, text)
-    else:
-        print(text)
+    put_or_print(args.write, COMMAND, text)
     return 0
 
 

@@ -14,7 +14,7 @@ from random import Random
 
 from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of, solved
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.page import exit_code, put_or_print, table
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from solver.limits import Limits
@@ -129,10 +129,7 @@ def _run(args: Namespace) -> int:
     attacked, wrong = attacked_table(args.attacked, args.seed) if args.attacked else ("", 0)
     described = f"{machine(args.seed, args.workers)}, {args.seconds:g} s a problem."
     text = "\n\n".join([described, solved_table(chosen, args.seconds, args.workers), attacked])
-    if args.write:
-        put(args.write, COMMAND, text)
-    else:
-        print(text)
+    put_or_print(args.write, COMMAND, text)
     return 1 if wrong else 0
 
 

@@ -2,48 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
-from typing import Any, NoReturn
 
-from commands.shared.catalogue import COMMANDS, Exit
+from commands.shared.catalogue import Exit
 from commands.shared.encoding import never_fail_to_print
 from commands.shared.output import complain
+from commands.shared.parser import parser
 from commands.shared.termination import drop_output, exit_code, heed_sigterm, terminated
-from commands.shared.versions import ShowVersions
 from commands.shared.watch import watch
-from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note, did_you_mean
-
-
-class _Parser(ArgumentParser):
-    """A parser whose complaints are one line and suggest the nearest command."""
-
-    def __init__(self, *args: Any, **keywords: Any) -> None:
-        super().__init__(*args, **keywords)
-        # As in Python 3.14: a word such as -5% is a value, to be refused by its option, and no option itself.
-        self._negative_number_matcher = re.compile(r"-\.?\d")
-
-    def error(self, message: str) -> NoReturn:
-        if "invalid choice:" in message and "argument COMMAND" in message:
-            word = message.split("invalid choice: ")[1].split(" ", maxsplit=1)[0].strip("'\"")
-            names = COMMANDS.names()
-            message = f"unknown command {word!r}; known: {', '.join(names)}{did_you_mean(word, names)}"
-        complain(f"{message} (see `{self.prog} --help`)")
-        raise SystemExit(Exit.BAD_INPUT)
-
-
-def parser() -> ArgumentParser:
-    """The whole command line."""
-    root = _Parser(prog="pipesched", description="The best schedule for your pipeline-parallel training, with proof.")
-    root.add_argument("--version", action=ShowVersions, help="the versions of pipesched and of what it rests on")
-    subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in COMMANDS:
-        sub = subparsers.add_parser(command.name, help=command.help, description=command.help)
-        command.configure(sub)
-        sub.set_defaults(run=command.run)
-    return root
+from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

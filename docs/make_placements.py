@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch, Rectangle
 
 from pipesched.problem.passes import F
 from pipesched.problem.placement import Placement, bidirectional, explicit, interleaved, linear, v_shape, wave
-from plots.colours import shade, shade_numbers
+from pipesched.schedule.drawing.colours import shade, shade_numbers
 
 FOLDER = Path(__file__).parent / "images" / "placements"
 PLACEMENTS = {

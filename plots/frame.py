@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.legend_handler import HandlerBase
 from matplotlib.transforms import ScaledTranslation
 
+from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.timeline import Timeline
-from plots.gantt_boxes import makespan
 
 DEVICE_LABEL = 10.0  # points, where the rows are high enough
 SMALLEST_LABEL = 5.0

@@ -8,12 +8,12 @@ from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
 from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.boxes import Box, boxes_of, lanes
+from pipesched.schedule.drawing.colours import EDGE, LINE, RGB, TRANSFER, ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS, Plot
-from plots.colours import EDGE, LINE, RGB, TRANSFER, ink_on, shade, shade_names, shade_numbers
 from plots.frame import draw_frame, points
-from plots.gantt_boxes import Box, boxes_of, lanes
 from plots.gantt_legend import draw_legend
 
 

@@ -11,9 +11,9 @@ from matplotlib.transforms import Transform
 
 from pipesched.problem.passes import BW, F, PassKind
 from pipesched.problem.problem import Problem
-from plots.colours import EDGE, LINE, NAMES, TRANSFER, shade, shade_names
+from pipesched.schedule.drawing.boxes import Box
+from pipesched.schedule.drawing.colours import EDGE, LINE, NAMES, TRANSFER, shade, shade_names
 from plots.frame import Handle, legend_below
-from plots.gantt_boxes import Box
 
 
 def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:

@@ -9,11 +9,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
 from pipesched.measurement.trace import Measured
+from pipesched.schedule.drawing.boxes import lanes, makespan
+from pipesched.schedule.drawing.colours import ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
-from plots.colours import ink_on, shade, shade_names, shade_numbers
 from plots.gantt import _draw_boxes, draw_gantt
-from plots.gantt_boxes import lanes, makespan
 from plots.render import DPI, MARGIN, figure_size, saved
 
 _BETWEEN = 1.2  # inches: titles and the legend of the first chart

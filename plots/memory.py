@@ -13,12 +13,12 @@ from matplotlib.patches import Patch
 
 from pipesched.problem.formatting import memory_amount, memory_text
 from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
 from plots.frame import Handle, device_labels, draw_frame, legend_below
-from plots.gantt_boxes import makespan
 
 AREA, OUTLINE, CAP, OVER = "#a9c6e3", "#2f5f91", "#c0392b", "#c0392b"
 HOST = "#7d5ba6"

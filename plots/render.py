@@ -15,9 +15,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from pipesched.schedule.drawing.boxes import boxes_of, makespan, row_shares
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import Draw
-from plots.gantt_boxes import boxes_of, makespan, row_shares
 from plots.zoom import Window
 
 Format = Literal["png", "svg"]

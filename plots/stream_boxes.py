@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from pipesched.problem.dependencies import SENDING
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
-from pipesched.problem.problem import SENDING, Problem
+from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.colours import RGB
 from pipesched.schedule.timeline import Timeline
-from plots.colours import RGB
 
 FORWARD: RGB = (0.42, 0.63, 0.85)
 BACKWARD: RGB = (0.87, 0.42, 0.40)
@@ -111,7 +112,7 @@ def _on_its_way(timeline: Timeline, p: Pass, device: int) -> Iterator[Drawn]:
     problem, where = timeline.problem, timeline.problem.placement
     to = where.next[p.stage] if p.kind is F else where.previous[p.stage] if p.kind in (B, BW) else None
     lag = 0 if to is None else problem.lag(p.stage, to)
-    if lag and not problem.sends(lag) and len(problem.streams) > 1:
+    if lag and not problem.dependencies.sends(lag) and len(problem.streams) > 1:
         top, bottom = (device + edge for edge in lanes(problem)[problem.streams[1]])
         end = timeline.end(p)
         yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER)

@@ -13,10 +13,10 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
+from pipesched.schedule.drawing.colours import EDGE, LINE, ink_on
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS, Plot
-from plots.colours import EDGE, LINE, ink_on
 from plots.frame import Handle, draw_frame, legend_below, points
 from plots.stream_boxes import (
     AGAIN,

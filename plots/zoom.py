@@ -7,8 +7,8 @@ from statistics import mean
 
 from pipesched.errors import BadInput
 from pipesched.problem.passes import F
+from pipesched.schedule.drawing.boxes import makespan
 from pipesched.schedule.timeline import Timeline
-from plots.gantt_boxes import makespan
 from plots.stream_boxes import phases
 
 # From and to, in ticks.

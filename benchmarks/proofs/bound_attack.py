@@ -14,17 +14,19 @@ import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import floor, inf
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from benchmarks.proofs.bound_branches import BRANCHES, Branch, Claim
 from benchmarks.proofs.bound_problems import changed, draw
-from benchmarks.proofs.bound_sources import digest_of_bounds
-from benchmarks.proofs.exhaustive import NotTiny, least_value
+from benchmarks.proofs.bound_sources import digest_of
+from benchmarks.proofs.exhaustive import NotTiny
+from benchmarks.proofs.joint_orders import compared, least_below
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.files.atomic_write import write_whole
@@ -36,11 +38,11 @@ _RESULTS = Path(__file__).with_name("bound_attack.json")
 # How often one starts anew, and from a change for the worse.
 _ANEW = 0.04
 # Problems of a round, and its most seconds of processor time.
-_ROUND, _SECONDS = 250, 10.0
+_ROUND, _SECONDS = 1000, 10.0
 
-# Counts of a branch by name; `now` is the problems since the bounds were last changed, and `bounds` their digest then.
+# Counts of a branch by name; `bounds` is the digest of the bound's code that they are of.
 Counts = Mapping[str, Any]
-NONE: Counts = {"problems": 0, "wrong": 0, "attained": 0, "too large": 0, "rounds": 0, "now": 0, "bounds": ""}
+NONE: Counts = {"problems": 0, "wrong": 0, "attained": 0, "too large": 0, "rounds": 0, "bounds": ""}
 
 
 @dataclass
@@ -60,15 +62,16 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found
     """Hold so many claims of a branch to the optimum; fewer where the seconds of processor time are up."""
     found, end = Found(), time.process_time() + seconds
     for problem, claim in problems(branch, seed, end):
+        objective = branch.objective or problem.objective
         try:
-            least = least_value(problem, branch.objective or problem.objective, floor(claim.value))
+            best = compared(problem, objective, claim.value)
         except NotTiny:
             found.too_large += 1
             continue
         found.problems += 1
-        found.attained += least == claim.value
-        if least is not None and least < claim.value:
-            found.wrong.append((problem, claim, least))
+        found.attained += best.attained
+        if best.below:
+            found.wrong.append((problem, claim, least_below(problem, objective, claim.value)))
         if found.problems == count:
             break
     return found
@@ -109,9 +112,7 @@ def markdown(results: Mapping[str, Counts], described: str) -> str:
             lines.append([branch.name, str(found["problems"]), str(found["wrong"]), share, str(found["too large"])])
     head = ("branch", "problems", "claims above the optimum", "claims equal to it", "left out: too many orders")
     total = sum(found["problems"] for found in results.values())
-    now = sum(found["now"] for found in results.values() if found["bounds"] == digest_of_bounds())
-    said = f"{total} problems in all, {now} of them since the code of the bounds last changed."
-    return f"{described}\n\n{table(head, lines)}\n\n{said}"
+    return f"{described}\n\n{table(head, lines)}\n\n{total} problems in all."
 
 
 def main() -> int:
@@ -124,39 +125,66 @@ def run(args: Namespace) -> int:
     """Attack, keep, then write what was asked for."""
     results: dict[str, Counts] = {}
     if args.resume and args.results.exists():
-        results = json.loads(args.results.read_text(encoding="utf-8"))
-    end = time.monotonic() + args.seconds
-    while (branch := next_branch(results, args.branches, args.count)) is not None and time.monotonic() < end:
-        results[branch.name] = after_a_round(branch, results.get(branch.name, NONE), args)
-        write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
-    text = markdown(results, f"{machine(args.seed, 1, 'numba')}; {args.count} problems a branch asked for")
+        results = valid(json.loads(args.results.read_text(encoding="utf-8")))
+    end, busy = time.monotonic() + args.seconds, dict[Future[Found], Branch]()
+    with ProcessPoolExecutor(args.workers) as pool:
+        while True:
+            while len(busy) < args.workers and time.monotonic() < end:
+                branch = next_branch(results, args.branches, args.count)
+                if branch is None:
+                    break
+                before = results.get(branch.name, NONE)
+                results[branch.name] = {**before, "rounds": before["rounds"] + 1}
+                count = min(_ROUND, args.count - before["problems"])
+                busy[pool.submit(a_round, branch.name, count, args.seed + before["rounds"])] = branch
+            if not busy:
+                break
+            for done in wait(busy, return_when=FIRST_COMPLETED).done:
+                branch = busy.pop(done)
+                results[branch.name] = with_round(branch, results[branch.name], done.result())
+            write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
+    described = machine(args.seed, args.workers, "numba")
+    text = markdown(results, f"{described}; {args.count} problems a branch asked for")
     print(text)
     if args.write is not None:
         put(args.write, COMMAND, text)
     return 1 if any(found["wrong"] for found in results.values()) else 0
 
 
+def valid(results: Mapping[str, Counts]) -> dict[str, Counts]:
+    """Of the counts those of the code as it is now; of others how many rounds there were, whose seeds are used up."""
+    code = {branch.name: digest_of(branch.file) for branch in BRANCHES}
+    return {
+        name: found if found["bounds"] == code[name] else {**NONE, "rounds": found["rounds"]}
+        for name, found in results.items()
+        if name in code
+    }
+
+
 def next_branch(results: Mapping[str, Counts], text: str, count: int) -> Branch | None:
-    """Of those with the text in their names and too few problems the one of the fewest rounds; None if all are done."""
+    """Of those with the text in their names the one with fewest problems in fewest rounds; None if all have enough."""
     so_far = {branch.name: results.get(branch.name, NONE) for branch in BRANCHES}
     left = [branch for branch in BRANCHES if text in branch.name and so_far[branch.name]["problems"] < count]
     return min(left, key=lambda branch: so_far[branch.name]["rounds"], default=None)
 
 
-def after_a_round(branch: Branch, before: Counts, args: Namespace) -> Counts:
-    """The counts with those of one more round, whose seed is new; claims that are wrong are printed whole."""
-    count = min(_ROUND, args.count - before["problems"])
-    found = attack(branch, count, args.seed + before["rounds"], _SECONDS)
+def a_round(name: str, count: int, seed: int) -> Found:
+    """A round of the branch of this name, in a process of its own."""
+    return attack(next(branch for branch in BRANCHES if branch.name == name), count, seed, _SECONDS)
+
+
+def with_round(branch: Branch, before: Counts, found: Found) -> Counts:
+    """The counts with those of one more round; claims that are wrong are printed whole."""
     for problem, claim, least in found.wrong:
-        print(f"{claim} is above {least}, the optimum of {problem}", file=sys.stderr, flush=True)
+        known = replace(problem, name="").__dict__
+        print(f"{branch.name}: {claim} is above {least}, the optimum of {known}", file=sys.stderr, flush=True)
     return {
         "problems": before["problems"] + found.problems,
         "wrong": before["wrong"] + len(found.wrong),
         "attained": before["attained"] + found.attained,
         "too large": before["too large"] + found.too_large,
-        "rounds": before["rounds"] + 1,
-        "now": found.problems + (before["now"] if before["bounds"] == digest_of_bounds() else 0),
-        "bounds": digest_of_bounds(),
+        "rounds": before["rounds"],
+        "bounds": digest_of(branch.file),
     }
 
 
@@ -166,6 +194,7 @@ def arguments() -> Namespace:
     parser.add_argument("--count", type=int, default=10_000, help="problems for each branch (default 10000)")
     parser.add_argument("--seconds", type=float, default=3600, help="in all at most (default 3600)")
     parser.add_argument("--seed", type=int, default=0, help="of each branch's first round (default 0)")
+    parser.add_argument("--workers", type=int, default=1, help="processes (default 1)")
     parser.add_argument("--branches", metavar="TEXT", default="", help="only those whose names have this text")
     parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="add to the counts of the file")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from math import ceil
 from threading import Event
 from typing import NamedTuple
@@ -12,14 +13,17 @@ from typing import NamedTuple
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
-from solver.bounds.analytic.catalogue import Certify, certificates
+from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.cyclic.period_bounds import period_certificates
 
+# The analytic bounds of one stream, the strongest first; those that count modes; and bounds that are not analytic.
+_SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit", "load")
 _COUNT_MODES = ("unpaired passes", "memory and modes")
+_FURTHER = {"Lagrangian": "solver/bounds/lagrangian/bound.py", "linear relaxation": "solver/bounds/lp_bound.py"}
 
 
 class Claim(NamedTuple):
@@ -75,17 +79,32 @@ class Branch:
         """This branch's claim, if no other certificate is stronger."""
         if self.kind.startswith("period: "):
             return self._period(problem)
-        found = [*certificates(problem, problem.objective, self._run), *self.further(problem)]
-        found.sort(key=lambda one: -one.value)
-        own = [one for one in found if one.kind == self.kind and self._says(one.text, problem, one.device)]
-        if not own or own[0].value < found[0].value:
+        objective = problem.objective
+        found = [*self.further(problem)] if self.kind in _FURTHER else BOUNDS[self.kind].certify(problem, objective)
+        own = [one for one in found if self._says(one.text, problem, one.device)]
+        value = max((one.value for one in own), default=None)
+        if value is None:
             return None
-        others = max((one.value for one in found if one not in own), default=0)
-        return Claim(Fraction(own[0].value), own[0].text, 1 - others / max(1, own[0].value))
+        best = max((one.value for one in found if one not in own), default=Fraction(0))
+        for name in self._others:
+            if best > value:
+                return None
+            best = max([best, *(one.value for one in BOUNDS[name].certify(problem, objective))])
+        strongest = next(one for one in own if one.value == value)
+        return None if best > value else Claim(Fraction(value), strongest.text, float(1 - best / max(1, value)))
 
-    def _run(self, name: str, certify: Certify) -> list[Certificate]:
-        """Without the bounds that count modes, for branches of others: those would seldom be the strongest."""
-        return [] if name in _COUNT_MODES and self.kind not in _COUNT_MODES else certify()
+    @cached_property
+    def _others(self) -> list[str]:
+        """The analytic bounds of other kinds, but those that count modes: others would seldom be the strongest."""
+        mine = [*_SIMPLE, *(_COUNT_MODES if self.kind in _COUNT_MODES else ())]
+        return [name for name in mine if name != self.kind]
+
+    @property
+    def file(self) -> str:
+        """The file of the repository in which the bound is."""
+        if self.kind.startswith("period: "):
+            return "solver/cyclic/period_bounds.py"
+        return _FURTHER.get(self.kind) or BOUNDS[self.kind].certify.__module__.replace(".", "/") + ".py"
 
     def _period(self, problem: Problem) -> Claim | None:
         """Of the bounds on the period, times m: the span of m micro-batches can be repeated, so it is no shorter."""

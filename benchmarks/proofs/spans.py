@@ -1,7 +1,7 @@
 """Spans of random tiny problems, solved and compared with every possible order, to the fraction of a tick.
 
-    python -m benchmarks.spans                 150 problems of every sort, as a Markdown table
-    python -m benchmarks.spans --problems 3000 --first 1000 --sorts "two ways" --write docs/engine.md
+    python -m benchmarks.proofs.spans                 150 problems of every sort, as a Markdown table
+    python -m benchmarks.proofs.spans --problems 3000 --first 1000 --sorts "two ways" --write docs/engine.md
 
 The brute force (tests/support/exact_span.py) knows neither simulator nor solver. Each problem is solved by one worker
 with a limit that counts work, so that the table is the same on every machine. Exits with 1 if anything wrong was said.
@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from random import Random
 
-from benchmarks.reporting.page import put, table
+from benchmarks.reporting.page import put_or_print, table
 from pipesched.files.problem_file import problem_from
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
@@ -121,10 +121,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = parser.parse_args(arguments)
     made = rows(args.sorts, args.first, args.problems)
     text = table(HEAD, made)
-    if args.write is None:
-        print(text)
-    else:
-        put(args.write, "python -m benchmarks.spans", text)
+    put_or_print(args.write, "python -m benchmarks.proofs.spans", text)
     return int(any(row[HEAD.index("claimed wrongly")] != "0" for row in made))
 
 

@@ -30,6 +30,14 @@ def put(page: Path, command: str, table: str) -> None:
     write_whole(page, f"{before}{marker}{table.strip()}\n{end}{after}")
 
 
+def put_or_print(page: Path | None, command: str, table: str) -> None:
+    """Into the page where one is given, else to standard output."""
+    if page is None:
+        print(table)
+    else:
+        put(page, command, table)
+
+
 def exit_code(job: Callable[[], int]) -> int:
     """What a benchmark returns; 2, after one line, for a mistake in what it was given."""
     try:

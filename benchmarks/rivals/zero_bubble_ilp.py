@@ -15,6 +15,7 @@ import pulp
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import DoesNotApply
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
@@ -35,7 +36,7 @@ class Ilp:
 
     def __init__(self, problem: Problem) -> None:
         stages = range(problem.placement.stages)
-        if not all(map(problem.fused_is_dominated, stages)) or not problem.network.one_task_each:
+        if not all(fused_is_dominated(problem, s) for s in stages) or not problem.network.one_task_each:
             raise ValueError("the paper's program knows split backwards of one task only")
         self.problem = problem
         self.passes = [

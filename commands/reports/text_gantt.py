@@ -12,8 +12,8 @@ from commands.shared.console import coloured, console, width
 from commands.shared.encoding import encodable
 from pipesched.errors import BadInput
 from pipesched.problem.formatting import visible
+from pipesched.schedule.drawing.colours import RGB, hexadecimal, ink_on
 from pipesched.schedule.timeline import Timeline
-from plots.colours import RGB, ink_on
 from plots.text.gantt import text_gantt
 from plots.text.line import Line
 from plots.zoom import Window
@@ -60,4 +60,4 @@ def _style(fill: RGB | None) -> Style | str:
     if fill is None:
         return ""
     ink = {"black": "#000000", "white": "#ffffff"}[ink_on(fill)]
-    return Style(color=ink, bgcolor="#" + "".join(f"{round(255 * part):02x}" for part in fill))
+    return Style(color=ink, bgcolor=hexadecimal(fill))

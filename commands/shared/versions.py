@@ -10,7 +10,7 @@ from typing import Any
 from commands.shared.catalogue import Exit
 from pipesched.version import VERSION
 
-_LIBRARIES = ("ortools", "torch")  # torch is an extra
+_LIBRARIES = ("ortools", "numba", "numpy", "torch")  # torch is an extra
 
 
 class ShowVersions(Action):
@@ -25,7 +25,7 @@ class ShowVersions(Action):
 
 
 def versions() -> str:
-    """Such as `pipesched 0.1.0 (Python 3.11.7, ortools 9.15, torch 2.13.0)`; what is not installed is left out."""
+    """Such as `pipesched 0.1.0 (Python 3.11.7, ortools 9.15, numba 0.66, …)`; what is not installed is left out."""
     parts = [f"Python {platform.python_version()}"]
     for library in _LIBRARIES:
         try:

@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
+from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.task_network import MemoryChange
@@ -122,7 +123,7 @@ def graph_of(problem: Problem) -> BlockGraph:
     fusions = tuple(
         Fusion(of_pass[B, s], of_pass[W, s], problem.duration(Pass(BW, s, 0)))
         for s in (s for chain in walked for s in chain)
-        if splittable and not problem.fused_is_dominated(s)
+        if splittable and not fused_is_dominated(problem, s)
     )
     return BlockGraph(
         blocks=tuple(blocks),
@@ -143,9 +144,8 @@ def _overlaps(problem: Problem, of_pass: Mapping[tuple[PassKind, int], int]) -> 
     """
     forwards, backwards = ([stage for role, stage in of_pass if role is kind] for kind in (F, B))
     for stage, other in product(forwards, backwards):
-        forward, backward = Pass(F, stage, 0), Pass(BW, other, 0)
-        if problem.device(forward) != problem.device(backward) or problem.fused_is_dominated(other):
+        if other not in problem.placement.on_device_of(stage) or fused_is_dominated(problem, other):
             continue
-        ticks = problem.overlapped_ticks(forward, backward)
-        if ticks is not None and ticks < problem.duration(forward) + problem.duration(backward):
+        ticks = block_length(problem, stage, other)
+        if ticks is not None and saved_by_block(problem, stage, other) > 0:
             yield Overlap(of_pass[F, stage], of_pass[B, other], ticks)

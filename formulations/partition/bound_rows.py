@@ -17,7 +17,7 @@ from ortools.sat.python import cp_model
 
 from formulations.partition.partition_model import Linear, PartitionModel
 from pipesched.layers.layer import LayerType
-from pipesched.layers.plan_problem import Choice
+from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
 
 # A limit of more micro-batches than this many times the stages from there on is stated as none.
@@ -82,11 +82,7 @@ class BoundRows:
         """What every device computes, with the way to it and back; the ways, None where there are several chains."""
         for device in range(self.placement.devices):
             self._load(device)
-        # Their mean, at once: all that the model computes, spread over the devices.
-        model, tick = self.plan.model, self.plan.tick
-        each = sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
-        each += len(self.chains[0]) * (model.forward_overhead + model.backward_overhead)
-        self.model.cp.add(self.value >= ceil(self.plan.microbatches * each / tick / self.placement.devices))
+        self.model.cp.add(self.value >= mean_load(self.plan, len(self.chains[0])))
         if not self.one_chain:
             return None
         paths = self._paths()
@@ -227,6 +223,14 @@ class BoundRows:
                     cp.add(_LEVELS * ticks >= level * m * held_for).only_enforce_if(literal)
             taken.append(ticks)
         cp.add(self.value >= paths.head[held[0]] + sum(taken) + paths.tail[held[0]])
+
+
+def mean_load(plan: PlanProblem, stages: int) -> int:
+    """All that the model computes with chains of so many stages, spread over the devices, in ticks."""
+    model = plan.model
+    each = sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
+    each += stages * (model.forward_overhead + model.backward_overhead)
+    return ceil(plan.microbatches * each / plan.tick / plan.cluster.devices)
 
 
 def _longest(layer: LayerType) -> Fraction:

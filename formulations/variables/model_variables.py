@@ -12,6 +12,7 @@ from formulations.variables.order_literals import DeviceOrder, Truth, literal_co
 from formulations.variables.overlap_literals import Pair, overlap_literals
 from pipesched.errors import PipeschedError
 from pipesched.problem.attainable_spans import largest_denominator
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 
@@ -93,7 +94,7 @@ class Model:
         """Whether the backward runs in one go: known, or for CP-SAT to decide."""
         if not self.problem.splittable:
             return True
-        if self.problem.fused_is_dominated(stage):
+        if fused_is_dominated(self.problem, stage):
             return False
         return self.cp.new_bool_var(f"fused{stage}.{j}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import B, F, PassKind, W
 from pipesched.problem.problem import Problem
 
@@ -40,7 +41,7 @@ class StaticOrder:
         self._course = [queue[placement.chains[chain][0]] for chain in placement.chain_index]
         self._holder = {(queue[s], j): s for s, walked in enumerate(problem.microbatches_of) for j in walked}
         # Where backwards may be fused, a weight pass of zero duration runs at its backward, out of micro-batch order.
-        self._weights_in_microbatch_order = [problem.fused_is_dominated(stage) for stage in range(placement.stages)]
+        self._weights_in_microbatch_order = [fused_is_dominated(problem, stage) for stage in range(placement.stages)]
 
     def operations(self, device: int) -> list[Operation]:
         """All operations of a device."""

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from ortools.sat.python import cp_model
 
 from formulations.variables.operations import Operation
-from formulations.window.operation_units import pair_gains, pair_ticks
 from formulations.window.order_units import Units, operation_of
 from formulations.window.placed import Placed
+from pipesched.problem.mode_gains import block_length, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 
 # A forward and a backward may form a block if no more than so many operations are between them in the order known.
@@ -78,12 +78,12 @@ class ModeChoices:
                 # On a chain a forward precedes the backwards of its own micro-batch and of later ones.
                 if chain[f.stage] == chain[b.stage] and f.microbatch <= b.microbatch:
                     continue
-                near = abs(at - there) <= _NEAR and pair_gains(self.problem, f.stage, b.stage)
+                near = abs(at - there) <= _NEAR and saved_by_block(self.problem, f.stage, b.stage) > 0
                 if near or (f, b) in self._blocks:
                     yield f, b
 
     def _pair(self, forward: Operation, backward: Operation) -> None:
-        ticks = pair_ticks(self.problem, forward.stage, backward.stage)
+        ticks = block_length(self.problem, forward.stage, backward.stage)
         if ticks is None:
             return
         one, other = self.of[forward], self.of[backward]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from formulations.variables.operations import Operation, StaticOrder
 from formulations.window.order_units import Orders, operation_of
+from pipesched.problem.mode_gains import fused_is_dominated, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
@@ -22,32 +23,16 @@ NONE = -1
 def modes_matter(problem: Problem) -> bool:
     """Whether a choice of modes can gain anything: a backward fused, or a block shorter than its two passes."""
     stages = range(problem.placement.stages)
-    fused = problem.splittable and not all(map(problem.fused_is_dominated, stages))
-    return fused or any(pair_gains(problem, one, other) for one in stages for other in mates(problem, one))
-
-
-def mates(problem: Problem, stage: int) -> tuple[int, ...]:
-    """The stages of the same device."""
-    return problem.placement.stages_of[problem.placement.stage_device[stage]]
-
-
-def pair_ticks(problem: Problem, forward: int, backward: int) -> int | None:
-    """The duration of a block of a forward and a full backward of these stages; None if there is none."""
-    return problem.overlapped_ticks(Pass(F, forward, 0), Pass(BW, backward, 0))
-
-
-def pair_gains(problem: Problem, forward: int, backward: int) -> bool:
-    """Whether such a block is shorter than its two passes one after the other."""
-    block = pair_ticks(problem, forward, backward)
-    alone = problem.duration(Pass(F, forward, 0)) + problem.duration(Pass(BW, backward, 0))
-    return block is not None and block < alone
+    fused = problem.splittable and not all(fused_is_dominated(problem, stage) for stage in stages)
+    pairs = ((one, other) for one in stages for other in problem.placement.on_device_of(one))
+    return fused or any(saved_by_block(problem, *pair) > 0 for pair in pairs)
 
 
 def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with B directly followed by W wherever that is never worse than the fused backward it has."""
     if not problem.splittable or not schedule.fused:
         return schedule
-    split = [problem.fused_is_dominated(stage) for stage in range(problem.placement.stages)]
+    split = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]
 
     def parts(slot: Slot) -> tuple[Slot, ...]:
         p = slot[0]

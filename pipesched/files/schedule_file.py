@@ -114,7 +114,11 @@ def _certificate_document(certificate: Certificate | None) -> dict[str, object] 
 
 def read_schedule(path: str | Path) -> ScheduleFile:
     """Read a schedule file; `BadInput` says what is wrong with it. Broken rules are `validate`'s to find."""
-    document = read_document(path)
+    return schedule_from(read_document(path), str(path))
+
+
+def schedule_from(document: object, path: str) -> ScheduleFile:
+    """A schedule file from its content; `path` names it in messages."""
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")
     version = document.get("format_version")
@@ -123,7 +127,7 @@ def read_schedule(path: str | Path) -> ScheduleFile:
             f"{path}: format_version: found {shown(version)}; this version of the tool reads up to {FORMAT_VERSION}"
         )
     problem = problem_from(document.get("problem"), f"{path}: problem")
-    reader = ScheduleReader(str(path), document, problem)
+    reader = ScheduleReader(path, document, problem)
     problem = reader.problem
     timeline = Timeline(problem, reader.schedule(), reader.starts())
     reader.check_objective(problem)

@@ -26,7 +26,7 @@ def memory_text(problem: Problem, level: int) -> str:
 
 def counted(number: int, noun: str) -> str:
     """A count with its noun: `1 step`, `2 steps`."""
-    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    ending = "" if number == 1 else "es" if noun.endswith(("ch", "ss")) else "s"
     return f"{number} {noun}{ending}"
 
 

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from fractions import Fraction
+from math import lcm
 
 from pipesched.errors import BadInput
-
-if TYPE_CHECKING:
-    from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
 
 
-def refuse_scale(problem: Problem) -> None:
-    """`BadInput` where the factors do not fit the problem, or leave a time or an activation no integer."""
-    scale, parts = problem.microbatch_scale, problem.scale_parts
-    if len(scale) != problem.microbatches:
-        raise BadInput(f"microbatch_scale: found {len(scale)} values; allowed: {problem.microbatches}, one each")
+def common_denominator(scale: Sequence[Fraction]) -> int:
+    """The number that divides all times and activations of a problem whose micro-batches have these factors."""
+    return lcm(*(factor.denominator for factor in scale))
+
+
+def refuse_scale(
+    scale: Sequence[Fraction], microbatches: int, stages: Sequence[Stage], links: Sequence[Sequence[int]]
+) -> None:
+    """`BadInput` where the factors do not fit a problem of these, or leave a time or an activation no integer."""
+    parts = common_denominator(scale)
+    if len(scale) != microbatches:
+        raise BadInput(f"microbatch_scale: found {len(scale)} values; allowed: {microbatches}, one each")
     if min(scale) <= 0:
         raise BadInput(f"microbatch_scale: found {min(scale)}; allowed: numbers above 0")
-    if problem.overlaps:
+    if any(stage.overlapped is not None for stage in stages):
         raise BadInput("microbatch_scale: found with times.overlapped; allowed: one of them")
-    if any(stage.saving_kinds for stage in problem.stages):
+    if any(stage.saving_kinds for stage in stages):
         raise BadInput("microbatch_scale: found with memory.offload or memory.recompute; allowed: one of them")
-    if any(problem.links[a][b] != problem.links[b][a] for a, row in enumerate(problem.links) for b in range(len(row))):
+    if any(row[b] != links[b][a] for a, row in enumerate(links) for b in range(len(row))):
         raise BadInput(
             "microbatch_scale: found with transfers of two times between two devices; allowed: one both ways"
         )
-    times = [task.ticks for stage in problem.stages for kind in stage.kinds for task in stage.tasks_of(kind)]
-    times += [stage.transfer for stage in problem.stages] + [lag for row in problem.links for lag in row]
-    held = [number for stage in problem.stages for number in (stage.activation, stage.freed)]
+    times = [task.ticks for stage in stages for kind in stage.kinds for task in stage.tasks_of(kind)]
+    times += [stage.transfer for stage in stages] + [lag for row in links for lag in row]
+    held = [number for stage in stages for number in (stage.activation, stage.freed)]
     if any(number % parts for number in (*times, *held)):
         raise BadInput(
             f"microbatch_scale: found times or activations that are no multiples of {parts} ticks or steps; allowed: a "

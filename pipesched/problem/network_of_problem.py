@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
 
+from pipesched.problem.dependencies import Dependencies
+from pipesched.problem.memory_options import HostPool
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, PassKind, W
 from pipesched.problem.stage import Stage
 from pipesched.problem.stage_memory import device_change, given_up, host_change
@@ -19,38 +20,37 @@ from pipesched.problem.task_network import (
     TaskType,
 )
 
-if TYPE_CHECKING:
-    from pipesched.problem.problem import Problem
-
 # The passes that move an activation to the host and back.
 _COPIES = (OFFLOAD, RELOAD)
 
 
-def network_of(problem: Problem, modes: Collection[Mode]) -> TaskNetwork:
-    """The network of a problem whose backwards run in these modes."""
-    stages = problem.stages
+def network_of(
+    passes: Dependencies, modes: frozenset[Mode], room: tuple[int | None, ...], hosts: Sequence[HostPool]
+) -> TaskNetwork:
+    """The network of passes whose backwards run in these modes; `room` is what each device has for activations."""
+    stages = passes.stages
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
     types = [(kind, stage) for kind in kinds for stage in range(len(stages))]
     saving = [(kind, s) for s, stage in enumerate(stages) for kind in stage.saving_kinds]
     types += saving
     tasks = {
         (kind, stage): tuple(
-            TaskTemplate(problem.resource(problem.placement.stage_device[stage], task.stream), task.ticks, task.name)
-            for task in problem.tasks_of(kind, stage)
+            TaskTemplate(passes.resource(passes.placement.stage_device[stage], task.stream), task.ticks, task.name)
+            for task in passes.tasks[kind, stage]
         )
         for kind, stage in types
     }
     return TaskNetwork(
         tasks,
-        {pass_type: problem.ends_of(*pass_type) for pass_type in types},
+        {pass_type: passes.ends_of(*pass_type) for pass_type in types},
         {(kind, s): MemoryChange(*device_change(stages[s], kind)) for kind, s in types},
-        tuple(arc for pass_type in types for arc in _arcs(problem, pass_type, tasks)),
-        problem.room,
-        frozenset(modes),
+        tuple(arc for pass_type in types for arc in _arcs(passes, pass_type, tasks)),
+        room,
+        modes,
         {s: _options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
         {(kind, s): amount for kind, s in saving if (amount := given_up(stages[s], kind))},
         {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in _COPIES},
-        tuple(HostMemory(*pool) for pool in problem.host_pools) if saving else (),
+        tuple(HostMemory(*pool) for pool in hosts) if saving else (),
     )
 
 
@@ -61,18 +61,18 @@ def _options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
     return tuple(of_way[way] for way in stage.held_until_backward)
 
 
-def _arcs(problem: Problem, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
+def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
     """The first task of a pass waits for what the pass needs, and each other one for the task before it.
 
     The tasks of a W wait each for its own part of B, and not for each other.
     """
-    own = problem.tasks_of(*after)
+    own = passes.tasks[after]
     apart = after[0] is W
-    for alternatives, lag, optional in problem.needs(*after):
-        sent = problem.sends(lag)
+    for alternatives, lag, optional in passes.needs(*after):
+        sent = passes.sends(lag)
         for part, task in enumerate(own if apart else own[:1]):
             senders = tuple(
-                TaskType(*one, problem.ends_of(*one)[-1] + sent if task.after is None else task.after)
+                TaskType(*one, passes.ends_of(*one)[-1] + sent if task.after is None else task.after)
                 for one in alternatives
                 if one in tasks
             )

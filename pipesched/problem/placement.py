@@ -53,9 +53,13 @@ class Placement:
         after: dict[int, int] = {a: b for chain in self.chains for a, b in pairwise(chain)}
         return tuple(after.get(stage) for stage in range(self.stages))
 
+    def on_device_of(self, stage: int) -> tuple[int, ...]:
+        """The stages of the same device, in stage order, this one among them."""
+        return self.stages_of[self.stage_device[stage]]
+
     def chunk(self, stage: int) -> int:
         """Which of its device's stages this one is, counted from 0 in stage order."""
-        return self.stages_of[self.stage_device[stage]].index(stage)
+        return self.on_device_of(stage).index(stage)
 
 
 def linear(devices: int) -> Placement:

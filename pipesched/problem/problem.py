@@ -1,4 +1,4 @@
-"""A problem: stages on devices, links, memory. The only place that says what must precede what and holds memory."""
+"""A problem: stages on devices, links, memory, micro-batches, objective; all else is read off it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,15 @@ from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, pairwise
-from math import lcm
 
+from pipesched.problem.dependencies import Dependencies
 from pipesched.problem.memory_options import HostPool, SharedStream
-from pipesched.problem.microbatch_scale import refuse_scale
+from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
 from pipesched.problem.network_of_problem import network_of
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.task_network import Mode, Need, Resource, TaskNetwork
-
-# What the task is called that sends a pass's tensor to another device.
-SENDING = "transfer"
+from pipesched.problem.task_network import Mode, TaskNetwork
 
 
 class Objective(StrEnum):
@@ -84,13 +81,19 @@ class Problem:
         if not self.pools:
             object.__setattr__(self, "pools", (Pool(),) * self.placement.devices)
         if self.microbatch_scale:
-            refuse_scale(self)
+            refuse_scale(self.microbatch_scale, self.microbatches, self.stages, self.links)
         if self.transfer_stream is not None and self.overlaps:
             raise ValueError("blocks of two passes, and transfers that occupy a stream: allowed is one of them")
 
     def __repr__(self) -> str:
         where = f"{self.devices} devices, {self.placement.stages} stages ({self.placement.name})"
         return f"<Problem {self.name!r}: {where}, {self.microbatches} micro-batches, minimise {self.objective.value}>"
+
+    def _repr_html_(self) -> str:
+        """A table of its stages, for notebooks."""
+        from pipesched.problem.problem_html import problem_html
+
+        return problem_html(self)
 
     @cached_property
     def content_key(self) -> str:
@@ -121,7 +124,7 @@ class Problem:
     @cached_property
     def streams(self) -> tuple[str, ...]:
         """The streams of every device; the first is that which runs what names no other."""
-        used = (task.stream for tasks in self._tasks.values() for task in tasks)
+        used = (task.stream for tasks in self.dependencies.tasks.values() for task in tasks)
         return tuple(dict.fromkeys((self.stages[0].stream, *self.stream_names, *used)))
 
     @cached_property
@@ -156,9 +159,15 @@ class Problem:
         return replace(self, stages=tuple(replace(s, **dict(zip(columns, new, strict=True))) for s, *new in entries))
 
     @cached_property
+    def dependencies(self) -> Dependencies:
+        """The tasks of every pass, and what each pass needs."""
+        return Dependencies(self.placement, self.stages, self.links, self.transfer_stream, self.shared_streams)
+
+    @cached_property
     def network(self) -> TaskNetwork:
         """The tasks of this problem, with every mode that its backwards may run in."""
-        return network_of(self, frozenset(Mode) if self.splittable else {Mode.FUSED})
+        modes = frozenset(Mode) if self.splittable else frozenset((Mode.FUSED,))
+        return network_of(self.dependencies, modes, self.room, self.host_pools)
 
     @cached_property
     def walking(self) -> tuple[range, ...]:
@@ -187,7 +196,7 @@ class Problem:
     @cached_property
     def scale_parts(self) -> int:
         """The common denominator of the factors of micro-batches: it divides all times and activations."""
-        return lcm(*(scale.denominator for scale in self.microbatch_scale))
+        return common_denominator(self.microbatch_scale)
 
     def scaled(self, number: int, microbatch: int) -> int:
         """Ticks or memory of a stage as they are for this micro-batch."""
@@ -204,41 +213,24 @@ class Problem:
         """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""
         return self.scaled(self._ticks[p.kind, p.stage], p.microbatch)
 
-    @cached_property
-    def _tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
-        """Of each kind of pass of each stage, and the task that sends its tensor to another device, if it is one."""
-        where, found = self.placement, {}
-        for s, stage in enumerate(self.stages):
-            for kind in stage.kinds:
-                to = where.next[s] if kind is F else where.previous[s] if kind in (B, BW) else None
-                lag = 0 if to is None else self.lag(s, to)
-                sending = (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
-                found[kind, s] = (*stage.tasks_of(kind), *sending)
-        return found
+    def lag(self, sender: int, receiver: int) -> int:
+        """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
+        return self.dependencies.lag(sender, receiver)
 
     def tasks_of(self, kind: PassKind, stage: int) -> tuple[TaskSpec, ...]:
         """The tasks of these passes, the one that sends the tensor on last, if there is one."""
-        return self._tasks[kind, stage]
+        return self.dependencies.tasks[kind, stage]
 
     def tasks(self, p: Pass) -> Iterator[tuple[Task, TaskSpec]]:
         """The tasks of a pass with their numbers."""
-        parts = self._tasks[p.kind, p.stage]
+        parts = self.dependencies.tasks[p.kind, p.stage]
         if self.microbatch_scale:
             parts = tuple(part._replace(ticks=self.scaled(part.ticks, p.microbatch)) for part in parts)
         return ((Task(p, number), part) for number, part in enumerate(parts))
 
-    def ends_of(self, kind: PassKind, stage: int) -> tuple[int, ...]:
-        """The parts of a pass after all of which it has ended; what sends its tensor on comes after that."""
-        own = len(self.stages[stage].tasks_of(kind))
-        return tuple(range(own)) if kind is W else (own - 1,)
-
-    def sends(self, lag: int) -> bool:
-        """Whether a tensor that takes so long is sent by a task of its own."""
-        return lag > 0 and self.transfer_stream is not None
-
     def task_text(self, task: Task) -> str:
         """A task by its name, `F0.0/attn`; by its number where it has none."""
-        tasks = self._tasks.get((task.of.kind, task.of.stage), ())
+        tasks = self.dependencies.tasks.get((task.of.kind, task.of.stage), ())
         name = tasks[task.part].name if task.part < len(tasks) else ""
         return f"{task.of}/{name}" if name else str(task)
 
@@ -248,56 +240,6 @@ class Problem:
     def overlapped_ticks(self, forward: Pass, backward: Pass) -> int | None:
         """Ticks of the two run as one block, or None where this problem gives no such block (they run in turn)."""
         return self.stages[forward.stage].overlapped if (forward.kind, backward.kind) == (F, BW) else None
-
-    def lag(self, sender: int, receiver: int) -> int:
-        """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
-        one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
-        if one == other:
-            return 0
-        first = sender if self.placement.next[sender] == receiver else receiver
-        return self.stages[first].transfer + (self.links[one][other] if self.links else 0)
-
-    def needs(self, kind: PassKind, stage: int) -> list[Need]:
-        """What must have ended before a pass may start. This is the dependency graph, and nothing else is.
-
-        F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
-        sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
-        B; a copy out and a recomputation their F, a copy back the copy out.
-        """
-        if kind is W:
-            return [Need(((B, stage),), 0)]
-        if kind is RELOAD:
-            return [Need(((OFFLOAD, stage),), 0)]
-        if kind is OFFLOAD or kind in RECOMPUTATIONS:
-            return [Need(((F, stage),), 0)]
-        if kind is F:
-            before = self.placement.previous[stage]
-            return [] if before is None else [Need(((F, before),), self.lag(before, stage))]
-        needs = [Need(((F, stage),), 0)]
-        after = self.placement.next[stage]
-        if after is not None:
-            needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
-        saving = tuple((kind, stage) for kind in self.stages[stage].saving_kinds if kind is not OFFLOAD)
-        if saving:
-            needs.append(Need(saving, 0, optional=True))
-        return needs
-
-    def resource(self, device: int, stream: str) -> Resource:
-        """The stream of a device; of one that devices share, that of the first of them."""
-        for shared, devices in self.shared_streams:
-            if shared == stream and device in devices:
-                return Resource(devices[0], stream)
-        return Resource(device, stream)
-
-    def fused_is_dominated(self, stage: int) -> bool:
-        """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by."""
-        own = self.stages[stage]
-        if own.weight is None or own.freed < 0:
-            return False
-        split = own.ticks(B) + own.ticks(W)
-        mates = (self.stages[mate] for mate in self.placement.stages_of[self.placement.stage_device[stage]])
-        gains = any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
-        return own.fused >= split and not gains
 
     def least_work(self, stage: int) -> int:
         """The least compute ticks one micro-batch's passes of this stage take in any schedule, alone in their slots."""

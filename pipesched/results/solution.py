@@ -67,19 +67,24 @@ class Solution:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
+        return f"<Solution {self.problem.name!r}: {self._verdict()}>"
+
+    def _verdict(self) -> str:
         value = (
             "no schedule" if self.value is None else f"{self.problem.objective.value} {self._said(self.value_ticks)}"
         )
-        bound = self._said(self.lower_bound_ticks)
-        return f"<Solution {self.problem.name!r}: {self.status.value}, {value}, lower bound {bound}>"
+        return f"{self.status.value}, {value}, lower bound {self._said(self.lower_bound_ticks)}"
 
     def _said(self, ticks: int | None) -> str:
         return "none" if ticks is None else amount(self.problem, ticks)
 
     def _repr_html_(self) -> str:
-        """A table for notebooks: the published schedules that apply and the one found, in the file's units."""
+        """For notebooks: the schedule found, the published ones that apply beside it, and the certificate."""
         rows = [(one.name, one.metrics, one.fits) for one in self.candidates]
-        return solution_html(repr(self), self.problem, [*rows, ("pipesched", self.metrics, True)])
+        ours = ("pipesched", self.metrics, True)
+        return solution_html(
+            f"{self.problem.name}: {self._verdict()}", self.problem, [*rows, ours], self.timeline, self.certificate
+        )
 
     def document(self) -> dict[str, object]:
         """The object of `solve --json`, in the file's units."""

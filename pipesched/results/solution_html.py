@@ -1,27 +1,37 @@
-"""A solution as a small HTML table, for notebooks; no picture, so that no drawing library is needed."""
+"""A solution as HTML for notebooks: its Gantt chart, a table of schedules, and why none is below the bound."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from html import escape
 
-from pipesched.problem.formatting import amount
+from pipesched.problem.formatting import amount, plain
 from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.memory_figures import peak_memory
+from pipesched.schedule.drawing.timeline_html import framed, timeline_svg
 from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.timeline import Timeline
 
 
-def solution_html(title: str, problem: Problem, schedules: Iterable[tuple[str, Metrics | None, bool]]) -> str:
-    """Schedule, value, bubble and peak memory of each (name, metrics, fits); none where there are no metrics."""
+def solution_html(
+    title: str,
+    problem: Problem,
+    schedules: Iterable[tuple[str, Metrics | None, bool]],
+    timeline: Timeline | None = None,
+    certificate: Certificate | None = None,
+) -> str:
+    """Value, bubble and peak memory of each (name, metrics, fits), none without metrics; the rest where it is given."""
     goal = problem.objective
 
     def row(name: str, metrics: Metrics, fits: bool) -> str:
         bubble = metrics.bubble(goal)
-        peak = float(max(metrics.peak_memory, default=0) * problem.resolution)
+        peak = max(peak_memory(problem, metrics), default=0.0)
         cells = [
             name,
             amount(problem, metrics.value(goal)),
             "" if bubble is None else f"{100 * bubble:.2f} %",
-            f"{peak:g} {problem.memory_unit}",
+            f"{plain(peak)} {problem.memory_unit}",
             "yes" if fits else "no",
         ]
         return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
@@ -29,4 +39,6 @@ def solution_html(title: str, problem: Problem, schedules: Iterable[tuple[str, M
     rows = [row(name, metrics, fits) for name, metrics, fits in schedules if metrics is not None]
     heads = ("schedule", goal.value, "bubble", "largest peak memory", "fits")
     head = f"<tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr>"
-    return f"<p>{escape(title)}</p><table>{head}{''.join(rows)}</table>"
+    table = f"<table>{head}{''.join(rows)}</table>"
+    why = "" if certificate is None else f"<p>lower bound ({escape(certificate.kind)}): {escape(certificate.text)}</p>"
+    return framed(title, ("" if timeline is None else timeline_svg(timeline)) + table + why)

@@ -45,6 +45,12 @@ class Schedule:
         columns = self.columns
         return f"<Schedule {self.name!r}: {len(columns)} passes on {columns.devices} devices>"
 
+    def _repr_html_(self) -> str:
+        """The orders as rows of passes, for notebooks."""
+        from pipesched.schedule.drawing.order_html import schedule_html
+
+        return schedule_html(self)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and self._content == other._content
 

@@ -28,6 +28,12 @@ class Timeline:
     def __repr__(self) -> str:
         return f"<Timeline of {self.schedule.name!r} for {self.problem.name!r}: {len(self.schedule.columns)} passes>"
 
+    def _repr_html_(self) -> str:
+        """The Gantt chart, for notebooks."""
+        from pipesched.schedule.drawing.timeline_html import timeline_html
+
+        return timeline_html(self)
+
     @cached_property
     def _blocks(self) -> dict[Pass, int]:
         """The duration of each pass that runs inside an overlapped block."""
@@ -43,7 +49,7 @@ class Timeline:
         """When the first of a pass's tasks starts."""
         if p in self._blocks:
             return self.starts[Task(p)]
-        parts = range(self.problem.ends_of(p.kind, p.stage)[-1] + 1)
+        parts = range(self.problem.dependencies.ends_of(p.kind, p.stage)[-1] + 1)
         return min(self.starts[Task(p, part)] for part in parts)
 
     def end(self, p: Pass) -> int:
@@ -51,13 +57,13 @@ class Timeline:
         if p in self._blocks:
             return self.start(p) + self._blocks[p]
         tasks, scaled = self.problem.tasks_of(p.kind, p.stage), self.problem.scaled
-        ends = self.problem.ends_of(p.kind, p.stage)
+        ends = self.problem.dependencies.ends_of(p.kind, p.stage)
         return max(self.starts[Task(p, part)] + scaled(tasks[part].ticks, p.microbatch) for part in ends)
 
     @cached_property
     def times(self) -> tuple[Whole, Whole]:
         """The start and the end of every pass, as columns parallel to the schedule's."""
-        return self._extent(lambda *pass_type: self.problem.ends_of(*pass_type)[-1] + 1)
+        return self._extent(lambda *pass_type: self.problem.dependencies.ends_of(*pass_type)[-1] + 1)
 
     @cached_property
     def reach(self) -> tuple[Whole, Whole]:

@@ -9,7 +9,7 @@ _FOLDER = Path(__file__).parent
 _UPLOT = _FOLDER / "vendor" / "uplot-1.6.32"
 # In any order, since they hold nothing but definitions; the last one makes `pipesched.chart` known.
 _PARTS = (
-    *("decode", "theme", "words", "means", "boxes", "marks", "memory", "plots", "view"),
+    *("decode", "theme", "words", "means", "boxes", "marks", "memory", "panels", "view"),
     *("select", "pointer", "keyboard", "controls", "table", "chart"),
 )
 

@@ -8,12 +8,12 @@ from matplotlib.colors import to_hex
 
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.boxes import SIDE_LANE, Box, boxes_of, makespan
+from pipesched.schedule.drawing.colours import NAMES, TRANSFER, ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.critical_path import critical_path
-from plots.colours import NAMES, TRANSFER, ink_on, shade, shade_names, shade_numbers
-from plots.gantt_boxes import SIDE_LANE, Box, boxes_of, makespan
 from plots.memory import without_notches
 
 

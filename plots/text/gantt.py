@@ -9,10 +9,10 @@ from textwrap import wrap
 from pipesched.problem.formatting import plain as number_text
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, PassKind
 from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan
+from pipesched.schedule.drawing.colours import NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
-from plots.colours import NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
-from plots.gantt_boxes import Box, boxes_of, makespan
-from plots.text.cells import IDLE, Mark, labelled, sampled
+from plots.text.cells import IDLE, Mark, in_proportion, labelled
 from plots.text.line import Line, Piece
 from plots.text.scale import Scale, axis, scale_of
 from plots.zoom import Window
@@ -36,12 +36,12 @@ def text_gantt(timeline: Timeline, columns: int, coloured: bool, window: Window 
     left = max(map(len, rows.values())) + 1
     scale = scale_of(boxes, (since, until), max(LEAST, columns - left))
     letters = _letters(boxes)
-    draw = labelled if _wide(boxes, scale) else sampled
+    draw = labelled if _wide(boxes, scale) else in_proportion
     marks = _marks(problem, boxes, letters)
     lines = [(Piece(name.ljust(left)), *draw(marks.get(row, []), scale, coloured)) for row, name in rows.items()]
     unit = problem.time_unit[: left - 1]
     lines.append((Piece(unit.ljust(left)), Piece(axis(scale, float(problem.tick)))))
-    return [*lines, *_legend(problem, boxes, letters, scale if draw is sampled else None, columns, coloured)]
+    return [*lines, *_legend(problem, boxes, letters, scale if draw is in_proportion else None, columns, coloured)]
 
 
 def _row_names(problem: Problem, used: Container[str]) -> dict[tuple[int, str], str]:

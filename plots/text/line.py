@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from plots.colours import RGB
+from pipesched.schedule.drawing.colours import RGB
 
 
 class Piece(NamedTuple):

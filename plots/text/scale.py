@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import floor, gcd, log10
+from math import gcd
 
-from plots.gantt_boxes import Box
+from pipesched.schedule.drawing.boxes import Box
+from pipesched.schedule.drawing.round_times import round_times
 from plots.zoom import Window
 
 _APART = 8  # columns between two named times, at the least
@@ -44,19 +45,9 @@ def scale_of(boxes: list[Box], window: Window, room: int) -> Scale:
 def axis(scale: Scale, tick: float) -> str:
     """Times in the file's unit, each named from its column on; `tick` is a tick in that unit."""
     since, until = (edge * tick for edge in scale.window)
-    step = _round_step((until - since) * _APART / scale.columns)
-    text, number = "", floor(since / step)
-    while (at := number * step) <= until:
-        number += 1
-        if at < since:
-            continue
+    text = ""
+    for at in round_times(since, until, scale.columns // _APART):
         column, name = scale.column(at / tick), f"|{at:.6g}"
         if column >= len(text) + bool(text) and column + len(name) <= scale.columns:
             text = text.ljust(column) + name
     return text
-
-
-def _round_step(least: float) -> float:
-    """The smallest of 1, 2 and 5 times a power of ten that is no less."""
-    power = 10.0 ** floor(log10(least))
-    return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 from typing import NamedTuple
 
+from pipesched.problem.mode_gains import saved_by_block, saved_by_fusing
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
+from solver.construction.in_flight_shares import in_flight_shares
 from solver.construction.memory_room import Room
-
-
-class Policy(NamedTuple):
-    """What a variant of the scheduler prefers."""
-
-    split: bool  # run backwards as B and W
-    patience: int  # hundredths of a weight pass that it waits for a gradient or forward to become ready
-    later_devices_first: bool  # between devices that could start at the same time
-    deepest_first: bool  # between forwards: the stage furthest along, rather than the earliest micro-batch
-    fuse: bool = False  # run a backward in one go where that saves more than the gradient is waited for longer
-    blocks: int | None = None  # hundredths of what a block saves that a pass waits for its other pass; None for none
-    spare: bool = False  # forwards alone leave memory for one in a block
-    shares: bool = False  # the stages of a device share its memory by how long they hold an activation
+from solver.construction.policy import Policy
 
 
 class ReadySlot(NamedTuple):
@@ -32,42 +21,6 @@ class ReadySlot(NamedTuple):
     rank: int
     tie: int
     of: Slot
-
-
-def saved_by_fusing(problem: Problem, stage: int) -> int:
-    """By how many ticks a full backward is shorter than B and W."""
-    return sum(problem.duration(Pass(kind, stage, 0)) for kind in (B, W)) - problem.duration(Pass(BW, stage, 0))
-
-
-def saved_by_block(problem: Problem, forward: Pass, backward: Pass) -> int:
-    """By how many ticks a block is shorter than a forward and a full backward in turn; 0 where there is none."""
-    ticks = problem.overlapped_ticks(forward, backward)
-    return 0 if ticks is None else max(0, problem.duration(forward) + problem.duration(backward) - ticks)
-
-
-def in_flight_shares(problem: Problem) -> dict[int, int]:
-    """How many micro-batches of each stage fit a device at once if all of its stages hold equally many in steady state.
-
-    Activations are held for a round trip, so that a stage gets memory in proportion to its own.
-    """
-    network, shares = problem.network, dict[int, int]()
-    for device, capacity in enumerate(problem.room):
-        held = problem.placement.stages_of[device]
-        if capacity is None:
-            continue
-        times = {s: _round_trip(problem, s) for s in held}
-        product_of_all = sum(times[s] * network.held_in_flight[s] for s in held)
-        if product_of_all:
-            shares |= {s: max(1, round(Fraction(capacity * times[s], product_of_all))) for s in held}
-    return shares
-
-
-def _round_trip(problem: Problem, stage: int) -> int:
-    """From the start of a forward of the stage to the end of its backward, if nothing waits."""
-    chain = problem.placement.chains[problem.placement.chain_index[stage]]
-    later = chain[chain.index(stage) :]
-    passes = sum(problem.duration(Pass(kind, s, 0)) for kind in (F, BW) for s in later)
-    return passes + sum(problem.lag(one, other) + problem.lag(other, one) for one, other in pairwise(later))
 
 
 class Run:
@@ -143,7 +96,7 @@ class Run:
         found: list[tuple[ReadySlot, int]] = []
         for f, b in product(forwards, backwards):
             forward, whole = f.of[0], b.of[0]._replace(kind=BW)
-            saved = saved_by_block(self.problem, forward, whole)
+            saved = saved_by_block(self.problem, forward.stage, whole.stage)
             if saved > 0:
                 tie = 0 if self.policy.deepest_first else f.tie
                 found.append((ReadySlot(max(f.start, b.start), b.tie, tie, (forward, whole)), saved))

@@ -15,12 +15,14 @@ from itertools import product, zip_longest
 import numpy as np
 
 from pipesched.problem.microbatch_chains import microbatch_chains
-from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.mode_gains import saved_by_block, saved_by_fusing
+from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.chain_timelines import schedule_back
 from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
-from solver.construction.list_run import Policy, Run, saved_by_block, saved_by_fusing
+from solver.construction.list_run import Run
+from solver.construction.policy import Policy
 
 # Patience of weight passes, how long passes wait for a block, whether forwards alone leave room for one, and whether
 # stages share the memory: what did best together on random problems of all placements.
@@ -104,7 +106,7 @@ def _stages_compete(problem: Problem) -> bool:
 
 def _some_block_gains(problem: Problem) -> bool:
     held = problem.placement.stages_of
-    pairs = ((Pass(F, f, 0), Pass(BW, b, 0)) for stages in held for f, b in product(stages, repeat=2))
+    pairs = (pair for stages in held for pair in product(stages, repeat=2))
     return any(saved_by_block(problem, *pair) > 0 for pair in pairs)
 
 

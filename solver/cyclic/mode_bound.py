@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ortools.linear_solver.python import model_builder
 
+from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 
@@ -78,21 +79,18 @@ def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
     """The ways a stage's backward may run, without those that another is never worse than."""
     if unit.splittable:
         yield _Mode(stage, split=True)
-        if unit.fused_is_dominated(stage):
+        if fused_is_dominated(unit, stage):
             return
     yield _Mode(stage, split=False)
-    whole = Pass(BW, stage, 0)
-    for mate in unit.placement.stages_of[unit.device(whole)]:
-        forward = Pass(F, mate, 0)
-        ticks = unit.overlapped_ticks(forward, whole)
-        if unit.microbatches_of[mate] and ticks is not None and ticks < unit.duration(forward) + unit.duration(whole):
+    for mate in unit.placement.on_device_of(stage):
+        if unit.microbatches_of[mate] and saved_by_block(unit, mate, stage) > 0:
             yield _Mode(stage, split=False, forward=mate)
 
 
 def _gradient(unit: Problem, mode: _Mode) -> int:
     """From the start of a backward to the gradient."""
     if mode.forward is not None:
-        ticks = unit.overlapped_ticks(Pass(F, mode.forward, 0), Pass(BW, mode.stage, 0))
+        ticks = block_length(unit, mode.forward, mode.stage)
         assert ticks is not None
         return ticks
     return unit.duration(Pass(B if mode.split else BW, mode.stage, 0))

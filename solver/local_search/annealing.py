@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from formulations.window.operation_units import NONE, Operations, pair_gains, pair_ticks
+from formulations.window.operation_units import NONE, Operations
 from formulations.window.order_units import Orders, Units
+from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, anneal, anneal_with_modes
@@ -140,7 +141,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
     """What the compiled search has to know of modes, joined as they are at first."""
     problem, operations, lines = units.problem, units.operations, units.lines
     role = [{F: FORWARD, B: BACKWARD, W: WEIGHT}[x.role] for x in operations]
-    free = [x.role is B and problem.splittable and not problem.fused_is_dominated(x.stage) for x in operations]
+    free = [x.role is B and problem.splittable and not fused_is_dominated(problem, x.stage) for x in operations]
     other = list(units.weight)
     for b, w in enumerate(units.weight):
         if w != NONE:
@@ -148,9 +149,9 @@ def _modes(units: Operations, shop: Shop) -> Modes:
     block, gains = np.full((len(lines), len(lines)), NONE, np.int64), np.zeros((len(lines), len(lines)), np.int64)
     for one, (kind, stage) in enumerate(lines):
         for another, (role_of, mate) in enumerate(lines):
-            ticks = pair_ticks(problem, stage, mate) if (kind, role_of) == (F, B) else None
+            ticks = block_length(problem, stage, mate) if (kind, role_of) == (F, B) else None
             if ticks is not None:
-                block[one, another], gains[one, another] = ticks, pair_gains(problem, stage, mate)
+                block[one, another], gains[one, another] = ticks, saved_by_block(problem, stage, mate) > 0
     numbers = (role, other, units.fused, free, units.ticks, units.takes, units.gives)
     whole = (units.whole_ticks, units.whole_takes, units.whole_gives)
     of = np.ascontiguousarray(np.array((*numbers, *whole), np.int64).T)

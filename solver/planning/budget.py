@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import repeat
+from itertools import count, repeat
 from threading import Event
 
 from solver.backends.cp_sat import Parameters
@@ -13,6 +14,9 @@ from solver.limits import Limits
 
 # Where units are counted, the quick tries in a row.
 _QUICK_TRIES = 200
+
+# And steps of a search over partitions and orders together.
+_STEPS_A_UNIT = 200
 
 _REASON_SECONDS = 5.0
 
@@ -39,6 +43,11 @@ class Budget:
     def whole(self) -> float:
         """Of all that there was, in seconds or units."""
         return self.limits.seconds if self.limits.deterministic is None else self.limits.deterministic
+
+    @property
+    def workers(self) -> int:
+        """How many searches may run at once; counted work is done by one."""
+        return 1 if self._units is not None else self.limits.workers or os.cpu_count() or 1
 
     def over(self) -> bool:
         """Whether nothing is left, or the user has stopped the search."""
@@ -67,6 +76,14 @@ class Budget:
             if self.over() or (self._units is None and self.left <= until):
                 return
             yield True
+
+    def progress(self, most: float) -> Callable[[], float]:
+        """Called before each step of a search: the share that is over of so many seconds, or of a number of steps."""
+        given, begin, steps = self._take(most), time.monotonic(), count()
+        if self._units is None:
+            return lambda: 1.0 if self.stop.is_set() else (time.monotonic() - begin) / max(given, 1e-9)
+        most_steps = max(1, int(given * _STEPS_A_UNIT))
+        return lambda: 1.0 if self.stop.is_set() else next(steps) / most_steps
 
     def of_solve(self, most: float) -> Limits:
         """For one solve that takes so much at most."""

@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
+from itertools import islice
 from math import ceil
 
+from formulations.partition.bound_rows import mean_load
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, Disagreement, DoesNotApply
 from pipesched.layers.even import even_counts
@@ -19,14 +21,19 @@ from pipesched.results.plan import Candidate, ChoiceResult
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
+from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
 from solver.planning.balance import balanced
 from solver.planning.budget import Budget
 from solver.planning.fixed_order import FixedOrder, provable
+from solver.planning.joint.search import JointSearch, applies, kernels_ready
 from solver.planning.master import Master
 from solver.planning.memory_fit import MemoryFit
 from solver.planning.nearby import nearby
 from solver.solve import solve
+
+# List schedules that are tried where no published order fits.
+_LISTED = 4
 
 Offer = Callable[[Candidate], None]
 
@@ -42,9 +49,9 @@ class ChoiceSearch:
         self.plan, self.choice, self.budget, self._offer_to_all = plan, choice, budget, offer
         self.stages = len(choice.on(plan.cluster.devices).chains[0])
         self.best: Candidate | None = None
-        self.bound: Fraction | None = Fraction(0)
+        self.bound: Fraction | None = Fraction(mean_load(plan, self.stages))
         self.reason = ""
-        self.argument = "no time is below zero"
+        self.argument = "the mean load of the devices"
         self.settled = False
         self.next: Partition | None = None
         self._start: Partition | None = None
@@ -52,6 +59,7 @@ class ChoiceSearch:
         self._left_out: set[Partition] = set()
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
+        self._joint: dict[int, JointSearch] = {}
         self._refitted: Candidate | None = None  # whose order has its best partition
         if self.stages > plan.model.most_stages:
             self.no_plan(f"{self.stages} stages; the model can be cut into {plan.model.most_stages} at most")
@@ -166,6 +174,27 @@ class ChoiceSearch:
             self._refitted = self.best
         if self.best is best and not self.budget.over():
             self._offer(best.partition, self.solve(best.partition, most))
+
+    def joint(self, number: int) -> JointSearch | None:
+        """One of the searches over partitions and orders together, made when it is first asked for; None: no start."""
+        if number not in self._joint:
+            start = self.best if self.best is not None else self._listed()
+            if start is None or not applies(start) or not kernels_ready(start, self.budget.over):
+                return None
+            self._joint[number] = JointSearch(self.plan, self.choice, start, True, self.budget.limits.seed + number)
+        return self._joint[number]
+
+    def _listed(self) -> Candidate | None:
+        """The best of a few list schedules of the first partition."""
+        problem, found = self.plan.problem(self.choice, self._first), list[Candidate]()
+        if why_infeasible(problem) is not None:
+            return None
+        for schedule in islice(list_schedules(problem), _LISTED):
+            found.append(Candidate(self.choice, self._first, best_times(problem, schedule), "pipesched"))
+            if self.budget.over():
+                break
+        best = min(found, key=lambda each: each.value, default=None)
+        return best if best is not None and self.offer(best) else None
 
     def _move_cuts(self, most: float) -> None:
         """The same order on partitions next to the best, as long as one of them is better."""

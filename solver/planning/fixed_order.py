@@ -17,7 +17,11 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from solver.planning.budget import Budget
 from solver.planning.critical_path import critical_path
+from solver.planning.joint.search import JointSearch, applies
 from solver.planning.master import Master
+
+# Of the time: the first annealing and the first call of the master, and by how much the next ones are longer.
+_FIRST_SHARE, _LONGER, _LEAST_STEP = 0.05, 1.5, 0.1
 
 
 def provable(plan: PlanProblem, choice: Choice) -> bool:
@@ -38,20 +42,37 @@ class FixedOrder:
         self.master = Master(plan, choice, every_order=False)
         self.master.of_order(order)
         self.bound: int | None = 0
+        self._joint: JointSearch | None = None
         if best is not None:
             self.master.add_path(critical_path(best.timeline))
 
     def run(self, budget: Budget, most: float, offer: Callable[[Candidate], bool], first: Partition) -> None:
         """Until the best partition is proved, or `most` seconds or units are spent; `first` is tried first."""
         self._try(first, offer)
-        until = max(0.0, budget.left - most)
+        until, step = max(0.0, budget.left - most), max(_LEAST_STEP, _FIRST_SHARE * most)
+        self._anneal(budget, step, offer)
         while self.bound is not None and not self.proved and not budget.over() and budget.left > until:
             hint = None if self.best is None else self.best.partition
-            found = self.master.cheapest(budget, max(most / 4, 0.1), hint)
+            found = self.master.cheapest(budget, step, hint)
             self.bound = found.bound
             self._check()
             if found.partition is not None:
                 self._try(found.partition, offer)
+            if not found.complete and budget.left > until:
+                self._anneal(budget, step, offer)
+                step *= _LONGER
+
+    def _anneal(self, budget: Budget, most: float, offer: Callable[[Candidate], bool]) -> None:
+        """Partitions by annealing: what the master cannot settle at once is often found so."""
+        if self.best is None or not applies(self.best) or self.proved:
+            return
+        if self._joint is None or self._joint.value > self.best.value / self.plan.tick:
+            self._joint = JointSearch(self.plan, self.choice, self.best, False, budget.limits.seed)
+        if self._joint.run(budget.progress(most)):
+            found = self._joint.candidate()
+            self.master.add_path(critical_path(found.timeline))
+            if found.value < self.best.value and offer(found):
+                self.best = found
 
     @property
     def proved(self) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, inf
 
-from formulations.partition.bound_rows import BoundRows
+from formulations.partition.bound_rows import BoundRows, mean_load
 from formulations.partition.fixed_order import add_memory, add_path
 from formulations.partition.partition_model import PartitionModel
 from pipesched.layers.partition import Partition
@@ -44,7 +44,7 @@ class Master:
         if every_order:
             self._bounds.add()
         self.model.cp.minimize(self.value)
-        self._bound = 0
+        self._bound = mean_load(plan, self.model.stages)
 
     def of_order(self, schedule: Schedule) -> None:
         """Only partitions with which this order fits the memory; its loads are the first cuts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
 from threading import Event
@@ -22,8 +23,9 @@ from solver.planning.progress import PlanProgress, Report
 # Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
 _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
 _START_SHARE = 0.15
-_BOUND_SHARE = 0.35
+_BOUND_SHARE = 0.2
 _FIRST_SHARE = 0.3
+_JOINT_SHARE = 0.45
 _STEP_SHARE = 0.05
 _LEAST_STEP = 0.2
 
@@ -63,6 +65,7 @@ class PlanSearch:
         else:
             self._start()
             self._relax_all()
+            self._anneal()
             self._search()
 
     def _open(self) -> list[ChoiceSearch]:
@@ -84,6 +87,41 @@ class PlanSearch:
             self._say(f"{choice.choice}: bound over all partitions")
             self._relax(choice, each)
 
+    def _anneal(self) -> None:
+        """Partitions and orders together, a round for each placement; then again for the better half, down to one."""
+        each = max(_LEAST_STEP, _JOINT_SHARE * self.budget.whole / 3)
+        left, number = [choice for choice in self._open() if not self._done()], 0
+        while left and not self._done():
+            begun = len(left)
+            left = self._round(left, each / begun)
+            number += 1
+            if begun == 1 and number > 2:
+                return
+            left = sorted(left, key=_reached)[: max(1, -(-begun // 2))]
+
+    def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
+        """One round on each placement, as many at once as there are workers; those on which there can be one."""
+        workers = self.budget.workers
+        if len(choices) == 1:
+            jobs = [(choices[0], worker) for worker in range(workers)]
+        else:
+            jobs = [(choice, 0) for choice in choices]
+        able = []
+        for group in (jobs[at : at + workers] for at in range(0, len(jobs), workers)):
+            if self._done():
+                break
+            self._say(f"{group[0][0].choice}: partitions and orders together")
+            found = [(choice, search) for choice, at in group for search in [choice.joint(at)] if search is not None]
+            shares = [self.budget.progress(most * workers) for _ in found]
+            with ThreadPoolExecutor(workers) as pool:
+                runs = [pool.submit(search.run, share) for (_, search), share in zip(found, shares, strict=True)]
+                better = [run.result() for run in runs]
+            for (choice, search), improved in zip(found, better, strict=True):
+                if improved:
+                    choice.offer(search.candidate())
+            able += [choice for choice, _ in found]
+        return list(dict.fromkeys(able))
+
     def _search(self) -> None:
         """Each placement once; then orders for more partitions, in turn with better orders for the best plan."""
         first = max(_LEAST_STEP, _FIRST_SHARE * self.budget.whole / max(1, len(self._open())))
@@ -93,7 +131,9 @@ class PlanSearch:
         step, turn = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole), 0
         while not self._done():
             turn += 1
-            if self.best is not None and turn % 3:
+            if self.best is not None and turn % 3 == 1:
+                self._round([self._owner()], step * 2)
+            elif self.best is not None and turn % 3:
                 self._improve(step * 2)
             else:
                 self._visit(min(self._open(), key=_promise), step)
@@ -107,12 +147,15 @@ class PlanSearch:
             choice.visit(most)
 
     def _improve(self, most: float) -> None:
-        best = self.best
+        best, owner = self.best, self._owner()
         assert best is not None
-        owner = next(each for each in self.choices if each.best is best)
         self._say(f"{best.choice}: a better order for the best partition")
         with self._defects_noted(owner):
             owner.improve(most)
+
+    def _owner(self) -> ChoiceSearch:
+        """The placement of the best plan."""
+        return next(each for each in self.choices if each.best is self.best)
 
     def _relax(self, choice: ChoiceSearch, most: float) -> None:
         with self._defects_noted(choice):
@@ -193,6 +236,11 @@ class PlanSearch:
                 phase,
             )
         )
+
+
+def _reached(choice: ChoiceSearch) -> float:
+    """The value of its best plan, where it has one."""
+    return float("inf") if choice.best is None else float(choice.best.value)
 
 
 def _promise(choice: ChoiceSearch) -> tuple[float, int]:

@@ -6,17 +6,23 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from formulations.tasks.jobs import Jobs
+from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.placed_jobs import PlacedJobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.window_jobs import WindowJobs
 from pipesched.problem.passes import Task
-from pipesched.problem.problem import Objective
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.tasks.dispatch import expanded
 from solver.tasks.job_graph import arcs_of_orders, graph_of, in_microbatch_order, orders_of, running_of
+
+
+def jobs_placed_as(problem: Problem, timeline: Timeline | None) -> PlacedJobs | None:
+    """The jobs of a problem as they are in a timeline, if there is one; see `placed_in`."""
+    return None if timeline is None else placed_in(jobs_of(problem), timeline)
 
 
 def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:

@@ -40,11 +40,11 @@ def with_blocks(problem: Problem, limits: Limits, stop: Event) -> Problem:
     stages = []
     where = problem.placement
     for s, stage in enumerate(problem.stages):
-        for mate in where.stages_of[where.stage_device[s]]:
+        for mate in where.on_device_of(s):
             both = stage, problem.stages[mate]
             if both not in lengths:
                 lengths[both] = best_pair(problem, s, mate, limits, stop).value
-        mates = [lengths[stage, problem.stages[mate]] for mate in where.stages_of[where.stage_device[s]]]
+        mates = [lengths[stage, problem.stages[mate]] for mate in where.on_device_of(s)]
         stages.append(_plain(stage, {kind: stage.ticks(kind) for kind in stage.kinds}, stage.transfer, max(mates)))
     return replace(problem, stages=tuple(stages), transfer_stream=None, stream_names=(), name=f"{problem.name}: blocks")
 

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from argparse import Namespace
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from benchmarks.proofs.bound_attack import NONE, after_a_round, attack, markdown, next_branch, problems
+from benchmarks.proofs.bound_attack import NONE, a_round, attack, markdown, next_branch, problems, valid, with_round
 from benchmarks.proofs.bound_branches import BRANCHES, Branch
-from benchmarks.proofs.bound_sources import digest, digest_of_bounds
+from benchmarks.proofs.bound_problems import changed, draw
+from benchmarks.proofs.bound_sources import digest, digest_of
 from benchmarks.proofs.exhaustive import NotTiny, least_value
+from benchmarks.proofs.joint_orders import compared, least_below
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic import busy_interval as stay
+from solver.bounds.analytic.catalogue import certificates
 from tests.solver.bounds.test_memory_energy import LONG_WEIGHTS
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build, costs_of
@@ -58,9 +62,30 @@ def test_two_searches_over_all_orders_agree(seed: int, objective: Objective) -> 
     problem = tiny_problem(Random(seed))
     best = optimum(problem, objective)
     least = least_value(problem, objective, 1000)
+    assert compared(problem, objective, Fraction(1000)).below == (least is not None)
+    assert least is None or least_below(problem, objective, least + 3) == least
     assert (best is None) == (least is None) == (why_infeasible(problem) is not None)
     if best is not None and least is not None:
         assert -(-least.numerator // least.denominator) == best.value
+
+
+@pytest.mark.parametrize("branch", BRANCHES[::3], ids=lambda branch: branch.name)
+def test_a_comparison_says_what_the_optimum_does(branch: Branch) -> None:
+    """On what the attack draws: blocks, links, long weight passes, and what B gives back of all signs."""
+    random, compared_to = Random(branch.name), 0
+    while compared_to < 6:
+        problem = draw(random, branch.likely)
+        for _ in range(3):
+            problem = changed(random, problem)
+        above = ceil(certificates(problem, problem.objective)[0].value * 11 / 10) + 1
+        with suppress(NotTiny):
+            least = least_value(problem, problem.objective, above)
+            compared_to += 1
+            assert compared(problem, problem.objective, Fraction(above)).below == (least is not None and least < above)
+            if least is not None:
+                assert compared(problem, problem.objective, least) == (False, True)
+                assert compared(problem, problem.objective, least + Fraction(1, 6)).below
+                assert compared(problem, problem.objective, least - Fraction(1, 6)) == (False, False)
 
 
 @pytest.mark.parametrize(("problem", "expected"), LONG_WEIGHTS[:1])
@@ -93,24 +118,43 @@ def test_the_same_seed_gives_the_same_problems() -> None:
 
 
 def test_a_row_for_each_branch_that_was_attacked() -> None:
-    found = {"problems": 8, "wrong": 0, "attained": 6, "too large": 1, "now": 5, "bounds": digest_of_bounds()}
-    text = markdown({"load, span": found, "load, makespan": found | {"bounds": "of others"}}, "here")
+    found = {"problems": 8, "wrong": 0, "attained": 6, "too large": 1}
+    text = markdown({"load, span": found, "load, makespan": found}, "here")
     assert "| load, span | 8 | 0 | 75 % | 1 |" in text
-    assert "16 problems in all, 5 of them" in text
+    assert "16 problems in all" in text
 
 
-def test_rounds_add_up_and_branches_take_turns(tmp_path: Path) -> None:
-    args = Namespace(count=3, seed=0)
-    rare = BRANCHES[0]
-    once = after_a_round(rare, {**NONE, "problems": 1, "rounds": 4, "now": 1, "bounds": "of others"}, args)
-    assert (once["problems"], once["rounds"], once["now"]) == (3, 5, 2)
+def test_rounds_add_up_and_branches_take_turns() -> None:
+    rare, found = BRANCHES[0], a_round(BRANCHES[0].name, 2, seed=4)
+    once = with_round(rare, {**NONE, "problems": 1, "rounds": 5}, found)
+    assert (once["problems"], once["rounds"], once["bounds"]) == (3, 5, digest_of(rare.file))
     assert next_branch({}, "load", 3) == BRANCHES[0]
     assert next_branch({rare.name: {**NONE, "rounds": 1}}, "load", 3) == BRANCHES[1]
     assert next_branch({rare.name: once}, rare.name, 3) is None
-    code = tmp_path / "code.py"
+
+
+def test_counts_of_other_code_count_no_more() -> None:
+    found = {**NONE, "problems": 7, "rounds": 2}
+    names = [branch.name for branch in BRANCHES[:2]]
+    of_now = {**found, "bounds": digest_of(BRANCHES[0].file)}
+    left = valid({names[0]: of_now, names[1]: {**found, "bounds": "of others"}, "no branch": found})
+    assert left == {names[0]: of_now, names[1]: {**NONE, "rounds": 2}}
+
+
+def test_a_digest_is_of_what_is_computed(tmp_path: Path) -> None:
+    code, other = tmp_path / "code.py", tmp_path / "other.py"
     code.write_text('"""What."""\nx = 1  # one\n')
     before = digest([code])
-    code.write_text('"""Else."""\nx = (1)\n')
+    code.write_text('"""Else."""\nfrom other import y\nx = (1)\n')
     assert digest([code]) == before
     code.write_text("x = 2\n")
     assert digest([code]) != before
+    code.write_text("x = 2\ny = 3\n")
+    both = digest([code])
+    code.write_text("x = 2\n")
+    other.write_text("y = 3\n")
+    assert digest([code, other]) == both
+
+
+def test_every_branch_says_which_code_it_is_of() -> None:
+    assert len({digest_of(branch.file) for branch in BRANCHES}) == len({branch.file for branch in BRANCHES}) == 10

@@ -536,11 +536,11 @@ def test_version_names_what_results_depend_on(
         main(["--version"])
     assert ended.value.code == 0
     python = platform.python_version()
-    assert capsys.readouterr().out == f"pipesched {VERSION} (Python {python}, ortools 9.99)\n"
+    assert capsys.readouterr().out == f"pipesched {VERSION} (Python {python}, ortools 9.99, numba 9.99, numpy 9.99)\n"
     monkeypatch.setattr("commands.shared.versions.version", lambda _: "9.99")
     with pytest.raises(SystemExit):
         main(["--version"])
-    assert capsys.readouterr().out.strip().endswith(", ortools 9.99, torch 9.99)")
+    assert capsys.readouterr().out.strip().endswith(", numpy 9.99, torch 9.99)")
 
 
 def test_a_defect_of_the_tool_is_told_and_no_traceback(

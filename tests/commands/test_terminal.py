@@ -85,6 +85,14 @@ def test_a_pipe_gets_what_it_asks_for(capsys: pytest.CaptureFixture[str]) -> Non
     assert ESCAPE not in text
 
 
+def test_the_page_shows_what_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(START).parents[1] / "docs" / "terminal.md").read_text(encoding="utf-8")
+    shown = re.search(r"<!-- chart:.*?```\n(.*?)```", page, re.DOTALL)
+    assert shown
+    assert main([*SIMULATE, "--text"]) == 0
+    assert capsys.readouterr().out.endswith(shown[1])
+
+
 def test_a_terminal_may_be_asked_for_less(terminal: Terminal) -> None:
     text = said(terminal, [*COMPARE, "--no-bars"])
     assert "█" not in text

@@ -11,6 +11,7 @@ from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.errors import Deadlock
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import BW, B, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -53,7 +54,7 @@ def _orders(one: Problem, rng: Random) -> list[list[Pass]]:
     for device in range(one.devices):
         order: list[Pass] = []
         for p in schedule.passes_on(device):
-            if p.kind is BW and one.fused_is_dominated(p.stage):
+            if p.kind is BW and fused_is_dominated(one, p.stage):
                 order += [Pass(B, p.stage, p.microbatch), Pass(W, p.stage, p.microbatch)]
             else:
                 order.append(p)

@@ -21,12 +21,12 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import BW, RECOMPUTATIONS, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.schedule.drawing.colours import SHADES
 from pipesched.schedule.schedule import Schedule, overlapped, schedule_of
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS
-from plots.colours import SHADES
 from plots.gantt import draw_gantt
 from plots.memory import draw_memory
 from plots.render import figure_size, make_figure, render

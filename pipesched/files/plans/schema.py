@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files.fields import field_types
+from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.plans.fields import ChunksField, PartitionField, PlacementsField, SchedulesField, ShareField
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
@@ -102,6 +103,7 @@ class PlanFile(_Section):
     objective: Annotated[
         str, field_types.one_of("makespan", "span"), WithJsonSchema({"enum": ["makespan", "span"]})
     ] = Field("makespan", description="what to minimise")
+    sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 
 
 REQUIRED = ("devices", "microbatches", "layers")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files.fields import field_types
+from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
 from pipesched.problem.problem import Objective
@@ -108,6 +109,7 @@ class ProblemFile(_Section):
         field_types.one_of(*Objective),
         WithJsonSchema({"enum": list(Objective)}),
     ] = Field("makespan", description="what to minimise")
+    sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 
 
 # Keys without which a file says too little; the model leaves them open so that all other mistakes are still found.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.jobs_of_problem import jobs_of
 from solver.engine.cooling import falling_temperatures
 from solver.engine.search import Search
 from solver.tasks.decision_search import DecisionSearch
-from solver.tasks.placing import placed_in
+from solver.tasks.placing import jobs_placed_as
 
 
 @dataclass(frozen=True)
@@ -24,13 +23,10 @@ class TaskDecisions:
         return bool(search.problem.network.options) and search.incumbent.timeline is not None
 
     def run(self, search: Search) -> None:
-        best = search.incumbent.timeline
-        assert best is not None
-        jobs = jobs_of(search.problem)
-        placed = placed_in(jobs, best)
+        placed = jobs_placed_as(search.problem, search.incumbent.timeline)
         if placed is None:
             return
-        decisions = DecisionSearch(jobs, placed.start, search.limits.seed)
+        decisions = DecisionSearch(placed.jobs, placed.start, search.limits.seed)
         for temperature in falling_temperatures(search, self.share, self.tries, self.temperature):
             if decisions.step(temperature) and decisions.best is not None:
                 search.offer_order(decisions.best)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
 from solver.engine.cooling import falling_temperatures
 from solver.engine.search import Search
-from solver.tasks.placing import placed_in
+from solver.tasks.placing import jobs_placed_as
 from solver.tasks.rank_search import RankSearch
 
 
@@ -29,18 +28,15 @@ class TaskRanks:
         return search.incumbent.timeline is not None
 
     def run(self, search: Search) -> None:
-        best = search.incumbent.timeline
-        assert best is not None
-        jobs = jobs_of(search.problem)
-        placed = placed_in(jobs, best)
+        placed = jobs_placed_as(search.problem, search.incumbent.timeline)
         if placed is None:
             return
         try:
-            ranks = RankSearch(jobs, placed.start, search.limits.seed)
+            ranks = RankSearch(placed.jobs, placed.start, search.limits.seed)
         except Deadlock:
             return
         for temperature in falling_temperatures(search, self.share, self.tries, self.temperature):
             if ranks.step(temperature):
-                schedule = schedule_of_starts(jobs, ranks.best, "optimised")
+                schedule = schedule_of_starts(placed.jobs, ranks.best, "optimised")
                 if schedule is not None:
                     search.offer_order(schedule)

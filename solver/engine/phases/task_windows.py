@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from formulations.tasks.jobs_of_problem import jobs_of
 from solver.engine.search import Search
-from solver.tasks.placing import placed_in, schedule_of
+from solver.tasks.placing import jobs_placed_as, schedule_of
 from solver.tasks.window_search import WindowSearch
 
 
@@ -24,11 +23,9 @@ class TaskWindows:
         return search.incumbent.timeline is not None
 
     def run(self, search: Search) -> None:
-        best = search.incumbent.timeline
-        assert best is not None
         clock = search.clock
         until = clock.seconds + clock.left(self.share)
-        placed = placed_in(jobs_of(search.problem), best)
+        placed = jobs_placed_as(search.problem, search.incumbent.timeline)
         if placed is None:
             return
         windows, vain, solved = WindowSearch(placed, search.limits), 0, 0

@@ -22,8 +22,9 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.construction.list_run import Policy, Run
+from solver.construction.list_run import Run
 from solver.construction.list_scheduling import list_schedules, policies, sequential
+from solver.construction.policy import Policy
 from solver.construction.timing import best_times, times_within
 from tests.support.brute_force import tiny_problem
 from tests.support.columns import Costs, Memory, build

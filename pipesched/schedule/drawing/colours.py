@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from matplotlib.colors import to_rgb
-
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.placement import Placement
 
@@ -40,10 +38,21 @@ NAMES: dict[PassKind, str] = {
 
 def shade(kind: PassKind, number: int, count: int) -> RGB:
     """The colour of a kind in shade `number` of `count`, the first one strongest."""
-    first, last = map(to_rgb, SHADES[kind])
+    first, last = map(_parts, SHADES[kind])
     share = number / (count - 1) if count > 1 else 0.0
     red, green, blue = (a + (b - a) * share for a, b in zip(first, last, strict=True))
     return red, green, blue
+
+
+def _parts(colour: str) -> RGB:
+    """Red, green and blue of a colour such as #f59a23."""
+    red, green, blue = bytes.fromhex(colour.removeprefix("#"))
+    return red / 255, green / 255, blue / 255
+
+
+def hexadecimal(colour: RGB) -> str:
+    """A colour as web pages and terminals write it, such as #f59a23."""
+    return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 
 def shade_names(placement: Placement) -> list[str]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pipesched.problem.dependencies import SENDING
 from pipesched.problem.passes import Pass
-from pipesched.problem.problem import SENDING, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 
 # Parts of a device's row, which is 1 high: white space below its lanes, and a side lane for each compute lane.

@@ -1,0 +1,104 @@
+"""What a sweep prints: its progress with the time left, a row for each cell, and what they mean."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from commands.shared.output import percent
+from commands.shared.tables import Column, table
+from pipesched.problem.formatting import counted, plain
+from pipesched.sweeps.table import Row, State, Table
+from pipesched.sweeps.values import as_number, label
+from solver.sweeps.run_sweep import Moment
+
+_MOST_REASONS = 8  # under the table; results.csv has all
+
+
+def progress_text(moment: Moment) -> str:
+    """How far a sweep is, the cell that ended last, and how long the rest may take."""
+    parts = [f"{moment.seconds:6.1f} s  {moment.done} of {counted(moment.cells, 'cell')} done"]
+    if moment.running:
+        parts.append(f"{moment.running} running")
+    if moment.left is not None and moment.done < moment.cells:
+        parts.append(f"about {_duration(moment.left)} left")
+    line = ", ".join(parts)
+    if moment.last is None:
+        return line
+    last = moment.last
+    where = ", ".join(f"{name} {_shown(value)}" for name, value in last.cell.at)
+    return f"{line}  ({where}: {_verdict(last)})"
+
+
+def show(found: Table) -> None:
+    """A row for each cell, and the counts."""
+    axes = found.sweep.axes.axes
+    objectives = {row.objective for row in found.rows} - {""}
+    name = objectives.pop() if len(objectives) == 1 else "objective"
+    unit = f"\n({found.time_unit})" if found.time_unit else ""
+    columns = [Column("cell", True, 5)]
+    columns += [Column(axis.name, _numeric(found, axis.name)) for axis in axes]
+    columns += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 1), Column("gap", True)]
+    columns += [Column("bubble", True, 2), Column(f"peak memory\n({found.memory_unit})", True, 3)]
+    columns += [Column("best published", False, 4), Column("to best", True, 4)]
+    columns += [Column("status", False, 6)]
+    title = f"{found.sweep.name}: {counted(len(found.rows), 'cell')} of {' × '.join(axis.name for axis in axes)}"
+    table(title, columns, [_cells(row) for row in found.rows])
+    for line in _reasons(found):
+        print(line)
+    print(_counts(found))
+
+
+def _cells(row: Row) -> list[str]:
+    known, best = row.outcome, row.best_published
+    texts = [str(row.cell.number), *(_shown(value) for _, value in row.cell.at)]
+    texts += [_number(row.value), _number(row.lower_bound), percent(None if known is None else known.gap)]
+    texts += [percent((known.bubble or {}).get(row.objective) if known else None)]
+    texts += [_number(max(known.peak_memory)) if known and known.peak_memory else ""]
+    texts += ["" if best is None else best.name, "" if row.ratio is None else f"{float(row.ratio):.3f}"]
+    return [*texts, row.state.value]
+
+
+def _reasons(found: Table) -> list[str]:
+    """Why cells have no schedule, those of one reason together."""
+    held: dict[tuple[str, str], list[str]] = {}
+    for row in found.rows:
+        if row.value is None and row.reason:
+            held.setdefault((row.state.value, row.reason), []).append(str(row.cell.number))
+    lines = [
+        f"{state} (cell{'s' * (len(cells) > 1)} {', '.join(cells)}): {reason}"
+        for (state, reason), cells in held.items()
+    ]
+    more = len(lines) - _MOST_REASONS
+    return lines if more <= 0 else [*lines[:_MOST_REASONS], f"and {more} more reasons; results.csv and --json have all"]
+
+
+def _counts(found: Table) -> str:
+    states = [(state, found.count(state)) for state in State]
+    parts = [f"{number} {state.value}" for state, number in states if number]
+    return (
+        f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}; {found.solved} solved now, {found.read} known before"
+    )
+
+
+def _verdict(row: Row) -> str:
+    if row.value is None:
+        return row.state.value
+    gap = row.outcome.gap if row.outcome else None
+    return "optimal" if row.state is State.OPTIMAL else f"gap {percent(gap)}"
+
+
+def _numeric(found: Table, axis: str) -> bool:
+    return all(as_number(row.cell.place[axis]) is not None for row in found.rows)
+
+
+def _shown(value: object) -> str:
+    number = as_number(value)
+    return label(value) if number is None else plain(float(number))
+
+
+def _number(value: Fraction | None) -> str:
+    return "" if value is None else plain(float(value))
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"

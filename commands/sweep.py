@@ -1,0 +1,191 @@
+"""`sweep`: a problem or a plan with fields over lists and ranges, every cell solved and certified, kept in one file."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+from commands.reports.sweep import progress_text, show
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_json, add_objective
+from commands.shared.option_values import seconds, whole
+from commands.shared.output import complain, files_written, note, write_json
+from commands.shared.output_folder import record_output
+from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
+from pipesched.errors import BadInput
+from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.sweeps.cells import Sweep, read_sweep
+from pipesched.sweeps.exports import refuse_without_parquet, to_csv, to_parquet
+from pipesched.sweeps.packed import schedule_text
+from pipesched.sweeps.store import Store
+from pipesched.sweeps.table import State, Table
+from plots.sweeps.pictures import pictures
+from solver.limits import Limits
+from solver.sweeps.executor import Executor, InTurn
+from solver.sweeps.run_sweep import Moment, Options, run_sweep
+
+_STORE = "sweep.sqlite"
+
+
+def configure(parser: ArgumentParser) -> None:
+    """The fields, how long and where to search, what to write."""
+    parser.add_argument("file", metavar="FILE", help="problem file or plan file, YAML or JSON")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="FIELD=VALUES",
+        help="values of a field, as memory.capacity=4..16:2 or placement=linear,v-shape; several make a product "
+        "(besides the file's `sweep` section)",
+    )
+    parser.add_argument(
+        "--same-model",
+        action="store_true",
+        help="where a cell has other stages than the file, divide the file's costs among them",
+    )
+    add_objective(parser)
+    add_limits(parser)
+    parser.add_argument(
+        "--total-time", type=seconds, metavar="S", help="seconds for all cells together; each gets a share of the rest"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="solve on what was not solved to its end, where there is more time now"
+    )
+    parser.add_argument("--jobs", type=whole(1, 1024), metavar="N", help="cells at a time (default: one for each core)")
+    parser.add_argument("--cluster", metavar="ADDRESS", help="solve on the Dask cluster of this scheduler")
+    parser.add_argument("--store", metavar="FILE", help="where results are kept (default: sweep.sqlite in -o's DIR)")
+    parser.add_argument("--parquet", action="store_true", help="with -o, also results.parquet")
+    parser.add_argument(
+        "--write", action="append", default=[], type=whole(0, 10**9), metavar="CELL", help="write this cell's schedule"
+    )
+    parser.add_argument("-o", "--output", metavar="DIR", help="write sweep.sqlite, results.csv and pictures")
+    add_json(parser)
+
+
+def run(args: Namespace) -> Exit:
+    """Solve what is not known yet, print, write."""
+    sweep = read_sweep(args.file, args.set, args.same_model, args.objective)
+    for text in _notes(sweep):
+        note(f"note: {args.file}: {text}")
+    _refuse_options(sweep, args)
+    folder = None if args.output is None else make_folder(_folder(args.output))
+    store_path = Path(args.store) if args.store else (folder or Path()) / (
+        _STORE if folder else f"{Path(args.file).stem}.{_STORE}"
+    )  # fmt: skip
+    with Store(store_path) as store:
+        found = _solved(sweep, store, args)
+    if not args.json:
+        show(found)
+    with not_interrupted():
+        files = _written(found, folder, args)
+        if folder:
+            record_output(folder, "sweep", files)
+    files = [store_path, *files]
+    if args.json:
+        write_json(found.document() | {"files": [str(path) for path in files]})
+    else:
+        files_written(files)
+    if found.interrupted:
+        complain("interrupted: all cells solved until then are kept; the same command goes on from there")
+        return Exit.INTERRUPTED
+    if any(row.value is not None for row in found.rows):
+        return Exit.DONE
+    return Exit.NO if found.count(State.UNKNOWN, State.FAILED, State.WAITING) == 0 else Exit.NOT_FOUND
+
+
+def _solved(sweep: Sweep, store: Store, args: Namespace) -> Table:
+    stop = Event()
+    limits, jobs = _shared_cores(limits_of(args), args, len(sweep.cells))
+    options = Options(limits, args.total_time, args.again)
+    with interrupt_sets(stop), _executor(args.cluster, jobs, stop) as executor, progress_line() as say:
+
+        def report(moment: Moment) -> None:
+            say(progress_text(moment))
+
+        return run_sweep(sweep, store, executor, options, report, stop)
+
+
+def _shared_cores(limits: Limits, args: Namespace, cells: int) -> tuple[Limits, int]:
+    """The cores divided among the cells that run at a time; on a cluster each cell has one, unless `--workers` says."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    jobs = args.jobs or min(cores, cells)
+    workers = args.workers or (1 if args.cluster else max(1, cores // jobs))
+    return Limits(limits.seconds, workers, limits.seed, limits.gap), jobs
+
+
+@contextmanager
+def _executor(cluster: str | None, jobs: int, stop: Event) -> Iterator[Executor]:
+    """What runs the cells, ended whatever happens."""
+    executor: Executor
+    if cluster is not None:
+        from solver.sweeps.cluster import Cluster
+
+        executor = Cluster(cluster)
+    elif jobs == 1:
+        executor = InTurn(stop)
+    else:
+        from solver.sweeps.process_pool import ProcessPool
+
+        executor = ProcessPool(jobs)
+    try:
+        yield executor
+    finally:
+        executor.close()
+
+
+def _refuse_options(sweep: Sweep, args: Namespace) -> None:
+    if args.jobs and args.cluster:
+        raise BadInput(
+            "found --jobs with --cluster; allowed: one of them (a cluster runs a cell for each thread it has)"
+        )
+    if args.parquet:
+        if args.output is None:
+            raise BadInput("found --parquet without -o; allowed: with -o DIR, where results.parquet is written")
+        refuse_without_parquet()
+    wrong = [number for number in args.write if number >= len(sweep.cells)]
+    if wrong:
+        raise BadInput(f"--write: found {wrong[0]}; allowed: the number of a cell, 0 to {len(sweep.cells) - 1}")
+
+
+def _folder(output: str) -> str:
+    if not output or (Path(output).exists() and not Path(output).is_dir()):
+        raise BadInput(
+            f"--output: found {output!r}, which is no directory; allowed: a directory, made if it is missing"
+        )
+    return output
+
+
+def _notes(sweep: Sweep) -> list[str]:
+    """What the user should know of the cells: of the file's numbers, and of cells that are different models."""
+    notes = [text for cell in sweep.cells if not cell.refused for text in cell.problem.notes]
+    stages = sweep.chain_lengths()
+    if len(stages) > 1 and not sweep.axes.same_model:
+        listed = " and ".join(map(str, stages))
+        notes.append(
+            f"cells have {listed} stages in a chain, each with the times of the file, so that they are different "
+            "models; --same-model divides the file's costs among the stages"
+        )
+    return list(dict.fromkeys(notes))
+
+
+def _written(found: Table, folder: Path | None, args: Namespace) -> list[Path]:
+    files = []
+    if folder is not None:
+        files.append(write_whole(folder / "results.csv", to_csv(found)))
+        if args.parquet:
+            files.append(write_whole(folder / "results.parquet", to_parquet(found)))
+        files += [write_whole(folder / name, image) for name, image in pictures(found).items()]
+    for number in args.write:
+        outcome = found.rows[number].outcome
+        if outcome is None or outcome.schedule is None:
+            complain(f"--write {number}: the cell has no schedule ({found.rows[number].reason or 'not solved'})")
+            continue
+        files.append(write_whole((folder or Path()) / f"cell-{number}.json", schedule_text(outcome)))
+    return files
+
+
+COMMANDS.register(Command("sweep", "a problem or plan over lists and ranges of any field, each solved", configure, run))

@@ -1,0 +1,81 @@
+"""A problem as HTML for notebooks: what it is in a line, and a table of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from html import escape
+from itertools import groupby
+
+from pipesched.problem.formatting import amount, memory_amount, plain, size, visible
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
+
+_MOST = 40  # rows; a longer table says how many more there are
+
+
+def problem_html(problem: Problem) -> str:
+    """Stages next to each other that cost the same are one row."""
+    columns, rows = _columns(problem), []
+    for stage, group in groupby(range(problem.placement.stages), key=problem.stages.__getitem__):
+        alike = list(group)
+        rows.append([_numbers(alike), _devices(problem, alike), *(show(stage) for _, show in columns)])
+    heads = ["stage", "device", *(name for name, _ in columns)]
+    table = _row("th", heads) + "".join(_row("td", row) for row in rows[:_MOST])
+    more = f"<p>… and {len(rows) - _MOST} rows more</p>" if len(rows) > _MOST else ""
+    lines = "".join(f'<p style="margin:4px 0">{escape(visible(line))}</p>' for line in _lines(problem))
+    return f"<div>{lines}<table>{table}</table>{more}</div>"
+
+
+def _row(tag: str, cells: list[str]) -> str:
+    return f"<tr>{''.join(f'<{tag}>{escape(visible(cell))}</{tag}>' for cell in cells)}</tr>"
+
+
+def _lines(problem: Problem) -> Iterator[str]:
+    yield (
+        f"{problem.name}: {size(problem)}, {problem.placement.stages} stages ({problem.placement.name}), "
+        f"minimise {problem.objective.value}"
+    )
+    limits = [None if pool.capacity is None else memory_amount(problem, pool.capacity) for pool in problem.pools]
+    if any(limit is not None for limit in limits):
+        said = limits[:1] if len({*limits}) == 1 else limits
+        yield f"memory of a device ({problem.memory_unit}): {', '.join(limit or 'unlimited' for limit in said)}"
+    if len(problem.streams) > 1:
+        yield f"streams of a device: {', '.join(problem.streams)}"
+    if problem.microbatch_scale:
+        yield f"factors of the micro-batches: {', '.join(plain(float(one)) for one in problem.microbatch_scale)}"
+
+
+def _numbers(stages: list[int]) -> str:
+    return str(stages[0]) if len(stages) == 1 else f"{stages[0]} – {stages[-1]}"
+
+
+def _devices(problem: Problem, stages: list[int]) -> str:
+    devices = [problem.placement.stage_device[s] for s in stages]
+    inner = len(devices) - 1
+    if inner and devices == list(range(devices[0], devices[0] + len(devices))):
+        return f"{devices[0]} – {devices[-1]}"
+    return ", ".join(map(str, devices))
+
+
+def _columns(problem: Problem) -> list[tuple[str, Callable[[Stage], str]]]:
+    """The quantities that any stage has."""
+
+    def time(ticks: int | None) -> str:
+        return "" if ticks is None else amount(problem, ticks)
+
+    def held(level: int) -> str:
+        return memory_amount(problem, level)
+
+    stages, unit = problem.stages, problem.memory_unit
+    columns: list[tuple[str, Callable[[Stage], str], bool]] = [
+        ("forward", lambda s: time(s.forward), True),
+        ("backward", lambda s: time(s.backward), True),
+        ("weight", lambda s: time(s.weight), problem.splittable),
+        ("fused", lambda s: time(s.fused), problem.splittable),
+        ("overlapped", lambda s: time(s.overlapped), problem.overlaps),
+        ("transfer", lambda s: time(s.transfer), any(s.transfer for s in stages)),
+        (f"activation ({unit})", lambda s: held(s.activation), True),
+        (f"freed by backward ({unit})", lambda s: held(s.freed), any(s.freed for s in stages)),
+        (f"static ({unit})", lambda s: held(s.static), any(s.static for s in stages)),
+    ]
+    return [(name, show) for name, show, shown in columns if shown]

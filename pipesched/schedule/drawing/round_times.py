@@ -1,0 +1,19 @@
+"""The times that an axis names: whole multiples of 1, 2 or 5 times a power of ten."""
+
+from __future__ import annotations
+
+from math import ceil, floor, log10
+
+
+def round_times(since: float, until: float, most: int) -> list[float]:
+    """Round times from `since` to `until`, evenly apart, and about `most` of them at most."""
+    if until <= since:
+        return [since]
+    step = _round_step((until - since) / max(most, 1))
+    return [number * step for number in range(ceil(since / step - 1e-9), floor(until / step + 1e-9) + 1)]
+
+
+def _round_step(least: float) -> float:
+    """The smallest of 1, 2 and 5 times a power of ten that is no less."""
+    power = 10.0 ** floor(log10(least))
+    return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)

@@ -1,0 +1,193 @@
+"""The cells of a sweep: each a whole problem or plan with its values set, or the reason why there is none."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import write_json
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.files.problem_file import problem_from, read_document
+from pipesched.files.problems import visualiser_file
+from pipesched.files.schema_errors import shown
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Problem
+from pipesched.sweeps.axes import Axes, axes_of
+from pipesched.sweeps.field_paths import CAPACITY, is_plan, set_field, without_field
+from pipesched.sweeps.same_model import with_same_model
+from pipesched.sweeps.values import OfDevices, Value, resolved
+
+# What a placement other than these decides by itself.
+_CHUNKED = ("interleaved", "wave")
+
+Capacities = tuple[Fraction | None, ...]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: its values by the axes' names, and its document; `refused` says why that is no problem, if it is none."""
+
+    number: int
+    at: tuple[tuple[str, object], ...]
+    document: Mapping[str, Any]
+    name: str
+    refused: str = ""
+
+    @cached_property
+    def problem(self) -> Problem | PlanProblem:
+        """What is to be solved, named after the file."""
+        return problem_of(self.document, self.name)
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of all that decides what the best schedule or plan is; names do not."""
+        return content_key(self.problem)
+
+    @cached_property
+    def family(self) -> str:
+        """The same for cells that differ in the capacity of their devices alone.
+
+        A cell whose numbers were rounded has a family of its own: how they were may depend on the capacity.
+        """
+        alike = _sorted(without_field(without_field(self.document, CAPACITY), "name"))
+        own = self.capacities if self.problem.notes else ()
+        return sha256(f"{write_json(alike)}{own}".encode()).hexdigest()
+
+    @cached_property
+    def capacities(self) -> Capacities:
+        """The whole memory of each device in the file's unit; None where it has no limit."""
+        problem = self.problem
+        if isinstance(problem, PlanProblem):
+            return problem.cluster.capacity or (None,) * problem.cluster.devices
+        return tuple(None if pool.capacity is None else pool.capacity * problem.resolution for pool in problem.pools)
+
+    @property
+    def place(self) -> dict[str, object]:
+        """Its values by the axes' names."""
+        return dict(self.at)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A file, its axes and all cells of their product."""
+
+    name: str
+    axes: Axes
+    cells: tuple[Cell, ...]
+    document: Mapping[str, Any]
+
+    @cached_property
+    def key(self) -> str:
+        """The same for the same cells in the same order."""
+        content = [axis.content() for axis in self.axes.axes], [cell.refused or cell.key for cell in self.cells]
+        return sha256(json.dumps(content, default=str).encode()).hexdigest()
+
+    @property
+    def of_plans(self) -> bool:
+        return is_plan(self.document)
+
+    def chain_lengths(self) -> list[int]:
+        """The numbers of stages that a micro-batch walks through in the cells that are problems."""
+        problems = (cell.problem for cell in self.cells if not cell.refused)
+        chains = (p.placement.chains for p in problems if isinstance(p, Problem))
+        return sorted({len(found[0]) for found in chains})
+
+
+def read_sweep(
+    path: str | Path, options: Sequence[str] = (), same_model: bool = False, objective: str | None = None
+) -> Sweep:
+    """The sweep of a problem or plan file; `BadInput` where no cell of it can be."""
+    document = read_document(path)
+    if not isinstance(document, dict):
+        raise BadInput(f"{path}: found {shown(document)}; allowed: a problem file or a plan file")
+    if document.get("format") == "pipesched-schedule":
+        raise BadInput(f"{path}: found a schedule file; allowed: a problem file or a plan file")
+    if visualiser_file.looks_like_one(document):
+        document = visualiser_file.to_problem_document(document, str(path))
+    if objective is not None:
+        document = document | {"objective": objective}
+    return sweep_of(document, options, same_model, str(path), Path(path).stem)
+
+
+def sweep_of(
+    document: Mapping[str, Any],
+    options: Sequence[str] = (),
+    same_model: bool = False,
+    source: str = "sweep",
+    default_name: str = "sweep",
+) -> Sweep:
+    """The sweep of a document with the keys of a problem or plan file."""
+    axes = axes_of(document, options, same_model, source)
+    base = without_field(document, "sweep")
+    name = str(base.get("name") or default_name)
+    cells = tuple(_cell(n, point, axes, base, name) for n, point in enumerate(axes.points()))
+    if all(cell.refused for cell in cells):
+        raise BadInput(*(f"{source}: {line}" for line in cells[0].refused.split("\n")))
+    return Sweep(name, axes, cells, document)
+
+
+def problem_of(document: Mapping[str, Any], name: str) -> Problem | PlanProblem:
+    """A problem or a plan problem from a document; `BadInput` lists every mistake."""
+    found = plan_problem_from if is_plan(document) else problem_from
+    return found(document, "cell", name)
+
+
+def content_key(problem: Problem | PlanProblem) -> str:
+    """A hash of what is to be solved; names do not count."""
+    if isinstance(problem, Problem):
+        return problem.content_key
+    return sha256(repr(replace(problem, name="", notes=(), assumptions=())).encode()).hexdigest()
+
+
+def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any], name: str) -> Cell:
+    at: tuple[tuple[str, object], ...] = tuple(
+        (axis.name, value.label) for axis, value in zip(axes.axes, point, strict=True)
+    )
+    try:
+        document, at = _document(point, axes, base)
+        cell = Cell(number, at, document, name)
+        _ = cell.problem  # raises where the values do not go together
+        return cell
+    except BadInput as error:
+        return Cell(number, at, {}, name, "\n".join(line.removeprefix("cell: ") for line in error.mistakes))
+
+
+def _document(
+    point: Sequence[Value], axes: Axes, base: dict[str, Any]
+) -> tuple[dict[str, Any], tuple[tuple[str, object], ...]]:
+    """The file with the values of a cell set, and what they are by the axes' names."""
+    changed = copy.deepcopy(base)
+    settings = [setting for value in point for setting in value.settings]
+    for path, value in settings:
+        if not isinstance(value, OfDevices):
+            set_field(changed, path, copy.deepcopy(value))
+    devices = changed.get("devices")
+    for path, value in settings:
+        if isinstance(value, OfDevices):
+            set_field(changed, path, resolved(value, devices))
+    paths = {path for path, _ in settings}
+    fixed = changed.get("placement") not in _CHUNKED and not is_plan(changed)
+    if fixed and "placement" in paths and "chunks" not in paths:
+        changed.pop("chunks", None)
+    if axes.same_model and not is_plan(base):
+        with_same_model(base, changed)
+    at = []
+    for axis, value in zip(axes.axes, point, strict=True):
+        own = [one for path, one in value.settings if path == axis.path]
+        single = len(value.settings) == 1 and own
+        at.append((axis.name, resolved(own[0], devices) if single else value.label))
+    return changed, tuple(at)
+
+
+def _sorted(document: Any) -> Any:
+    if isinstance(document, dict):
+        return {key: _sorted(document[key]) for key in sorted(document)}
+    return [_sorted(one) for one in document] if isinstance(document, list) else document

@@ -1,0 +1,83 @@
+"""The table of a sweep as CSV and as Parquet: a row for each cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+from importlib.util import find_spec
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.sweeps.table import Row, Table
+from pipesched.sweeps.values import as_number, label
+
+_FIGURES = ("makespan", "span", "period", "value", "lower_bound", "gap", "ratio", "idle_ratio", "wall_seconds")
+_TEXTS = ("value_exact", "lower_bound_exact", "reason")
+
+
+def columns(table: Table) -> dict[str, list[Any]]:
+    """Each column with a value for each cell; numbers as numbers, exact ones as text besides.
+
+    An axis of numbers alone is a column of numbers, any other one of text.
+    """
+    found: dict[str, list[Any]] = {"cell": [row.cell.number for row in table.rows]}
+    for axis in table.sweep.axes.axes:
+        values = [row.cell.place[axis.name] for row in table.rows]
+        numbers = [as_number(value) for value in values]
+        exact = all(number is not None for number in numbers)
+        name = axis.name if axis.name not in _columns_of(table.rows[0]) else f"axis {axis.name}"
+        found[name] = [float(n) for n in numbers if n is not None] if exact else [label(value) for value in values]
+    rows = [_columns_of(row) for row in table.rows]
+    return found | {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def to_csv(table: Table) -> str:
+    """The table as CSV; empty where there is nothing."""
+    found = columns(table)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(found)
+    for row in zip(*found.values(), strict=True):
+        writer.writerow(["" if value is None else value for value in row])
+    return out.getvalue()
+
+
+def to_parquet(table: Table) -> bytes:
+    """The table as Parquet, by Apache Arrow; `BadInput` where that is not installed."""
+    refuse_without_parquet()
+    import pyarrow
+    from pyarrow import parquet
+
+    found = columns(table)
+    text = pyarrow.string()
+    empty = {name for name, values in found.items() if all(value is None for value in values)}
+    kinds = {name: text if name in _TEXTS else pyarrow.float64() for name in empty}
+    arrays = {name: pyarrow.array(values, type=kinds.get(name)) for name, values in found.items()}
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.table(arrays), sink)
+    return sink.getvalue()
+
+
+def refuse_without_parquet() -> None:
+    """`BadInput` where Parquet cannot be written; better known before a long search."""
+    if find_spec("pyarrow") is None:
+        allowed = "after pip install 'pipesched[parquet]'"
+        raise BadInput(f"--parquet: found no pyarrow, which writes Parquet; allowed: {allowed}")
+
+
+def _columns_of(row: Row) -> dict[str, Any]:
+    document = row.document()
+    best, bubble, peaks = document["best_heuristic"] or {}, document["bubble"] or {}, document["peak_memory"]
+    return {
+        "status": document["status"],
+        "objective": document["objective"],
+        **{name: document[name] for name in (*_FIGURES, *_TEXTS[:2])},
+        "bubble_makespan": bubble.get("makespan"),
+        "bubble_span": bubble.get("span"),
+        "peak_memory": max(peaks) if peaks else None,
+        "certificate": (document["certificate"] or {}).get("kind"),
+        "best_heuristic": best.get("name"),
+        "best_heuristic_value": best.get("value"),
+        "finished": document["finished"],
+        "reason": document["reason"] or None,
+    }

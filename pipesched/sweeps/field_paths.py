@@ -1,0 +1,77 @@
+"""Key paths of a problem or plan file: short names for some, and setting the field at one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.schema_errors import shown
+
+CAPACITY = "memory.capacity"
+
+_OF_PROBLEMS = {
+    "memory": CAPACITY,
+    "transfer": "times.transfer",
+    "offload": "memory.decide.offload",
+    "recompute": "memory.decide.recompute",
+}
+_OF_PLANS = {"memory": CAPACITY, "recompute": "decide.recompute"}
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]", re.ASCII)
+
+
+def is_plan(document: object) -> bool:
+    """Whether a document is a plan file: a model made of layers."""
+    return isinstance(document, Mapping) and ("layers" in document or "model" in document)
+
+
+def full_path(field: str, document: Mapping[str, object]) -> str:
+    """The key path of a field; short names stand for the longer paths."""
+    if field == "memory" and "hardware" in document:
+        return "hardware.memory"
+    return (_OF_PLANS if is_plan(document) else _OF_PROBLEMS).get(field, field)
+
+
+def steps_of(path: str) -> list[str | int]:
+    """The keys and places of a path such as `layers[2].forward`; `BadInput` for what is no path."""
+    steps: list[str | int] = [int(at) if at else key for key, at in _STEP.findall(path)]
+    if not steps or isinstance(steps[0], int) or _written(steps) != path:
+        raise BadInput(f"{path}: found no key path; allowed: keys with dots between, such as memory.capacity")
+    return steps
+
+
+def set_field(document: dict[str, Any], path: str, value: object) -> None:
+    """Set a field of a document, in place; sections that are missing are made."""
+    *sections, last = steps_of(path)
+    here: Any = document
+    for at, step in enumerate(sections):
+        inner = _get(here, step, path)
+        if inner is None:
+            inner = here[step] = {}
+        if not isinstance(inner, list if isinstance([*sections, last][at + 1], int) else dict):
+            raise BadInput(f"{path}: found {shown(inner)} at {_written(sections[: at + 1])}, which has no such part")
+        here = inner
+    _get(here, last, path)
+    here[last] = value
+
+
+def without_field(document: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """A copy without the field of a path of keys."""
+    key, _, rest = path.partition(".")
+    kept = {name: value for name, value in document.items() if rest or name != key}
+    if rest and isinstance(kept.get(key), Mapping):
+        kept[key] = without_field(kept[key], rest)
+    return kept
+
+
+def _get(here: Any, step: str | int, path: str) -> Any:
+    if isinstance(step, str):
+        return here.get(step)
+    if step >= len(here):
+        raise BadInput(f"{path}: found a list of {len(here)}; allowed: [0] to [{len(here) - 1}]")
+    return here[step]
+
+
+def _written(steps: list[str | int]) -> str:
+    return ".".join(f"[{step}]" if isinstance(step, int) else step for step in steps).replace(".[", "[")

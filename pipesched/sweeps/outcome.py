@@ -1,0 +1,156 @@
+"""What is known of a cell: value, bound, certificate, schedule and published schedules, all numbers exact."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from pipesched.results.gap import gap
+from pipesched.results.solution import Status
+
+
+@dataclass(frozen=True)
+class Published:
+    """A published schedule in a cell; times and the memory of the fullest device in the file's units.
+
+    `value` is None where it does not apply, and `reason` says why; `fits` is off where it breaks the memory.
+    """
+
+    name: str
+    fits: bool
+    value: Fraction | None = None
+    makespan: Fraction | None = None
+    span: Fraction | None = None
+    memory: Fraction | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long and how hard a cell was searched."""
+
+    seconds: float
+    workers: int
+    seed: int
+    gap: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is known of a cell, in the file's units. No schedule is below `lower_bound`, None where there is none.
+
+    `claim` says why, `kind` is the kind of that argument. `work` is that of the busiest device, of whose time the
+    bubble is the rest. `schedule` is the packed schedule file. `choice` is what a plan chose. `finished` is off where
+    the search was interrupted. `effort` is the longest search, `wall_seconds` its time.
+    """
+
+    status: Status
+    effort: Effort
+    value: Fraction | None = None
+    lower_bound: Fraction | None = None
+    kind: str = ""
+    claim: str = ""
+    makespan: Fraction | None = None
+    span: Fraction | None = None
+    period: Fraction | None = None
+    work: Fraction | None = None
+    peak_memory: tuple[Fraction, ...] = ()
+    bubble: Mapping[str, float] | None = None
+    idle_ratio: float | None = None
+    published: tuple[Published, ...] = ()
+    choice: Mapping[str, Any] | None = None
+    reason: str = ""
+    notes: tuple[str, ...] = ()
+    wall_seconds: float = 0.0
+    finished: bool = True
+    schedule: bytes | None = None
+
+    @property
+    def gap(self) -> float | None:
+        """(value - lower bound) / value; None without a schedule."""
+        if self.value is None or self.lower_bound is None:
+            return None
+        return gap(self.value, self.lower_bound)
+
+    @property
+    def best_published(self) -> Published | None:
+        """The best published schedule that fits."""
+        fitting = [one for one in self.published if one.fits and one.value is not None]
+        return min(fitting, key=lambda one: one.value or Fraction(0), default=None)
+
+    def solved_within(self, allowed: float) -> bool:
+        """Whether more search would bring nothing that was asked for."""
+        closed = self.gap is not None and self.gap <= allowed
+        return self.status in (Status.OPTIMAL, Status.INFEASIBLE) or closed
+
+    def merged(self, other: Outcome) -> Outcome:
+        """What both know of one cell: the better schedule, the stronger bound, of this one where they are alike."""
+        best = other if other.value is not None and (self.value is None or other.value < self.value) else self
+        firm = other if other.lower_bound is not None and other.lower_bound > (self.lower_bound or 0) else self
+        more = other if (other.finished, other.effort.seconds) > (self.finished, self.effort.seconds) else self
+        return replace(
+            best,
+            lower_bound=firm.lower_bound,
+            kind=firm.kind,
+            claim=firm.claim,
+            effort=more.effort,
+            wall_seconds=more.wall_seconds,
+            finished=more.finished,
+            published=max(self.published, other.published, key=len),
+        ).settled()
+
+    def with_bound(self, bound: Fraction, kind: str, claim: str) -> Outcome:
+        """With a stronger lower bound; itself where this one is not stronger."""
+        if self.lower_bound is not None and bound <= self.lower_bound:
+            return self
+        return replace(self, lower_bound=bound, kind=kind, claim=claim).settled()
+
+    def settled(self) -> Outcome:
+        """With the status that value and bound make."""
+        if self.value is None or self.lower_bound is None:
+            return self
+        return replace(self, status=Status.OPTIMAL if self.value == self.lower_bound else Status.FEASIBLE)
+
+    def document(self) -> dict[str, Any]:
+        """All but the schedule, fractions as text."""
+        fields = asdict(self) | {"status": self.status.value}
+        del fields["schedule"]
+        return {name: _as_text(value) for name, value in fields.items()}
+
+
+def outcome_from(document: Mapping[str, Any], schedule: bytes | None) -> Outcome:
+    """The outcome whose document this is."""
+    fields = dict(document)
+    for name in ("value", "lower_bound", "makespan", "span", "period", "work"):
+        fields[name] = _fraction(fields[name])
+    published = tuple(
+        Published(**(one | {key: _fraction(one[key]) for key in ("value", "makespan", "span", "memory")}))
+        for one in fields["published"]
+    )
+    return Outcome(
+        **(
+            fields
+            | {
+                "status": Status(fields["status"]),
+                "effort": Effort(**fields["effort"]),
+                "peak_memory": tuple(map(Fraction, fields["peak_memory"])),
+                "published": published,
+                "notes": tuple(fields["notes"]),
+            }
+        ),
+        schedule=schedule,
+    )
+
+
+def _fraction(text: str | None) -> Fraction | None:
+    return None if text is None else Fraction(text)
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple | list):
+        return [_as_text(one) for one in value]
+    return {key: _as_text(one) for key, one in value.items()} if isinstance(value, Mapping) else value

@@ -1,0 +1,58 @@
+"""Schedule files as the store keeps them: compressed text, from which any cell is written out again."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+from fractions import Fraction
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json
+from pipesched.files.schedule_file import ScheduleFile, schedule_from, to_text
+from pipesched.problem.attainable_spans import simplest
+from pipesched.problem.problem import Objective
+from pipesched.results.certificate import Certificate
+from pipesched.schedule.rescale import finer_timeline
+from pipesched.sweeps.outcome import Outcome
+
+
+def pack(file: ScheduleFile) -> bytes:
+    """The text of a schedule file, compressed."""
+    return zlib.compress(to_text(file).encode(), 6)
+
+
+def unpack(data: bytes) -> ScheduleFile:
+    """The schedule file that was packed; `BadInput` where the data is damaged."""
+    try:
+        text = zlib.decompress(data).decode()
+    except (zlib.error, UnicodeDecodeError) as error:
+        raise BadInput(f"a schedule in the store is damaged: {error}") from None
+    return schedule_from(read_json(text, "stored schedule"), "stored schedule")
+
+
+def schedule_text(known: Outcome) -> str:
+    """The schedule file of a cell, with the bound that is known of it now; `BadInput` where it has no schedule."""
+    if known.schedule is None:
+        raise BadInput("found a cell without a schedule; allowed: one with a schedule")
+    file = unpack(known.schedule)
+    return to_text(with_bound(file, known.lower_bound, known.kind, known.claim))
+
+
+def with_bound(file: ScheduleFile, bound: Fraction | None, kind: str, claim: str) -> ScheduleFile:
+    """The file with another bound, whose argument is words alone; itself where it states this bound already."""
+    problem = file.timeline.problem
+    if bound is None or (file.lower_bound is not None and file.lower_bound * problem.tick == bound):
+        return file
+    if problem.objective is Objective.PERIOD:
+        return file
+    ticks = bound / problem.tick
+    timeline = finer_timeline(file.timeline, ticks.denominator)
+    whole = int(ticks * ticks.denominator)
+    value = None if file.value is None else file.value * ticks.denominator
+    return replace(
+        file,
+        timeline=timeline,
+        lower_bound=whole,
+        certificate=Certificate(kind, simplest(Fraction(whole)), claim),
+        value=value,
+    )

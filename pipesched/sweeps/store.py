@@ -1,0 +1,180 @@
+"""The store of a sweep: one SQLite file that holds every cell solved, whatever ends the program that writes it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import simplejson
+
+from pipesched.errors import BadInput
+from pipesched.sweeps.cells import Sweep
+from pipesched.sweeps.outcome import Outcome, outcome_from
+from pipesched.version import VERSION
+
+FORMAT = 1
+_APPLICATION = 0x70735377  # written into the file, so that a database of another program is told from ours
+_BUSY_SECONDS = 60
+# Results are found by the content of what was solved: sweeps that share cells share their results. Numbers are exact,
+# fractions in the file's units; `solves` counts how often a search of it came to its end.
+_TABLES = """
+CREATE TABLE results (
+    key TEXT PRIMARY KEY, status TEXT NOT NULL, value TEXT, lower_bound TEXT, finished INTEGER NOT NULL,
+    seconds REAL NOT NULL, wall_seconds REAL NOT NULL, solves INTEGER NOT NULL, version TEXT NOT NULL,
+    solved_at TEXT NOT NULL, document TEXT NOT NULL, schedule BLOB
+);
+CREATE TABLE sweeps (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, name TEXT NOT NULL, file TEXT NOT NULL, axes TEXT NOT NULL,
+    same_model INTEGER NOT NULL, created_at TEXT NOT NULL
+);
+CREATE TABLE cells (
+    sweep INTEGER NOT NULL REFERENCES sweeps (id), number INTEGER NOT NULL, at TEXT NOT NULL, key TEXT, refused TEXT,
+    PRIMARY KEY (sweep, number)
+);
+"""
+
+
+class Store:
+    """What is known of cells, by the key of their content. Every `keep` is on disk when it returns."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self._open()
+        except sqlite3.Error as error:
+            raise BadInput(f"{path}: found no store of sweeps that can be read and written: {error}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write all into the one file, without the two that SQLite has beside it while it is open."""
+        self._database.close()
+
+    def enter(self, sweep: Sweep) -> int:
+        """Write down a sweep and its cells; the number of one that is there already."""
+        axes = [axis.document() for axis in sweep.axes.axes]
+        with self._changing() as database:
+            database.execute(
+                "INSERT OR IGNORE INTO sweeps (key, name, file, axes, same_model, created_at) "
+                "VALUES (?, ?, ?, ?, ?, ?)",
+                (sweep.key, sweep.name, _text(sweep.document), _text(axes), sweep.axes.same_model, _now()),
+            )
+            number: int = database.execute("SELECT id FROM sweeps WHERE key = ?", (sweep.key,)).fetchone()[0]
+            database.executemany(
+                "INSERT OR IGNORE INTO cells (sweep, number, at, key, refused) VALUES (?, ?, ?, ?, ?)",
+                (
+                    (number, cell.number, _text(cell.place), None if cell.refused else cell.key, cell.refused or None)
+                    for cell in sweep.cells
+                ),
+            )
+        return number
+
+    def known(self, keys: Iterable[str]) -> dict[str, Outcome]:
+        """What is known of these cells; those of which nothing is are left out."""
+        found = {}
+        for key in dict.fromkeys(keys):
+            outcome = self.get(key)
+            if outcome is not None:
+                found[key] = outcome
+        return found
+
+    def get(self, key: str) -> Outcome | None:
+        """What is known of a cell."""
+        row = self._database.execute("SELECT document, schedule FROM results WHERE key = ?", (key,)).fetchone()
+        return None if row is None else outcome_from(json.loads(row[0]), row[1])
+
+    def keep(self, key: str, outcome: Outcome, solved: bool = True) -> Outcome:
+        """Add what was found to what is known of a cell; all that is known now.
+
+        `solved` is off for what follows from another cell, which is no search of this one.
+        """
+        with self._changing() as database:
+            before = self.get(key)
+            now = outcome if before is None else before.merged(outcome)
+            count = int(solved and outcome.finished)
+            database.execute(
+                "INSERT INTO results VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET "
+                "status = excluded.status, value = excluded.value, lower_bound = excluded.lower_bound, "
+                "finished = excluded.finished, seconds = excluded.seconds, wall_seconds = excluded.wall_seconds, "
+                "solves = solves + excluded.solves, version = excluded.version, solved_at = excluded.solved_at, "
+                "document = excluded.document, schedule = excluded.schedule",
+                (*_row(key, now), count, VERSION, _now(), _text(now.document()), now.schedule),
+            )
+        return now
+
+    def solves(self, key: str) -> int:
+        """How often a search of a cell came to its end."""
+        row = self._database.execute("SELECT solves FROM results WHERE key = ?", (key,)).fetchone()
+        return 0 if row is None else int(row[0])
+
+    @contextmanager
+    def _changing(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it is on disk, or nothing is. Another process may be writing too."""
+        database = self._database
+        try:
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+            except BaseException:
+                database.execute("ROLLBACK")
+                raise
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise BadInput(f"{self.path}: cannot be written: {error}") from None
+
+    def _open(self) -> None:
+        if self.path.exists() and not self.path.is_file():
+            raise BadInput(f"{self.path}: found no file; allowed: a store of sweeps, made if it is missing")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BadInput(f"{self.path}: cannot be written: {error.strerror}") from None
+        self._database = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        try:
+            self._begin(self._database)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def _begin(self, database: sqlite3.Connection) -> None:
+        """Refuse what is not ours before anything is written; make the tables of a new file."""
+        owner, version = (
+            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
+        )
+        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if tables and owner != _APPLICATION:
+            raise BadInput(f"{self.path}: found a database of another program; allowed: a store of sweeps")
+        if version > FORMAT:
+            raise BadInput(f"{self.path}: found version {version}; this version of the tool reads up to {FORMAT}")
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = FULL")
+        if version < FORMAT:
+            with self._changing():
+                if database.execute("PRAGMA user_version").fetchone()[0] < FORMAT:
+                    for statement in filter(str.strip, _TABLES.split(";")):
+                        database.execute(statement)
+                    database.execute(f"PRAGMA application_id = {_APPLICATION}")
+                    database.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def _row(key: str, known: Outcome) -> tuple[object, ...]:
+    numbers = (None if number is None else str(number) for number in (known.value, known.lower_bound))
+    return key, known.status.value, *numbers, int(known.finished), known.effort.seconds, known.wall_seconds
+
+
+def _text(document: Mapping[str, Any] | list[Any]) -> str:
+    return simplejson.dumps(document, use_decimal=True, default=str)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,192 @@
+"""The table of a sweep: each cell with what is known of it, and the same as plain data for programs and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Status
+from pipesched.sweeps.cells import Cell, Sweep
+from pipesched.sweeps.outcome import Outcome, Published
+
+
+class State(StrEnum):
+    """What became of a cell, beside the statuses of a solution."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    INFEASIBLE = "infeasible"
+    UNKNOWN = "unknown"
+    REFUSED = "refused"  # its values do not go together
+    FAILED = "failed"  # no answer came back; it is tried again next time
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True)
+class Row:
+    """A cell and what is known of it; `failure` says why there is nothing where its search came to no end."""
+
+    cell: Cell
+    outcome: Outcome | None = None
+    failure: str = ""
+
+    @property
+    def state(self) -> State:
+        if self.cell.refused:
+            return State.REFUSED
+        if self.outcome is not None:
+            return State(self.outcome.status.value)
+        return State.FAILED if self.failure else State.WAITING
+
+    @property
+    def reason(self) -> str:
+        """Why there is no schedule; nothing where there is one."""
+        if self.cell.refused:
+            return "; ".join(self.cell.refused.split("\n"))
+        return self.failure if self.outcome is None else self.outcome.reason
+
+    @property
+    def value(self) -> Fraction | None:
+        return None if self.outcome is None else self.outcome.value
+
+    @property
+    def lower_bound(self) -> Fraction | None:
+        return None if self.outcome is None else self.outcome.lower_bound
+
+    @property
+    def objective(self) -> str:
+        """What the cell minimises; nothing where its values are refused."""
+        return "" if self.cell.refused else self.cell.problem.objective.value
+
+    @property
+    def best_published(self) -> Published | None:
+        return None if self.outcome is None else self.outcome.best_published
+
+    @property
+    def ratio(self) -> Fraction | None:
+        """The best published schedule that fits, to the best schedule found: 1 where a published one is as good."""
+        best = self.best_published
+        if best is None or best.value is None or not self.value:
+            return None
+        return best.value / self.value
+
+    def document(self) -> dict[str, Any]:
+        """A cell in a JSON answer, in the file's units."""
+        known = self.outcome
+        document: dict[str, Any] = {
+            "cell": self.cell.number,
+            "at": {name: _plain(value) for name, value in self.cell.at},
+            "status": self.state.value,
+            "objective": self.objective,
+            "value": _number(self.value),
+            "value_exact": None if self.value is None else str(self.value),
+            "lower_bound": _number(self.lower_bound),
+            "lower_bound_exact": None if self.lower_bound is None else str(self.lower_bound),
+            "gap": None if known is None else known.gap,
+            "makespan": None,
+            "span": None,
+            "period": None,
+            "bubble": None,
+            "idle_ratio": None,
+            "peak_memory": None,
+            "certificate": None,
+            "best_heuristic": None,
+            "ratio": _number(self.ratio),
+            "published": [],
+            "finished": known is not None and known.finished,
+            "wall_seconds": None if known is None else round(known.wall_seconds, 3),
+            "reason": self.reason,
+        }
+        return document | ({} if known is None else _known(known))
+
+
+@dataclass(frozen=True)
+class Table:
+    """All cells of a sweep. `solved` of them were searched now, `read` were known; `interrupted` before the last."""
+
+    sweep: Sweep
+    rows: tuple[Row, ...]
+    solved: int = 0
+    read: int = 0
+    interrupted: bool = False
+
+    @property
+    def first(self) -> Problem | PlanProblem:
+        """Any problem of the sweep: units are the same in all."""
+        return next(row.cell.problem for row in self.rows if not row.cell.refused)
+
+    @property
+    def time_unit(self) -> str:
+        return self.first.time_unit
+
+    @property
+    def memory_unit(self) -> str:
+        first = self.first
+        return first.memory_unit if isinstance(first, Problem) else first.cluster.memory_unit
+
+    def count(self, *states: State) -> int:
+        """How many cells are in one of these states."""
+        return sum(row.state in states for row in self.rows)
+
+    def document(self) -> dict[str, Any]:
+        """The whole sweep as plain data: the object of `sweep --json`."""
+        return {
+            "name": self.sweep.name,
+            "kind": "plans" if self.sweep.of_plans else "problems",
+            "time_unit": self.time_unit,
+            "memory_unit": self.memory_unit,
+            "same_model": self.sweep.axes.same_model,
+            "axes": [axis.document() for axis in self.sweep.axes.axes],
+            "cells": [row.document() for row in self.rows],
+            "solved": self.solved,
+            "read": self.read,
+            "interrupted": self.interrupted,
+        }
+
+
+def _known(known: Outcome) -> dict[str, Any]:
+    best = known.best_published
+    times = {name: _number(getattr(known, name)) for name in ("makespan", "span", "period")}
+    document: dict[str, Any] = times | {
+        "bubble": None if known.bubble is None else dict(known.bubble),
+        "idle_ratio": known.idle_ratio,
+        "peak_memory": [float(one) for one in known.peak_memory] or None,
+        "certificate": {"kind": known.kind, "text": known.claim} if known.kind else None,
+        "best_heuristic": None if best is None else {"name": best.name, "value": _number(best.value)},
+        "published": [
+            {
+                "name": one.name,
+                "fits": one.fits,
+                "value": _number(one.value),
+                "makespan": _number(one.makespan),
+                "span": _number(one.span),
+                "memory": _number(one.memory),
+                "reason": one.reason,
+            }
+            for one in known.published
+        ],
+        "notes": list(known.notes),
+    }
+    return document | ({"choice": dict(known.choice)} if known.choice else {})
+
+
+def _number(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)
+
+
+def _plain(value: object) -> object:
+    """A value of an axis as JSON has it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value if isinstance(value, str | int | bool | None) else float(value)  # type: ignore[arg-type]
+
+
+# A status of a solution is a state of its cell.
+assert {one.value for one in Status} <= {one.value for one in State}

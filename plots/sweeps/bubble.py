@@ -1,0 +1,118 @@
+"""The bubble against a number such as micro-batches or transfer time: best found, proved bound, published schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, NullFormatter
+
+from pipesched.problem.formatting import plain
+from pipesched.sweeps.axes import Axis
+from pipesched.sweeps.outcome import Published
+from pipesched.sweeps.table import Row, Table
+from plots.frame import Handle
+from plots.labels import label
+from plots.render import Format, saved
+from plots.sweeps.canvas import entitle, figure_of_panels, legend
+from plots.sweeps.facets import Panel, Series, named, panels, with_unit
+
+_BAND, _GREY = 0.18, "#7a7a7a"
+_LOGARITHMIC = 12  # an axis whose numbers differ by more than this factor is logarithmic
+
+
+def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
+    """Lines through the cells. Each published schedule where there is one series, else the best of them."""
+    shown = panels(found, x)
+    figure, grid = figure_of_panels([panel.title for panel in shown])
+    objective = next(row.objective for row in found.rows if row.objective)
+    for panel, (axes,) in zip(shown, grid, strict=True):
+        _draw(panel, axes)
+        axes.set_ylabel(f"Bubble ({objective}), %", parse_math=False)
+        axes.set_xlabel(with_unit(x, found), parse_math=False)
+    entitle(figure, f"{found.sweep.name}: bubble against {named(x)}", "1 − work of the busiest device / " + objective)
+    figure.draw_without_rendering()
+    for panel, (axes,) in zip(shown, grid, strict=True):
+        if len(panel.series) == 1:
+            _name_published(panel.series[0], axes)
+    legend(figure, _entries(shown))
+    return saved(figure, format)
+
+
+def _draw(panel: Panel, axes: Axes) -> None:
+    for series in panel.series:
+        points = [(float(x), row) for x, row in series.rows]
+        found = [(x, _bubble(row, row.value)) for x, row in points if row.value]
+        proved = [(x, _bubble(row, row.lower_bound), _bubble(row, row.value)) for x, row in points if row.value]
+        if not found:
+            continue
+        xs = [x for x, _, _ in proved]
+        axes.fill_between(
+            xs, [b for _, b, _ in proved], [v for _, _, v in proved], color=series.colour, alpha=_BAND, linewidth=0
+        )
+        axes.plot(xs, [b for _, b, _ in proved], color=series.colour, linewidth=0.9, linestyle=(0, (3, 2)))
+        axes.plot(*zip(*found, strict=True), "o-", color=series.colour, linewidth=1.7, markersize=4.5)
+        if len(panel.series) > 1:
+            best = [(x, _bubble(row, row.best_published.value)) for x, row in points if row.best_published]
+            axes.plot([x for x, _ in best], [b for _, b in best], "D:", color=series.colour, linewidth=1, markersize=3,
+                      markerfacecolor="white")  # fmt: skip
+    if len(panel.series) == 1:
+        for line in published_lines(panel.series[0]).values():
+            axes.plot(*zip(*line, strict=True), "D-", color=_GREY, linewidth=0.8, markersize=2.6, zorder=1)
+    _scale(panel, axes)
+
+
+def published_lines(series: Series) -> dict[str, list[tuple[float, float]]]:
+    """The bubble of each published schedule where it fits, by name."""
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for x, row in series.rows:
+        for one in _fitting(row):
+            lines.setdefault(one.name, []).append((float(x), _bubble(row, one.value)))
+    return lines
+
+
+def _fitting(row: Row) -> list[Published]:
+    if row.outcome is None or row.value is None:
+        return []
+    return [one for one in row.outcome.published if one.fits and one.value]
+
+
+def _bubble(row: Row, value: object) -> float:
+    """Of a time of this cell, in per cent."""
+    assert row.outcome is not None and row.outcome.work is not None
+    work = float(row.outcome.work)
+    periods = row.cell.problem.microbatches if row.objective == "period" else 1
+    return 100 * (1 - work / (float(value) * periods)) if value else 0.0  # type: ignore[arg-type]
+
+
+def _scale(panel: Panel, axes: Axes) -> None:
+    numbers = sorted({float(x) for series in panel.series for x, _ in series.rows})
+    if numbers[0] > 0 and numbers[-1] > _LOGARITHMIC * numbers[0]:
+        axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.minorticks_off()
+    if len(numbers) <= 12:
+        axes.set_xticks(numbers)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
+
+
+def _name_published(series: Series, axes: Axes) -> None:
+    label(axes, [(*line[-1], name) for name, line in published_lines(series).items()], _GREY)
+
+
+def _entries(shown: Sequence[Panel]) -> list[tuple[Handle, str]]:
+    series, grey = shown[0].series, "#5f5f5f"
+    entries: list[tuple[Handle, str]] = [
+        (Line2D([], [], color=one.colour, marker="o", markersize=4.5), one.name) for one in series
+    ]
+    known = Line2D([], [], color=_GREY, marker="D", markersize=2.6, linewidth=0.8)
+    best = Line2D([], [], color=grey, marker="D", markersize=3, linewidth=1, linestyle=":", markerfacecolor="white")
+    return [
+        *entries,
+        (Line2D([], [], color=grey, linewidth=0.9, linestyle=(0, (3, 2))), "no schedule is below"),
+        (Patch(facecolor=grey, alpha=2 * _BAND), "open: between the two"),
+        (known, "published") if len(series) == 1 else (best, "best published"),
+    ]

@@ -1,0 +1,119 @@
+"""The rows of a sweep by panel and series: one axis lies along x, one gives the colours, the others a panel each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
+
+from pipesched.problem.formatting import plain
+from pipesched.sweeps.axes import Axis
+from pipesched.sweeps.table import Row, Table
+from pipesched.sweeps.values import as_number, label
+
+MOST_PANELS = 6
+# Okabe and Ito's colours, which also those tell apart who see few; darker where they were too light for a line.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#aa3377", "#56a0d9", "#a87900", "#5f5f5f", "#222222")
+_SHORT = {
+    "memory.capacity": "memory",
+    "hardware.memory": "memory",
+    "times.transfer": "transfer",
+    "microbatches": "micro-batches",
+}
+
+
+@dataclass(frozen=True)
+class Series:
+    """Rows of one colour by rising x."""
+
+    name: str
+    colour: str
+    rows: tuple[tuple[Fraction, Row], ...]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What is drawn on one pair of axes."""
+
+    title: str
+    series: tuple[Series, ...]
+
+
+def numbers_of(axis: Axis, found: Table) -> list[Fraction] | None:
+    """The numbers that an axis has in the cells, rising; None where any is no number."""
+    numbers = {as_number(row.cell.place[axis.name]) for row in found.rows}
+    known = sorted(number for number in numbers if number is not None)
+    return known if len(known) == len(numbers) and len(known) > 1 else None
+
+
+def panels(found: Table, x: Axis) -> list[Panel]:
+    """One panel for each choice of values on all other axes but that of the series; the first few of them."""
+    others = [axis for axis in found.sweep.axes.axes if axis is not x]
+    own = _series_axis(found, others)
+    rest = [axis for axis in others if axis is not own]
+    held: dict[tuple[str, ...], list[Row]] = {}
+    for row in found.rows:
+        held.setdefault(tuple(_said(row, axis) for axis in rest), []).append(row)
+    shown = list(held.items())[:MOST_PANELS]
+    return [Panel(", ".join(names), _series(found, rows, own, x)) for names, rows in shown]
+
+
+def left_out(found: Table, x: Axis) -> int:
+    """How many panels there would be besides."""
+    others = [axis for axis in found.sweep.axes.axes if axis is not x]
+    own = _series_axis(found, others)
+    return max(0, len({tuple(_said(r, a) for a in others if a is not own) for r in found.rows}) - MOST_PANELS)
+
+
+def colours(number: int) -> list[str]:
+    """So many colours that differ; shades of one scale where there are many."""
+    if number <= len(_COLOURS):
+        return list(_COLOURS[:number])
+    scale = colormaps["viridis"]
+    return [to_hex(scale(0.92 * n / (number - 1))) for n in range(number)]
+
+
+def named(axis: Axis) -> str:
+    """An axis as a picture calls it."""
+    return _SHORT.get(axis.path, axis.name)
+
+
+def with_unit(axis: Axis, found: Table) -> str:
+    """An axis with the unit that the file gives."""
+    unit = found.memory_unit if axis.path.startswith(("memory.", "hardware.memory")) else ""
+    unit = found.time_unit if axis.path.startswith(("times.", "transfer")) else unit
+    name = named(axis)
+    return f"{name[0].upper()}{name[1:]}" + (f" ({unit})" if unit else "")
+
+
+def _series_axis(found: Table, others: Sequence[Axis]) -> Axis | None:
+    """The first axis of words, else the first one; not the objective, whose values are not of one kind."""
+    free = [axis for axis in others if axis.path != "objective"]
+    words = [axis for axis in free if numbers_of(axis, found) is None]
+    return next(iter([*words, *free]), None)
+
+
+def _series(found: Table, rows: Sequence[Row], own: Axis | None, x: Axis) -> tuple[Series, ...]:
+    names = list(dict.fromkeys(_value(row, own) for row in found.rows))
+    made = []
+    for name, colour in zip(names, colours(len(names)), strict=True):
+        mine = [(as_number(row.cell.place[x.name]) or Fraction(0), row) for row in rows if _value(row, own) == name]
+        made.append(Series(name, colour, tuple(sorted(mine, key=lambda one: one[0]))))
+    return tuple(made)
+
+
+def _value(row: Row, axis: Axis | None) -> str:
+    if axis is None:
+        return "best found"
+    value = row.cell.place[axis.name]
+    number = as_number(value)
+    return label(value) if number is None else f"{named(axis)} {plain(float(number))}"
+
+
+def _said(row: Row, axis: Axis) -> str:
+    value = row.cell.place[axis.name]
+    number = as_number(value)
+    return f"{named(axis)} {label(value) if number is None else plain(float(number))}"

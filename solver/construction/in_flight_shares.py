@@ -1,0 +1,34 @@
+"""Shares of a device's memory: how many micro-batches of each stage may be in flight at once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Problem
+
+
+def in_flight_shares(problem: Problem) -> dict[int, int]:
+    """How many micro-batches of each stage fit a device at once if all of its stages hold equally many in steady state.
+
+    Activations are held for a round trip, so that a stage gets memory in proportion to its own.
+    """
+    network, shares = problem.network, dict[int, int]()
+    for device, capacity in enumerate(problem.room):
+        held = problem.placement.stages_of[device]
+        if capacity is None:
+            continue
+        times = {s: _round_trip(problem, s) for s in held}
+        product_of_all = sum(times[s] * network.held_in_flight[s] for s in held)
+        if product_of_all:
+            shares |= {s: max(1, round(Fraction(capacity * times[s], product_of_all))) for s in held}
+    return shares
+
+
+def _round_trip(problem: Problem, stage: int) -> int:
+    """From the start of a forward of the stage to the end of its backward, if nothing waits."""
+    chain = problem.placement.chains[problem.placement.chain_index[stage]]
+    later = chain[chain.index(stage) :]
+    passes = sum(problem.duration(Pass(kind, s, 0)) for kind in (F, BW) for s in later)
+    return passes + sum(problem.lag(one, other) + problem.lag(other, one) for one, other in pairwise(later))

@@ -1,0 +1,1 @@
+"""Partition and order changed together: simulated annealing over both, every step simulated."""

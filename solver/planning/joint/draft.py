@@ -1,0 +1,125 @@
+"""A draft: a partition as plain numbers, quick to change, and what its stages cost in whole ticks and memory units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.layers.layer import LayerType
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Decide, PlanProblem
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from solver.local_search.moves import Array
+
+# The rows of `Costs.ticks`.
+KINDS: tuple[PassKind, ...] = (F, B, W, BW)
+
+
+class Draft(NamedTuple):
+    """Stage k of a chain has the layers from cuts[k] to before cuts[k + 1]; of each way of recomputation so many."""
+
+    cuts: tuple[int, ...]
+    recomputed: tuple[tuple[int, ...], ...]
+
+
+class Costs(NamedTuple):
+    """By kind of pass, as in `KINDS`, and stage: time, memory taken at its start, given at its end; and by stage."""
+
+    ticks: Array
+    takes: Array
+    gives: Array
+    static: Array
+
+
+class StageSums:
+    """Sums over the layers of a model, from the first one on: a stage's costs are differences of two."""
+
+    def __init__(self, plan: PlanProblem) -> None:
+        self.plan = plan
+        self.ways = tuple((kind, way) for kind in plan.model.kinds for way in kind.recompute)
+        model, tick, unit = plan.model, plan.tick, plan.resolution
+        self._forward = self._sums(lambda layer: layer.forward / tick)
+        self._backward = self._sums(lambda layer: layer.backward / tick)
+        self._weight = self._sums(lambda layer: (layer.weight or Fraction(0)) / tick)
+        self._full = self._sums(lambda layer: layer.full_backward / tick)
+        self._activation = self._sums(lambda layer: layer.activation / unit)
+        self._freed = self._sums(lambda layer: layer.freed_by_backward / unit)
+        self._memory = self._sums(lambda layer: layer.memory / unit)
+        self._count = [self._number_of(kind.name) for kind, _ in self.ways]
+        self._again = np.array([int(way.time / tick) for _, way in self.ways], np.int64)
+        self._saved = np.array([int(kind.activation * (1 - way.keeps) / unit) for kind, way in self.ways], np.int64)
+        self._overhead = int(model.forward_overhead / tick), int(model.backward_overhead / tick)
+
+    def _sums(self, of: Callable[[LayerType], Fraction]) -> Array:
+        return np.array(list(accumulate((int(of(layer)) for layer in self.plan.model.sequence), initial=0)), np.int64)
+
+    def _number_of(self, name: str) -> Array:
+        return self._sums(lambda layer: Fraction(layer.name == name))
+
+    def costs(self, draft: Draft) -> Costs:
+        """Of every stage of a chain."""
+        begin, end = np.array(draft.cuts[:-1]), np.array(draft.cuts[1:])
+
+        def total(sums: Array) -> Array:
+            return sums[end] - sums[begin]
+
+        numbers = np.array(draft.recomputed, np.int64).reshape(len(begin), len(self.ways))
+        again, saved = numbers @ self._again, numbers @ self._saved
+        more_forward, more_backward = self._overhead
+        backward, full = total(self._backward) + more_backward + again, total(self._full) + more_backward + again
+        activation = total(self._activation) - saved
+        freed = total(self._freed) - (saved if self.plan.model.splittable else 0)
+        zero = np.zeros_like(activation)
+        return Costs(
+            np.stack((total(self._forward) + more_forward, backward, total(self._weight), full)),
+            np.stack((activation, np.maximum(0, -freed), zero, zero)),
+            np.stack((zero, np.maximum(0, freed), activation - freed, activation)),
+            total(self._memory),
+        )
+
+    def held(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
+        """Of each way of recomputation, the layers of a stage that it could be used for."""
+        return tuple(int(sums[cuts[stage + 1]] - sums[cuts[stage]]) for sums in self._count)
+
+    def room(self, draft: Draft, stage: int, way: int) -> int:
+        """How many more layers of a stage could be recomputed in this way; each layer in one."""
+        kind = self.ways[way][0].name
+        taken = sum(n for n, (of, _) in zip(draft.recomputed[stage], self.ways, strict=True) if of.name == kind)
+        return self.held(draft.cuts, stage)[way] - taken
+
+    def clipped(self, cuts: tuple[int, ...], recomputed: Sequence[Sequence[int]]) -> Draft:
+        """These cuts, with as much recomputed on each stage as its layers and the plan problem allow."""
+        rows = []
+        for stage, wanted in enumerate(recomputed):
+            left = {kind.name: number for (kind, _), number in zip(self.ways, self.held(cuts, stage), strict=True)}
+            row = []
+            for (kind, way), number in zip(self.ways, wanted, strict=True):
+                first = self.plan.recompute is Decide.ALWAYS and way == kind.recompute[0]
+                row.append(left[kind.name] if first else min(number, left[kind.name]))
+                left[kind.name] -= row[-1]
+            rows.append(tuple(row))
+        return Draft(cuts, tuple(rows))
+
+    def of_partition(self, partition: Partition) -> Draft:
+        """The draft of a partition."""
+        rows = []
+        for stage in range(partition.stages):
+            known = {one[:2]: one.layers for one in partition.recomputed_on(stage)}
+            rows.append(tuple(known.get((kind.name, way.name), 0) for kind, way in self.ways))
+        return Draft(tuple(accumulate(partition.counts, initial=0)), tuple(rows))
+
+    def partition(self, draft: Draft) -> Partition:
+        """The partition of a draft."""
+        rows = tuple(
+            tuple(
+                Recomputed(kind.name, way.name, number)
+                for (kind, way), number in zip(self.ways, row, strict=True)
+                if number
+            )
+            for row in draft.recomputed
+        )
+        return Partition(tuple(b - a for a, b in pairwise(draft.cuts)), rows if any(rows) else ())

@@ -1,0 +1,36 @@
+"""What a given order takes under any costs: longest paths through a graph that stays the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pipesched.problem.problem import Objective
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.longest_path import compiled, reached
+from pipesched.simulation.precedence_graph import Graph
+from pipesched.simulation.simulator import run_order
+from solver.planning.joint.draft import KINDS, Costs
+
+
+class GivenOrder:
+    """The graph of a timeline's order, whose passes are single tasks; `length`: the stages of a chain."""
+
+    def __init__(self, timeline: Timeline, length: int) -> None:
+        problem, columns = timeline.problem, timeline.schedule.columns
+        graph = Graph(problem, timeline.schedule)
+        self._sequence = np.asarray(run_order(graph, [0] * problem.devices)[1], np.int64)
+        self._arcs = tuple(np.asarray(column, np.int64) for column in (graph.at, graph.after, graph.lag))
+        types = np.array([KINDS.index(kind) * length + stage % length for kind, stage in columns.pass_types])
+        self._type = types[columns.pass_type]
+        rows = [columns.on(device) for device in range(problem.devices)]
+        self._first = np.array([row.start for row in rows if row.stop > row.start], np.int64)
+        self._last = np.array([row.stop - 1 for row in rows if row.stop > row.start], np.int64)
+        self._span = problem.objective is Objective.SPAN
+
+    def value(self, costs: Costs) -> int:
+        """The objective in ticks where everything starts as soon as it can."""
+        ticks = costs.ticks.ravel()[self._type]
+        start = np.zeros(len(ticks), np.int64)
+        compiled(reached)(*self._arcs, ticks, start, self._sequence)
+        ends = start[self._last] + ticks[self._last]
+        return int((ends - start[self._first] if self._span else ends).max(initial=0))

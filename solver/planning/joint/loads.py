@@ -1,0 +1,51 @@
+"""What loads tell before anything is simulated: a time that no order is below, and how uneven they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective
+from solver.planning.joint.draft import Costs
+
+# The weight of uneven loads beside the value.
+_WEIGHT = 0.1
+
+
+class Loads:
+    """Of one placement; `lags` are the times of transfers from each stage of a chain to the next."""
+
+    def __init__(self, plan: PlanProblem, placement: Placement, lags: Sequence[int]) -> None:
+        self._length, self._each = len(placement.chains[0]), plan.microbatches / len(placement.chains)
+        self._held = [[stage % self._length for stage in own] for own in placement.stages_of]
+        self._lags = np.array([0, *lags]).cumsum()
+        self._splits = plan.model.splittable
+        # Where devices begin and end apart, or chains run both ways, only what a device computes counts.
+        self._ways = plan.objective is Objective.MAKESPAN and len(placement.chains) == 1
+
+    def bound(self, costs: Costs) -> float:
+        """The largest of load with the way to it, and of F and B alone also with the way back."""
+        forward, backward, weight, full = costs.ticks
+        work = forward + np.minimum(backward + weight, full)
+        gradient = np.minimum(backward, full) if self._splits else full
+        head = np.concatenate(([0], forward.cumsum()[:-1])) + self._lags
+        tail = np.concatenate(([0], gradient.cumsum()[:-1])) + self._lags
+        worst = 0.0
+        for held in self._held:
+            load = self._each * float(work[held].sum())
+            if self._ways and held:
+                first = min(held)
+                busy = self._each * float((forward + gradient)[held].sum()) + float(tail[first])
+                load = max(load, busy) + float(head[first])
+            worst = max(worst, load)
+        return worst
+
+    def uneven(self, costs: Costs) -> float:
+        """The root mean square of the loads, as a small part of a value: it leads across plateaus."""
+        forward, backward, weight, full = costs.ticks
+        work = forward + np.minimum(backward + weight, full)
+        loads = np.array([float(work[held].sum()) for held in self._held]) * self._each
+        return _WEIGHT * float(np.sqrt((loads * loads).mean()))

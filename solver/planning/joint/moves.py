@@ -1,0 +1,132 @@
+"""Random changes of a draft and its order: layers move between stages, less or more is recomputed or in flight."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+from typing import NamedTuple
+
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from solver.local_search.moves import Array
+from solver.planning.joint.draft import Costs, Draft, StageSums
+from solver.planning.joint.orders import OrderArrays
+
+# The share of changes that move layers, and of them those that do so twice.
+_CUTS, _TWICE = 0.6, 0.4
+# Of moves of layers, those between neighbours; others shift all cuts between two stages.
+_NEIGHBOURS = 0.4
+# Where memory lacks, the share of repairs that put fewer micro-batches in flight.
+_FEWER_IN_FLIGHT = 0.3
+_TRIMS = 4
+
+
+class Proposal(NamedTuple):
+    """A draft with its costs, and an order that fits the memory."""
+
+    draft: Draft
+    costs: Costs
+    order: Array
+
+
+class Moves:
+    """Proposes changes; `free_order`: whether the order may change too."""
+
+    def __init__(
+        self, plan: PlanProblem, choice: Choice, sums: StageSums, orders: OrderArrays, free_order: bool, random: Random
+    ) -> None:
+        self._sums, self._orders, self._free_order, self._random = sums, orders, free_order, random
+        placement = choice.on(plan.cluster.devices)
+        self._stages_of, self._length = placement.stages_of, len(placement.chains[0])
+        self._allowed = plan.model.cuts
+        self._number = {cut: at for at, cut in enumerate(self._allowed)}
+        self._cuts_move = plan.counts is None and self._length > 1
+        self._recompute = plan.recompute is Decide.FREE and bool(sums.ways)
+        self._limited = plan.cluster.capacity is not None
+
+    def propose(self, draft: Draft, order: Array) -> Proposal | None:
+        """A change that fits the memory; None where this one leads to none."""
+        roll = self._random.random()
+        after = draft
+        if self._cuts_move and (roll < _CUTS or not self._limited):
+            cuts = self._moved(draft.cuts)
+            if cuts is None:
+                return None
+            after = self._sums.clipped(cuts, draft.recomputed)
+        elif self._recompute and (roll < (1 + _CUTS) / 2 or not self._free_order):
+            after = self._less_recomputed(draft)
+        elif self._free_order and self._limited:
+            order = self._in_flight(order, self._random.random() < 0.5)
+        return self.repaired(after, order)
+
+    def repaired(self, draft: Draft, order: Array) -> Proposal | None:
+        """More recomputed, or fewer micro-batches in flight, until the memory holds; then less, as far as it does."""
+        costs = self._sums.costs(draft)
+        for device in range(len(self._stages_of)) if self._limited else ():
+            while not self._orders.fits(order, device, costs):
+                fewer = self._free_order and self._random.random() < _FEWER_IN_FLIGHT
+                more = None if fewer else self._more_recomputed(draft, device)
+                if more is not None:
+                    draft, costs = more, self._sums.costs(more)
+                    continue
+                before = order
+                order = self._in_flight(order, False, device) if self._free_order else order
+                if (order == before).all() and (not fewer or self._more_recomputed(draft, device) is None):
+                    return None
+        return (
+            self._trimmed(Proposal(draft, costs, order))
+            if self._limited and self._recompute
+            else Proposal(draft, costs, order)
+        )
+
+    def _moved(self, cuts: tuple[int, ...]) -> tuple[int, ...] | None:
+        """All cuts between two stages by one place, once or twice; None where a stage would be empty."""
+        random, moved = self._random, list(cuts)
+        for _ in range(2 if random.random() < _TWICE else 1):
+            one = random.randrange(1, self._length)
+            other = one if random.random() < _NEIGHBOURS else random.randrange(1, self._length)
+            step = random.choice((-1, 1))
+            for at in range(min(one, other), max(one, other) + 1):
+                place = self._number[moved[at]] + step
+                if not 0 < place < len(self._allowed) - 1:
+                    return None
+                moved[at] = self._allowed[place]
+        if any(a >= b for a, b in pairwise(moved)):
+            return None
+        return tuple(moved)
+
+    def _with(self, draft: Draft, stage: int, way: int, more: int) -> Draft:
+        rows = [list(row) for row in draft.recomputed]
+        rows[stage][way] += more
+        return Draft(draft.cuts, tuple(map(tuple, rows)))
+
+    def _less_recomputed(self, draft: Draft) -> Draft:
+        some = [(s, w) for s, row in enumerate(draft.recomputed) for w, number in enumerate(row) if number]
+        return self._with(draft, *self._random.choice(some), -1) if some else draft
+
+    def _more_recomputed(self, draft: Draft, device: int) -> Draft | None:
+        """One layer more on some stage of the device; None where there is none left."""
+        if not self._recompute:
+            return None
+        places = {stage % self._length for stage in self._stages_of[device]}
+        ways = range(len(self._sums.ways))
+        some = [(s, w) for s in sorted(places) for w in ways if self._sums.room(draft, s, w) > 0]
+        return self._with(draft, *self._random.choice(some), 1) if some else None
+
+    def _in_flight(self, order: Array, earlier: bool, device: int | None = None) -> Array:
+        device = self._random.randrange(len(self._stages_of)) if device is None else device
+        stage = self._random.choice(self._stages_of[device])
+        return self._orders.shifted(order, device, stage, earlier)
+
+    def _trimmed(self, proposal: Proposal) -> Proposal:
+        """Less recomputed on a few stages where the memory holds without."""
+        draft, costs, order = proposal
+        for _ in range(_TRIMS):
+            less = self._less_recomputed(draft)
+            if less is draft:
+                break
+            other = self._sums.costs(less)
+            changed = next(s for s, (a, b) in enumerate(zip(less.recomputed, draft.recomputed, strict=True)) if a != b)
+            devices = [d for d, own in enumerate(self._stages_of) if any(s % self._length == changed for s in own)]
+            if all(self._orders.fits(order, device, other) for device in devices):
+                draft, costs = less, other
+        return Proposal(draft, costs, order)

@@ -1,0 +1,115 @@
+"""The orders of a joint search as arrays: their value and memory under any costs, and a short annealing of them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from formulations.window.operation_units import dominated_split
+from formulations.window.order_units import Units
+from pipesched.problem.passes import F
+from pipesched.problem.problem import Objective
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from solver.local_search.annealing import Annealer
+from solver.local_search.annealing_kernel import Best, anneal
+from solver.local_search.modes import Rows
+from solver.local_search.moves import Array
+from solver.planning.joint.draft import KINDS, Costs
+
+_NOTHING_JOINED = np.zeros(0, np.int64)
+# A unit jumps over so many others at most.
+_REACH = 8
+# The weight of the mean over the devices beside the longest.
+_EVENNESS = 0.1
+
+
+class Found(NamedTuple):
+    """An order and what it takes, in ticks."""
+
+    value: int
+    order: Array
+
+
+class OrderArrays:
+    """All orders of the passes of one timeline: an order is an array with a row for each device, padded with -1."""
+
+    def __init__(self, timeline: Timeline, length: int, lags: list[int]) -> None:
+        problem = timeline.problem
+        self.units = Units(problem, dominated_split(problem, timeline.schedule))
+        shop, _, rows = Annealer(self.units).arrays(self.units.orders)
+        self._shop, self.order, self.count = shop, rows.order, rows.count
+        passes = [slot[0] for slot in self.units.slots]
+        self._place = np.array([p.stage % length for p in passes])
+        # Where a pass's numbers stand in `Costs`.
+        self._type = np.array([KINDS.index(p.kind) for p in passes]) * length + self._place
+        self.stage = np.array([p.stage for p in passes])
+        self.forward = np.array([p.kind is F for p in passes])
+        self._microbatch = np.array([p.microbatch for p in passes])
+        self._held = [np.array([stage % length for stage in own], int) for own in problem.placement.stages_of]
+        self._capacity = [None if pool.capacity is None else pool.capacity for pool in problem.pools]
+        self._lags = np.array([0, *lags]).cumsum()
+        self._span = problem.objective is Objective.SPAN
+        self._opening = np.zeros(problem.devices, np.int64)
+        self._halt = np.zeros(1, np.int64)
+
+    def let(self, costs: Costs) -> None:
+        """What is said of values, and annealing, is under these costs from now on."""
+        shop = self._shop
+        for column, of in ((shop.ticks, costs.ticks), (shop.takes, costs.takes), (shop.gives, costs.gives)):
+            column[:] = of.ravel()[self._type]
+        before = np.concatenate(([0], costs.ticks[0].cumsum()[:-1])) + self._lags
+        for device, held in enumerate(self._held):
+            capacity = self._capacity[device]
+            if capacity is not None:
+                # Below zero would mean that memory is not limited.
+                shop.capacity[device] = max(0, capacity - int(costs.static[held].sum()))
+            if self._span and len(held):
+                self._opening[device] = before[held].min()
+
+    def fits(self, order: Array, device: int, costs: Costs) -> bool:
+        """Whether a device's memory holds under these costs."""
+        capacity = self._capacity[device]
+        if capacity is None:
+            return True
+        types = self._type[order[device, : self.count[device]]]
+        taken, given = costs.takes.ravel()[types].cumsum(), costs.gives.ravel()[types].cumsum()
+        taken[1:] -= given[:-1]
+        return int(costs.static[self._held[device]].sum()) + int(taken.max(initial=0)) <= capacity
+
+    def annealed(self, order: Array, moves: int, temperature: float, seed: int) -> Found | None:
+        """The best order met in so many moves from one, none of them: this one; None if it runs in a cycle."""
+        n = len(self._type)
+        place = np.full(n, -1, np.int64)
+        rows = Rows(order.copy(), self.count.copy(), place, np.zeros(n, np.int64))
+        for device, number in enumerate(self.count.tolist()):
+            place[order[device, :number]] = np.arange(number)
+        best = Best(rows.order.copy(), rows.count.copy(), _NOTHING_JOINED, _NOTHING_JOINED)
+        hot = max(1e-6, temperature * float(self._shop.ticks.mean()))
+        value = anneal(
+            self._shop, None, rows, self._opening, hot, 0.1 * hot, moves, _EVENNESS, _REACH, 0.0, 0.0, seed, best,
+            self._halt,
+        )  # fmt: skip
+        return None if value < 0 else Found(int(value), best.order)
+
+    def shifted(self, order: Array, device: int, stage: int, earlier: bool) -> Array:
+        """Every forward of a stage one place earlier, past a backward, or later: one more micro-batch in flight."""
+        found = order.copy()
+        row = found[device].tolist()[: int(self.count[device])]
+        forward, at = self.forward, 0
+        while at + 1 < len(row):
+            a, b = row[at], row[at + 1]
+            moving, other = (b, a) if earlier else (a, b)
+            own = self._place[a] == self._place[b] and self._microbatch[a] == self._microbatch[b]
+            if forward[moving] and self.stage[moving] == stage and not forward[other] and not own:
+                row[at], row[at + 1] = b, a
+                at += 1
+            at += 1
+        found[device, : len(row)] = row
+        return found
+
+    def schedule(self, order: Array, name: str) -> Schedule:
+        """The schedule of an order."""
+        rows = [order[device, :number].tolist() for device, number in enumerate(self.count.tolist())]
+        return Schedule(self.units.schedule(rows).orders, name)

@@ -1,0 +1,150 @@
+"""Simulated annealing over partitions and orders together, or over partitions alone where the order is given.
+
+A step moves a layer or two to other stages, or changes what is recomputed or in flight; the same order is simulated
+with the new costs, and where that is not much worse, it is annealed for a moment. What the search finds is a plan, not
+a proof: every candidate is validated where it is offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from math import log
+from random import Random
+from typing import NamedTuple
+
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.plan import Candidate
+from solver.construction.timing import best_times
+from solver.engine.kernels import kernels_for
+from solver.planning.joint.draft import StageSums
+from solver.planning.joint.given_order import GivenOrder
+from solver.planning.joint.loads import Loads
+from solver.planning.joint.moves import Moves, Proposal
+from solver.planning.joint.orders import Found, OrderArrays
+
+# Rounds: whether they begin anew, and their first temperature; it ends at `_COLD`. Both are shares of the value.
+_GIVEN = ((False, 0.0003), (False, 0.001), (False, 0.003))
+_FREE = ((True, 0.003), (False, 0.0003), (True, 0.01), (False, 0.001))
+_COLD = 0.00003
+# An order is annealed unless its value with the new costs is above the best by more than this share.
+_WORTH_ANNEALING = 0.05
+# Work of a short annealing: moves times passes.
+_WORK, _MOST_MOVES = 1_500_000, 4_000
+# Where a round begins anew: moves of its first order, and the passes from which on they would take too long.
+_FIRST_MOVES, _MANY_PASSES = 20_000, 1_500
+# Temperatures of short annealings, in mean durations of a pass.
+_TEMPERATURES = (0.3, 0.1, 0.03)
+# Sums of so many ticks fit the 64 bits of the compiled code.
+_MOST_TICKS = 2**60
+
+
+def applies(candidate: Candidate) -> bool:
+    """Whether its passes are single tasks of times that the compiled code can add up."""
+    problem = candidate.timeline.problem
+    total = sum(stage.forward + stage.backward + (stage.weight or 0) + stage.fused for stage in problem.stages)
+    return problem.network.one_task_each and total * problem.microbatches < _MOST_TICKS
+
+
+class _State(NamedTuple):
+    """A proposal that was evaluated, in ticks."""
+
+    value: int
+    energy: float
+    proposal: Proposal
+
+
+class JointSearch:
+    """From one candidate on; `best` is the best met, in ticks of the plan problem."""
+
+    def __init__(self, plan: PlanProblem, choice: Choice, start: Candidate, free_order: bool, seed: int) -> None:
+        self._plan, self._choice = plan, choice
+        self._name = "pipesched" if free_order else start.schedule
+        self._random, self._rounds = Random(seed), 0
+        self._sums = StageSums(plan)
+        placement = choice.on(plan.cluster.devices)
+        length = len(placement.chains[0])
+        lags = [
+            int(plan.cluster.lag(placement.stage_device[a], placement.stage_device[b]) / plan.tick)
+            for a, b in pairwise(placement.chains[0])
+        ]
+        self._given = None if free_order else GivenOrder(start.timeline, length)
+        self._orders = OrderArrays(start.timeline, length, lags)
+        self._moves = Moves(plan, choice, self._sums, self._orders, free_order, self._random)
+        self._effort = min(_MOST_MOVES, _WORK // len(self._orders.units.slots)) if free_order else 0
+        self._loads = Loads(plan, placement, lags)
+        draft = self._sums.of_partition(start.partition)
+        first = Proposal(draft, self._sums.costs(draft), self._orders.order)
+        found = self._simulated(first)
+        assert found is not None, "the order of a timeline runs to its end"
+        self.best = self._now = self._first = _State(found.value, found.value + self._loads.uneven(first.costs), first)
+
+    @property
+    def value(self) -> int:
+        """The least value met, in ticks."""
+        return self.best.value
+
+    def run(self, progress: Callable[[], float]) -> bool:
+        """One round, until `progress`, the share of it that is over, is 1; whether it found something better.
+
+        Rounds cool from higher and lower temperatures in turn; where the order is free, every second one begins anew.
+        """
+        anew, hot = _FREE[self._rounds % len(_FREE)] if self._effort else _GIVEN[self._rounds % len(_GIVEN)]
+        self._rounds, before = self._rounds + 1, self.best
+        self._now = self._anew() if anew else self.best
+        while (over := progress()) < 1:
+            self._step(self.best.value * hot * (_COLD / hot) ** over)
+        return self.best is not before
+
+    def _anew(self) -> _State:
+        """The first partition, with its order annealed from a high temperature where it is short."""
+        first = self._first
+        if len(self._orders.units.slots) > _MANY_PASSES:
+            return first
+        self._orders.let(first.proposal.costs)
+        found = self._orders.annealed(first.proposal.order, _FIRST_MOVES, 1.0, self._random.randrange(2**31))
+        if found is None:
+            return first
+        value, proposal = found.value, first.proposal._replace(order=found.order)
+        return _State(value, value + self._loads.uneven(proposal.costs), proposal)
+
+    def _step(self, temperature: float) -> None:
+        random, now = self._random, self._now
+        after = self._moves.propose(now.proposal.draft, now.proposal.order)
+        if after is None:
+            return
+        uneven = self._loads.uneven(after.costs)
+        # Values up to this one are accepted; the least that there can be is told without a simulation.
+        limit = now.energy - temperature * log(1 - random.random()) - uneven
+        if self._loads.bound(after.costs) > limit:
+            return
+        found = self._simulated(after)
+        if found is not None and self._effort and found.value < self.best.value * (1 + _WORTH_ANNEALING):
+            heat = random.choice(_TEMPERATURES)
+            found = self._orders.annealed(found.order, self._effort, heat, random.randrange(2**31)) or found
+        if found is None or found.value > limit:
+            return
+        self._now = _State(found.value, found.value + uneven, after._replace(order=found.order))
+        if found.value < self.best.value:
+            self.best = self._now
+
+    def _simulated(self, proposal: Proposal) -> Found | None:
+        if self._given is not None:
+            return Found(self._given.value(proposal.costs), proposal.order)
+        self._orders.let(proposal.costs)
+        return self._orders.annealed(proposal.order, 0, 1.0, 0)
+
+    def candidate(self) -> Candidate:
+        """The best met, with exact times."""
+        proposal = self.best.proposal
+        partition = self._sums.partition(proposal.draft)
+        schedule = self._orders.schedule(proposal.order, self._name)
+        timeline = best_times(self._plan.problem(self._choice, partition), schedule)
+        return Candidate(self._choice, partition, timeline, self._name)
+
+
+def kernels_ready(candidate: Candidate, over: Callable[[], bool]) -> bool:
+    """Whether the compiled code is there, waiting for it until `over`."""
+    kernels = kernels_for(candidate.timeline.problem)
+    kernels.begin()
+    return kernels.wait(over)

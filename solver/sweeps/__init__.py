@@ -1,0 +1,1 @@
+"""Sweeps: cells solved side by side, each with what is known of its neighbours."""

@@ -1,0 +1,92 @@
+"""Cells on a Dask cluster: workers solve, this process alone writes the store. A worker that dies loses no cell."""
+
+from __future__ import annotations
+
+import queue
+from threading import Event
+from typing import TYPE_CHECKING
+
+from pipesched.errors import BadInput
+from pipesched.version import VERSION
+from solver.sweeps.executor import Ended, run_task
+from solver.sweeps.solve_cell import Task
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+_CONNECT_SECONDS = 15
+GIVEN_UP = "the cluster gave it up"
+
+
+class Cluster:
+    """A scheduler by its address; it gives a cell to another worker where the first has died."""
+
+    def __init__(self, address: str) -> None:
+        self._client = _connected(address)
+        self._futures: dict[str, Future] = {}
+        self._done: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    @property
+    def slots(self) -> int:
+        """A cell for each thread of the workers there are now; workers may come and go."""
+        threads: int = sum(self._client.nthreads().values())
+        return max(1, threads)
+
+    @property
+    def running(self) -> frozenset[str]:
+        return frozenset(self._futures)
+
+    def submit(self, task: Task) -> None:
+        # Not pure: a cell that failed is tried again, and asks for more than the scheduler may remember.
+        future = self._client.submit(_solve, task, VERSION, pure=False)
+        self._futures[task.key] = future
+        future.add_done_callback(lambda _: self._done.put(task.key))
+
+    def ended(self, seconds: float) -> list[Ended]:
+        found: list[Ended] = []
+        try:
+            found.append(self._of(self._done.get(timeout=seconds)))
+            while True:
+                found.append(self._of(self._done.get_nowait()))
+        except queue.Empty:
+            return found
+
+    def stop(self) -> None:
+        """Give up what is under way: it runs in processes of others, whose work ends with its time limit."""
+        self._client.cancel(list(self._futures.values()), force=True)
+        self._futures.clear()
+
+    def close(self) -> None:
+        self._client.close(timeout=5)
+
+    def _of(self, key: str) -> Ended:
+        future = self._futures.pop(key, None)
+        if future is None or future.cancelled():
+            return Ended(key, None, GIVEN_UP)
+        try:
+            found: Ended = future.result(timeout=_CONNECT_SECONDS)
+            return found
+        except Exception as error:  # such as a worker without pipesched, or one that dies again and again
+            return Ended(key, None, f"on the cluster: {type(error).__name__}: {error}", lost=True)
+
+
+def _connected(address: str) -> Client:
+    try:
+        from distributed import Client
+    except ImportError:
+        allowed = "pip install 'pipesched[cluster]'"
+        raise BadInput(f"--cluster: found no dask.distributed; allowed: after {allowed}") from None
+    try:
+        return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise BadInput(
+            f"--cluster: found no scheduler at {address} ({reason}); allowed: its address, such as tcp://host:8786"
+        ) from None
+
+
+def _solve(task: Task, version: str) -> Ended:
+    """On a worker. One of another version could answer what this one does not understand."""
+    if version != VERSION:
+        return Ended(task.key, None, f"the worker has pipesched {VERSION}, and the sweep is of {version}", lost=False)
+    return run_task(task, Event())

@@ -1,0 +1,113 @@
+"""What runs the cells of a sweep: here in turn, on a pool of processes, or on a cluster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Protocol
+
+from pipesched.sweeps.outcome import Outcome
+from solver.sweeps.solve_cell import Task, solve_cell
+
+_POLL = 0.05  # seconds between looks at an event
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A task that came to its end: its outcome, or why there is none. `lost` where what ran it is gone."""
+
+    key: str
+    outcome: Outcome | None
+    failure: str = ""
+    lost: bool = False
+
+
+class Executor(Protocol):
+    """Runs tasks side by side. `slots` is how many it takes at a time; `running` are the keys of those under way."""
+
+    @property
+    def slots(self) -> int: ...
+
+    @property
+    def running(self) -> frozenset[str]: ...
+
+    def submit(self, task: Task) -> None:
+        """Begin a task."""
+
+    def ended(self, seconds: float) -> list[Ended]:
+        """What has ended, after so many seconds at most where nothing has yet."""
+
+    def stop(self) -> None:
+        """Ask all that is under way to end with what was found."""
+
+    def close(self) -> None:
+        """End everything."""
+
+
+class InTurn:
+    """One task at a time, in this process. `stopping` is the user's event, which ends the task under way."""
+
+    slots = 1
+
+    def __init__(self, stopping: Event) -> None:
+        self._stopping, self._tasks = stopping, list[Task]()
+
+    @property
+    def running(self) -> frozenset[str]:
+        return frozenset(task.key for task in self._tasks)
+
+    def submit(self, task: Task) -> None:
+        self._tasks.append(task)
+
+    def ended(self, seconds: float) -> list[Ended]:  # noqa: ARG002 - a task that runs here takes what it takes
+        tasks, self._tasks = self._tasks, []
+        return [run_task(task, self._stopping) for task in tasks]
+
+    def stop(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Settable(Protocol):
+    """An event of threads or of processes."""
+
+    def is_set(self) -> bool: ...
+
+
+def run_task(task: Task, stopping: Settable) -> Ended:
+    """Run a task until it ends or the event is set. An error is an answer: it must not end the sweep."""
+    try:
+        with _followed(stopping) as stop:
+            return Ended(task.key, solve_cell(task, stop))
+    except Exception as error:  # whatever it is, the other cells go on
+        return Ended(task.key, None, f"{type(error).__name__}: {error}")
+
+
+@contextmanager
+def _followed(stopping: Settable) -> Iterator[Event]:
+    """An event of its own that is set once the other one is."""
+    own, over = Event(), Event()
+
+    def follow() -> None:
+        while not over.wait(_POLL):
+            if stopping.is_set():
+                own.set()
+                return
+
+    if stopping.is_set():
+        own.set()
+    thread = Thread(target=follow, daemon=True)
+    thread.start()
+    try:
+        yield own
+    finally:
+        over.set()
+        thread.join()
+
+
+def pause(seconds: float) -> None:
+    """Wait a moment where nothing runs."""
+    time.sleep(min(seconds, _POLL))

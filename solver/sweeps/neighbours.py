@@ -1,0 +1,114 @@
+"""What the cells of a family know of each other: they differ in the capacity of their devices alone.
+
+A schedule that fits less memory fits more, and a bound on all schedules with more memory holds with less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+
+from pipesched.problem.formatting import plain
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import finer
+from pipesched.results.solution import Status
+from pipesched.schedule.timeline import Timeline
+from pipesched.sweeps.cells import Capacities, Cell
+from pipesched.sweeps.outcome import Outcome
+from pipesched.sweeps.packed import unpack
+from pipesched.validation.validator import validate
+from solver.sweeps.outcomes import rebased
+from solver.sweeps.plan_start import plan_start
+
+CARRIED = "bound with more memory"
+
+
+class Neighbours:
+    """All cells of a sweep by family, and what is known of each by its key."""
+
+    def __init__(self, cells: Iterable[Cell], known: dict[str, Outcome]) -> None:
+        self.known = known
+        self._families: dict[str, dict[str, Cell]] = {}
+        for cell in cells:
+            if not cell.refused:
+                self._families.setdefault(cell.family, {}).setdefault(cell.key, cell)
+
+    def start(self, cell: Cell) -> Outcome | None:
+        """The best that is known with no more memory, this cell's own included."""
+        found = [self.known.get(other.key) for other in self._family(cell) if holds(other.capacities, cell.capacities)]
+        best = [one for one in found if one is not None and one.value is not None and one.schedule is not None]
+        return min(best, key=lambda one: one.value or Fraction(0), default=None)
+
+    def floor(self, cell: Cell) -> Fraction | None:
+        """The strongest bound that is known with no less memory, this cell's own included."""
+        found = [self.known.get(other.key) for other in self._family(cell) if holds(cell.capacities, other.capacities)]
+        return max((one.lower_bound for one in found if one is not None and one.lower_bound is not None), default=None)
+
+    def settled(self, cell: Cell) -> Iterator[tuple[Cell, Outcome]]:
+        """What cell and others learn of each other; the caller keeps each in `known` before it asks for the next."""
+        others = [other for other in self._family(cell) if other.key != cell.key and other.key in self.known]
+        for source, target in [*((other, cell) for other in others), *((cell, other) for other in others)]:
+            before = self.known[target.key]
+            found = _learnt(target, before, source, self.known[source.key])
+            if found is not before:
+                yield target, found
+
+    def _family(self, cell: Cell) -> Sequence[Cell]:
+        return tuple(self._families[cell.family].values())
+
+
+def holds(less: Capacities, more: Capacities) -> bool:
+    """Whether every device has at least as much memory in the second."""
+    return all(b is None or (a is not None and a <= b) for a, b in zip(less, more, strict=True))
+
+
+def by_memory(cell: Cell) -> tuple[tuple[bool, Fraction], ...]:
+    """An order of the cells of a family by rising memory."""
+    return tuple((own is None, own or Fraction(0)) for own in cell.capacities)
+
+
+def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcome:
+    """What is known of a cell with what another cell adds to it; the same object where that is nothing."""
+    found = before
+    if before.status is Status.INFEASIBLE:
+        return before
+    if holds(other.capacities, cell.capacities):
+        found = _with_schedule(cell, found, theirs)
+    if holds(cell.capacities, other.capacities) and theirs.lower_bound is not None:
+        found = found.with_bound(theirs.lower_bound, CARRIED, _claim(other, theirs))
+    return found
+
+
+def _with_schedule(cell: Cell, before: Outcome, from_less: Outcome) -> Outcome:
+    """With the schedule of a cell with less memory, where it is better and the validator accepts it in this one."""
+    if from_less.value is None or from_less.schedule is None:
+        return before
+    if before.value is not None and before.value <= from_less.value:
+        return before
+    problem = cell.problem
+    if not isinstance(problem, Problem):
+        candidate = plan_start(problem, from_less)
+        timeline = None if candidate is None else candidate.timeline
+    else:
+        timeline = _in_problem(problem, unpack(from_less.schedule).timeline)
+    if timeline is None or validate(timeline):
+        return before
+    now = rebased(before, timeline, from_less.choice)
+    return now if before.value is None or (now.value or before.value) < before.value else before
+
+
+def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
+    """The starts of a timeline in another problem, whose ticks are as fine or coarser; none for a period."""
+    parts = problem.tick / timeline.problem.tick
+    if parts.denominator != 1 or problem.objective is Objective.PERIOD:
+        return None
+    return Timeline(finer(problem, parts.numerator), timeline.schedule, timeline.starts)
+
+
+def _claim(cell: Cell, known: Outcome) -> str:
+    """Why the bound holds with less memory, in words."""
+    rooms = {None if one is None else plain(float(one)) for one in cell.capacities}
+    most = "any amount" if rooms == {None} else " or ".join(sorted(room or "any amount" for room in rooms))
+    if known.kind == CARRIED:
+        return known.claim
+    return f"A schedule with less memory is one with more, and with a capacity of {most}: {known.claim}"

@@ -1,0 +1,120 @@
+"""Solutions and plans as outcomes of cells: exact numbers in the file's units, schedules packed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from pipesched.files.schedule_file import ScheduleFile
+from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate
+from pipesched.results.plan import Plan
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.sweeps.outcome import Effort, Outcome, Published
+from pipesched.sweeps.packed import pack
+
+
+def of_solution(solution: Solution, effort: Effort) -> Outcome:
+    """What a solve brought."""
+    tick, certificate = solution.problem.tick, solution.certificate
+    known = Outcome(
+        solution.status,
+        effort,
+        lower_bound=None if solution.status is Status.INFEASIBLE else solution.lower_bound_ticks * tick,
+        kind=certificate.kind if certificate else "",
+        claim=certificate.text if certificate else "",
+        published=tuple(map(published, solution.candidates)),
+        reason=solution.reason,
+        notes=solution.notes,
+    )
+    if solution.metrics is None or solution.timeline is None or solution.value_ticks is None:
+        return known
+    return replace(
+        _with_metrics(known, solution.problem, solution.metrics),
+        value=solution.value_ticks * tick,
+        schedule=_packed(ScheduleFile.of(solution, solution.timeline)),
+    )
+
+
+def of_plan(plan: Plan, effort: Effort) -> Outcome:
+    """What a plan search brought: the best plan, with the bound on all of them."""
+    known = Outcome(
+        plan.status,
+        effort,
+        lower_bound=None if plan.status is Status.INFEASIBLE else plan.lower_bound,
+        kind=plan.certificate.kind if plan.certificate else "",
+        claim=plan.certificate.text if plan.certificate else "",
+        reason=plan.reason,
+        notes=plan.notes,
+    )
+    best = plan.best
+    if best is None:
+        return known
+    choice = {
+        "placement": best.choice.placement,
+        "chunks": best.choice.chunks,
+        "partition": list(best.partition.counts),
+        "recompute": [[list(one) for one in stage] for stage in best.partition.recompute],
+        "schedule": best.schedule,
+    }
+    return replace(
+        _with_metrics(known, best.timeline.problem, measure(best.timeline)),
+        value=best.value,
+        choice=choice,
+        schedule=_packed(ScheduleFile(best.timeline)),
+    )
+
+
+def published(one: Candidate) -> Published:
+    """A published schedule, with the memory of the fullest device."""
+    if one.metrics is None or one.timeline is None:
+        return Published(one.name, False, reason=one.reason)
+    problem, metrics = one.timeline.problem, one.metrics
+    held = max(own + problem.static[d] for d, own in enumerate(metrics.peak_memory))
+    return Published(
+        one.name,
+        one.fits,
+        metrics.value(problem.objective) * problem.tick,
+        metrics.makespan * problem.tick,
+        metrics.span * problem.tick,
+        held * problem.resolution,
+        one.reason,
+    )
+
+
+def rebased(known: Outcome, timeline: Timeline, choice: Mapping[str, Any] | None) -> Outcome:
+    """The figures of a schedule that comes from another cell; bound and published schedules stay this cell's."""
+    problem, metrics = timeline.problem, measure(timeline)
+    return replace(
+        _with_metrics(known, problem, metrics),
+        status=Status.FEASIBLE,
+        value=metrics.value(problem.objective) * problem.tick,
+        choice=choice,
+        reason="",
+        schedule=_packed(ScheduleFile(timeline)),
+    ).settled()
+
+
+def _with_metrics(known: Outcome, problem: Problem, metrics: Metrics) -> Outcome:
+    tick = problem.tick
+    return replace(
+        known,
+        makespan=metrics.makespan * tick,
+        span=metrics.span * tick,
+        period=None if metrics.period is None else metrics.period * tick,
+        work=max(metrics.work) * tick,
+        peak_memory=tuple((own + problem.static[d]) * problem.resolution for d, own in enumerate(metrics.peak_memory)),
+        bubble=metrics.bubbles,
+        idle_ratio=metrics.idle_ratio,
+    )
+
+
+def _packed(file: ScheduleFile) -> bytes | None:
+    """None for a problem that no problem file can describe, of which there are some made in Python alone."""
+    try:
+        return pack(file)
+    except ValueError:
+        return None

@@ -1,0 +1,89 @@
+"""Cells on processes of this machine. One that dies takes its cell along, which is tried again; none outlives us."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait as wait_for
+from threading import Thread
+from typing import Any
+
+from solver.sweeps.executor import Ended, run_task
+from solver.sweeps.solve_cell import Task
+
+# A fresh interpreter: a copy of this one would hold its threads' locks, and the store's file.
+_CONTEXT = multiprocessing.get_context("spawn")
+_stopping: Any = None  # of a worker
+
+
+class ProcessPool:
+    """So many processes, each with one cell at a time."""
+
+    def __init__(self, slots: int) -> None:
+        self.slots = slots
+        self._stopping = _CONTEXT.Event()
+        self._pool = self._started()
+        self._futures: dict[Future[Ended], str] = {}
+
+    @property
+    def running(self) -> frozenset[str]:
+        return frozenset(self._futures.values())
+
+    def submit(self, task: Task) -> None:
+        try:
+            future = self._pool.submit(_run, task)
+        except BrokenProcessPool:
+            self._pool = self._started()
+            future = self._pool.submit(_run, task)
+        self._futures[future] = task.key
+
+    def ended(self, seconds: float) -> list[Ended]:
+        done = wait(self._futures, seconds, FIRST_COMPLETED).done
+        found = [self._of(future) for future in done]
+        for future in done:
+            del self._futures[future]
+        if any(one.lost for one in found):
+            self._pool.shutdown(wait=False)
+            self._pool = self._started()
+        return found
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def close(self) -> None:
+        self._stopping.set()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _started(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.slots, _CONTEXT, _begin, (self._stopping,))
+
+    def _of(self, future: Future[Ended]) -> Ended:
+        try:
+            return future.result()
+        except BrokenProcessPool:
+            return Ended(self._futures[future], None, "the process that solved it was ended from outside", lost=True)
+        except Exception as error:  # what could not be sent to the process or back
+            return Ended(self._futures[future], None, f"{type(error).__name__}: {error}")
+
+
+def _begin(stopping: Any) -> None:
+    """In each process, first: Ctrl-C is for the parent, which tells us; and when that dies, so do we."""
+    global _stopping  # noqa: PLW0603 - what a process of a pool is given at its start can be kept nowhere else
+    _stopping = stopping
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_with(sentinel: int) -> None:
+    wait_for([sentinel])
+    os._exit(1)
+
+
+def _run(task: Task) -> Ended:
+    return run_task(task, _stopping)

@@ -1,0 +1,182 @@
+"""Runs a sweep: reads what the store knows, solves the other cells side by side, and keeps each as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from threading import Event
+
+from pipesched.sweeps.cells import Cell, Sweep
+from pipesched.sweeps.outcome import Outcome
+from pipesched.sweeps.store import Store
+from pipesched.sweeps.table import Row, Table
+from solver.limits import Limits
+from solver.sweeps.executor import Ended, Executor, pause
+from solver.sweeps.neighbours import Neighbours, by_memory
+from solver.sweeps.solve_cell import Task
+
+_POLL = 0.2  # seconds
+_TRIES = 3  # of a cell whose process died
+_LEAST_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """`limits` are each cell's. `total` are seconds for all cells together, of which each gets its share.
+
+    `again` solves once more what was not solved to its end, where there is more time for it now than there was.
+    """
+
+    limits: Limits
+    total: float | None = None
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Moment:
+    """How far a sweep is: cells in all, done, and under way; seconds so far, and those that are likely left."""
+
+    cells: int
+    done: int
+    running: int
+    seconds: float
+    left: float | None
+    last: Row | None
+
+
+Report = Callable[[Moment], None]
+
+
+def run_sweep(
+    sweep: Sweep,
+    store: Store,
+    executor: Executor,
+    options: Options,
+    report: Report | None = None,
+    stop: Event | None = None,
+) -> Table:
+    """All cells of a sweep, those that the store knows read from it. Setting `stop` ends it with what was found."""
+    run = _Run(sweep, store, executor, options, report or (lambda _: None), stop or Event())
+    run.all()
+    return run.table()
+
+
+class _Run:
+    def __init__(
+        self, sweep: Sweep, store: Store, executor: Executor, options: Options, report: Report, stop: Event
+    ) -> None:
+        self._sweep, self._store, self._executor, self._options = sweep, store, executor, options
+        self._report, self._stop, self._began = report, stop, time.monotonic()
+        store.enter(sweep)
+        cells = [cell for cell in sweep.cells if not cell.refused]
+        self._cells = {cell.key: cell for cell in reversed(cells)}
+        self._known = store.known(self._cells)
+        self._neighbours = Neighbours(cells, self._known)
+        self._queue = _ordered([cell for cell in self._cells.values() if self._wanted(cell)])
+        waiting = {cell.key for cell in self._queue}
+        self._read = sum(cell.key not in waiting for cell in cells)
+        self._failures: dict[str, str] = {}
+        self._tries: Counter[str] = Counter()
+        self._seconds: list[float] = []
+
+    def all(self) -> None:
+        """Until nothing is left, or the user stops it; then for what is under way."""
+        self._say(None)
+        stopped = False
+        while self._executor.running or (self._queue and not self._stop.is_set()):
+            while self._queue and not self._stop.is_set() and len(self._executor.running) < self._executor.slots:
+                self._submit(self._queue.pop(0))
+            if self._stop.is_set() and not stopped:
+                stopped = True
+                self._executor.stop()
+            for ended in self._executor.ended(_POLL):
+                self._take(ended)
+            if not self._executor.running:
+                pause(0)
+
+    def table(self) -> Table:
+        """The cells as they are now known."""
+        over = {key for key, known in self._known.items() if known.finished} | self._failures.keys()
+        rows = tuple(self._row(cell) for cell in self._sweep.cells)
+        interrupted = self._stop.is_set() and not self._cells.keys() <= over
+        return Table(self._sweep, rows, len(self._seconds), self._read, interrupted)
+
+    def _row(self, cell: Cell) -> Row:
+        if cell.refused:
+            return Row(cell)
+        return Row(cell, self._known.get(cell.key), self._failures.get(cell.key, ""))
+
+    def _wanted(self, cell: Cell) -> bool:
+        """Whether a cell is to be solved: not if it was, unless with less time and asked for again."""
+        known = self._known.get(cell.key)
+        if known is None or not known.finished:
+            return True
+        if known.solved_within(float(self._options.limits.gap)):
+            return False
+        return self._options.again and known.effort.seconds < self._options.limits.seconds
+
+    def _submit(self, cell: Cell) -> None:
+        limits = replace(self._options.limits, seconds=self._share())
+        start, floor = self._neighbours.start(cell), self._neighbours.floor(cell)
+        self._tries[cell.key] += 1
+        self._executor.submit(Task(cell.key, cell.document, cell.name, limits, start, floor))
+
+    def _share(self) -> float:
+        """The seconds of the next cell: its limit, or less where the time for all cells is short."""
+        limit, total = self._options.limits.seconds, self._options.total
+        if total is None:
+            return limit
+        left = total - (time.monotonic() - self._began)
+        turns = max(1.0, (len(self._queue) + 1 + len(self._executor.running)) / self._executor.slots)
+        return max(_LEAST_SECONDS, min(limit, left / turns))
+
+    def _take(self, ended: Ended) -> None:
+        """Keep an outcome, and what follows from it for its neighbours, before anybody is told of it."""
+        cell = self._cells[ended.key]
+        if ended.outcome is None:
+            if ended.lost and self._tries[cell.key] < _TRIES and not self._stop.is_set():
+                self._queue.insert(0, cell)
+            else:
+                self._failures[cell.key] = ended.failure
+            return
+        self._keep(cell, ended.outcome)
+        if ended.outcome.finished:
+            self._seconds.append(ended.outcome.wall_seconds)
+        self._say(self._row(cell))
+
+    def _keep(self, cell: Cell, outcome: Outcome) -> None:
+        self._known[cell.key] = self._store.keep(cell.key, outcome)
+        for other, found in self._neighbours.settled(cell):
+            self._known[other.key] = self._store.keep(other.key, found, solved=False)
+
+    def _say(self, last: Row | None) -> None:
+        waiting = len(self._queue) + len(self._executor.running)
+        done = len(self._sweep.cells) - waiting
+        running, passed = len(self._executor.running), time.monotonic() - self._began
+        self._report(Moment(len(self._sweep.cells), done, running, passed, self._left(passed), last))
+
+    def _left(self, passed: float) -> float | None:
+        """From the mean of the cells solved so far; no more than the limits allow."""
+        if not self._seconds:
+            return None
+        waiting = len(self._queue) + len(self._executor.running)
+        mean = sum(self._seconds) / len(self._seconds)
+        left = waiting * mean / self._executor.slots
+        return left if self._options.total is None else min(left, max(0.0, self._options.total - passed))
+
+
+def _ordered(cells: Iterable[Cell]) -> list[Cell]:
+    """Of each family the most memory first, whose bound holds for all, then from the least, whose schedules do.
+
+    One cell of each family in turn: those of one family then find more of it known.
+    """
+    families: dict[str, list[Cell]] = {}
+    for cell in cells:
+        families.setdefault(cell.family, []).append(cell)
+    ranked: list[tuple[int, int, Cell]] = []
+    for held in families.values():
+        *rest, most = sorted(held, key=by_memory)
+        ranked += [(rank, cell.number, cell) for rank, cell in enumerate([most, *rest])]
+    return [cell for _, _, cell in sorted(ranked, key=lambda one: one[:2])]

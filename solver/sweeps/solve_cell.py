@@ -1,0 +1,78 @@
+"""One cell: solved, compared with the published schedules, and written as an outcome. Runs in any process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from threading import Event
+from typing import Any
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Progress, Solution
+from pipesched.sweeps.cells import problem_of
+from pipesched.sweeps.outcome import Effort, Outcome
+from pipesched.sweeps.packed import unpack
+from solver.analysis.published_comparison import all_tried
+from solver.limits import Limits
+from solver.planning.plan import plan
+from solver.planning.progress import PlanProgress
+from solver.solve import solve
+from solver.sweeps.met_bound import MetBound
+from solver.sweeps.outcomes import of_plan, of_solution
+from solver.sweeps.plan_start import plan_start, with_published
+
+
+@dataclass(frozen=True)
+class Task:
+    """A cell to be solved, as it goes to another process.
+
+    `start` is what is known of a cell with less memory, whose schedule is one here. `floor` is a lower bound in the
+    file's unit, proved with more memory.
+    """
+
+    key: str
+    document: Mapping[str, Any]
+    name: str
+    limits: Limits
+    start: Outcome | None = None
+    floor: Fraction | None = None
+
+
+def solve_cell(task: Task, stop: Event | None = None) -> Outcome:
+    """What is found of a cell within its limits. Setting `stop`, an event of this cell alone, ends the search."""
+    began, limits = time.monotonic(), task.limits
+    problem = problem_of(task.document, task.name)
+    met = MetBound(task.floor, float(limits.gap), stop or Event())
+    effort = Effort(limits.seconds, limits.workers, limits.seed, float(limits.gap))
+    if isinstance(problem, Problem):
+        solution = _solution(problem, task, met)
+        if not met.interrupted:
+            solution = all_tried(solution, HEURISTICS.names(), limits)
+        found = of_solution(solution, effort)
+    else:
+
+        def moved(moment: PlanProgress) -> None:
+            met.see(moment.value)
+
+        best = plan(problem, limits, moved, met.stop, plan_start(problem, task.start))
+        found = with_published(of_plan(best, effort), best, limits)
+    return replace(found, wall_seconds=time.monotonic() - began, finished=not met.interrupted)
+
+
+def _solution(problem: Problem, task: Task, met: MetBound) -> Solution:
+    """Goes on from the start where the validator accepts it here."""
+
+    def report(moment: Progress) -> None:
+        met.see(None if moment.value is None else moment.value * problem.tick)
+
+    start = None if task.start is None or task.start.schedule is None else unpack(task.start.schedule).timeline
+    if start is not None:
+        try:
+            return solve(problem, task.limits, report, met.stop, start)
+        except BadInput:
+            pass  # not one of this problem, or one for makespan and span alone; what else is wrong is found below
+    return solve(problem, task.limits, report, met.stop)

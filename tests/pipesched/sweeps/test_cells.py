@@ -1,0 +1,197 @@
+"""The cells of a sweep: values and ranges, key paths, short names, the same model in other stages, what is refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Problem
+from pipesched.sweeps.cells import Sweep
+from pipesched.sweeps.field_paths import set_field
+from tests.support.sweeps import TINY, sweep
+
+
+def values(of: Sweep, axis: str) -> list[object]:
+    return list(dict.fromkeys(cell.place[axis] for cell in of.cells))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("4..7", [4, 5, 6, 7]),
+        ("4..9:2", [4, 6, 8]),
+        ("0.5..1:0.25", [Decimal("0.5"), Decimal("0.75"), 1]),
+        ("2..20:x3", [2, 6, 18]),
+        ("1,3..4,8", [1, 3, 4, 8]),
+        ("0.5p,2p", [1, 4]),
+        ("1p..2p:0.5p", [2, 3, 4]),
+        (".25", [Decimal("0.25")]),
+    ],
+)
+def test_ranges_and_lists(text: str, expected: list[object]) -> None:
+    found = values(sweep(f"memory={text}"), "memory")
+    assert found == expected
+    assert all(type(a) is type(b) for a, b in zip(found, expected, strict=True))  # 0.1 stays one tenth
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("memory=4..", "found '4..'"),
+        ("memory=9..4", "the lesser first"),
+        ("memory=4..9:0", "a step above 0"),
+        ("memory=4..9:x1", "above 1 after x"),
+        ("memory=1p..9", "after all of its numbers or none"),
+        ("memory=1..1000000", "more than 10000 values"),
+        ("memory=", "found no value"),
+        ("memory=4,4", "appears twice"),
+        ("memory", "allowed: FIELD=VALUES"),
+        ("memory=[1", "not YAML"),
+        ("memory..x=1", "found no key path"),
+        ("times.forward[0]=3", "has no such part"),
+        ("memroy.capacity=3", "did you mean 'memory'"),
+        ("memory.capcity=3", "did you mean 'capacity'"),
+    ],
+)
+def test_what_is_wrong_with_a_field_is_one_line(option: str, said: str) -> None:
+    with pytest.raises(BadInput) as refused:
+        sweep(option)
+    assert len(refused.value.mistakes) == 1
+    assert said in str(refused.value)
+
+
+def test_a_product_of_axes_and_a_section_that_options_go_before() -> None:
+    document = TINY | {"sweep": {"memory": [2, 3], "microbatches": "2..4"}}
+    found = sweep("memory.capacity=5", "transfer=0,1", document=document)
+    assert len(found.cells) == 1 * 3 * 2
+    first, last = found.cells[0], found.cells[-1]
+    assert last.place == {"memory.capacity": 5, "microbatches": 4, "transfer": 1}
+    assert isinstance(last.problem, Problem) and isinstance(first.problem, Problem)
+    assert (last.problem.microbatches, last.problem.stages[0].transfer * last.problem.tick) == (4, 1)
+    assert "sweep" not in last.document
+
+
+def test_groups_set_several_fields() -> None:
+    groups = {"few": {"microbatches": 2, "memory": 1}, "many": {"microbatches": 9, "memory": "2p"}}
+    found = sweep(document=TINY | {"sweep": {"load": groups}})
+    assert [cell.place for cell in found.cells] == [{"load": "few"}, {"load": "many"}]
+    problem = found.cells[1].problem
+    assert isinstance(problem, Problem)
+    assert (problem.microbatches, found.cells[1].capacities) == (9, (4, 4))
+
+
+def test_multiples_follow_the_devices_of_the_cell() -> None:
+    found = sweep("memory=1p", "devices=2,3")
+    assert [cell.place["memory"] for cell in found.cells] == [2, 3]
+
+
+def test_values_that_do_not_go_together_are_rows_with_a_reason() -> None:
+    found = sweep("placement=linear,[0, 5]", "microbatches=2,0")
+    assert [cell.refused.split(":")[0] for cell in found.cells] == ["", "microbatches", "placement[1]", "microbatches"]
+    with pytest.raises(BadInput, match="microbatches: found 0"):
+        sweep("microbatches=0")
+
+
+def test_a_placement_takes_its_chunks_along() -> None:
+    document = TINY | {"placement": "interleaved", "chunks": 3}
+    found = sweep("placement=linear,interleaved x2,interleaved,v-shape", document=document)
+    stages = [cell.problem.placement.stages for cell in found.cells if isinstance(cell.problem, Problem)]
+    assert stages == [2, 4, 6, 4]
+
+
+def stage_sums(problem: Problem, device: int) -> tuple[Fraction, ...]:
+    """Work, activations and static memory of all that a device has of one chain."""
+    chain = problem.placement.chains[0]
+    held = [problem.stages[s] for s in chain if problem.placement.stage_device[s] == device]
+    work = sum(s.forward + s.backward + (s.weight or 0) for s in held) * problem.tick
+    return work, *(sum(x) * problem.resolution for x in ((s.activation for s in held), (s.freed for s in held)))
+
+
+@pytest.mark.parametrize("placement", ["interleaved x2", "interleaved x3", "v-shape", "bidirectional", "wave x4"])
+def test_the_same_model_has_the_same_costs_on_every_device(placement: str) -> None:
+    memory = {"capacity": 400, "static": 36, "activation": 24, "freed_by_backward": 12}
+    document = TINY | {"memory": memory, "times": {"forward": [12, 36], "backward": 24, "weight": 12, "transfer": 0.5}}
+    cells = sweep(f"placement=linear,{placement}", document=document, same_model=True).cells
+    one, other = (cell.problem for cell in cells)
+    assert isinstance(one, Problem) and isinstance(other, Problem)
+    chains = len(other.placement.chains)
+    assert [held * other.resolution for held in other.static] == [36 * chains] * 2
+    assert other.stages[0].transfer * other.tick == Fraction(1, 2)
+    if placement.startswith("interleaved"):  # stages 0 .. of the first half are those of the first device
+        assert sum(s.forward for s in other.stages) * other.tick == 48
+    else:
+        assert sum(stage_sums(other, d)[0] for d in (0, 1)) == sum(stage_sums(one, d)[0] for d in (0, 1))
+    assert stage_sums(other, 0)[1:] == stage_sums(one, 0)[1:] == (24, 12)
+
+
+def test_fewer_stages_add_up_and_back_again() -> None:
+    document: dict[str, Any] = TINY | {
+        "placement": "v-shape",
+        "times": {"forward": [1, 2, 3, 4], "backward": 2},
+        "memory": {"capacity": 9, "activation": [1, 1, 2, 2], "static": [1, 2, 3, 4]},
+    }
+    problem = sweep("placement=linear", document=document, same_model=True).cells[0].problem
+    assert isinstance(problem, Problem)
+    assert [s.forward * problem.tick for s in problem.stages] == [3, 7]
+    assert [s.fused * problem.tick for s in problem.stages] == [4, 4]
+    assert [s.activation * problem.resolution for s in problem.stages] == [2, 4]
+    assert [held * problem.resolution for held in problem.static] == [3, 7]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            {"tasks": {"forward": [{"name": "a", "time": 1}], "backward": [{"name": "b", "time": 1}]}, "times": None},
+            "tasks",
+        ),
+        ({"placement": [0, 1]}, "a list of devices"),
+        ({"placement": "interleaved", "chunks": 3}, "a multiple or a divisor"),
+    ],
+)
+def test_what_the_same_model_is_not_defined_for(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        sweep("placement=interleaved x2", document=TINY | change, same_model=True)
+
+
+def test_cells_of_one_content_share_a_key_and_capacities_a_family() -> None:
+    cells = sweep("name=a,b", "memory=2,3,[2, 3]").cells
+    assert cells[0].key == cells[3].key
+    assert len({cell.key for cell in cells}) == 3
+    assert len({cell.family for cell in cells}) == 1
+    assert cells[2].capacities == (2, 3)
+    assert len({cell.family for cell in sweep("transfer=0,1").cells}) == 2
+
+
+def test_rounded_numbers_are_a_family_of_their_own() -> None:
+    """How they were rounded may depend on the capacity, and no bound goes from one problem to another."""
+    long = {"forward": Decimal("1.123456789012345678901234567"), "backward": 1}
+    cells = sweep("memory=2,3", document=TINY | {"times": long}).cells
+    assert cells[0].problem.notes
+    assert len({cell.family for cell in cells}) == 2
+
+
+def test_a_plan_is_swept_by_its_own_fields() -> None:
+    layers = [{"name": "a", "count": 4, "forward": 1, "backward": 2, "memory": 1, "activation": 1}]
+    document = {"devices": 2, "microbatches": 2, "layers": layers, "memory": {"capacity": 9}}
+    found = sweep("memory=8,9", "layers[0].forward=1,3", "recompute=never", document=document)
+    assert found.of_plans
+    problem = found.cells[-1].problem
+    assert isinstance(problem, PlanProblem)
+    assert (problem.cluster.capacity, problem.model.kinds[0].forward) == ((9, 9), 3)
+    assert [cell.key for cell in found.cells[:2]] != [cell.key for cell in found.cells[2:]]
+
+
+def test_setting_makes_missing_sections_and_leaves_others() -> None:
+    document: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}}
+    set_field(document, "a.b[1].c", 5)
+    set_field(document, "x.y.z", 7)
+    assert document == {"a": {"b": [1, {"c": 5}]}, "x": {"y": {"z": 7}}}
+    for path in ("a.b[2]", "a.b.c", "a[0]"):
+        with pytest.raises(BadInput):
+            set_field(document, path, 1)

@@ -1,0 +1,106 @@
+"""Cells on a Dask cluster: a scheduler and workers in processes of their own, over TCP; one worker is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.sweeps.store import Store
+from pipesched.sweeps.table import State
+from solver.limits import Limits
+from solver.sweeps.run_sweep import Moment, Options, run_sweep
+from tests.support.sweeps import TINY, sweep
+
+distributed = pytest.importorskip("distributed")
+
+ROOT = Path(__file__).resolve().parents[3]
+# Cells that take their time limit: far from their bound for longer than any test waits.
+HARD = TINY | {
+    "devices": 4,
+    "microbatches": 12,
+    "times": {"forward": [7, 11, 13, 9], "backward": [9, 12, 7, 14], "weight": 5, "transfer": 0.3},
+    "memory": {"capacity": 2.4, "activation": 1, "freed_by_backward": 0.3},
+    "objective": "span",
+}
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """The address of a scheduler on a free port, and its two workers of one thread."""
+    file = tmp_path / "scheduler.json"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__ADMIN__LOG_LENGTH": "0"}
+
+    def started(*arguments: str) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]]
+        return subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    scheduler = started(
+        "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)
+    )
+    processes, until = [scheduler], time.monotonic() + 120
+    while not file.exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    address = json.loads(file.read_text())["address"]
+    assert address.startswith("tcp://")
+    worker = ("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+    processes += [started(*worker, "--local-directory", str(tmp_path / name)) for name in ("one", "two")]
+    try:
+        yield address, processes[1:]
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+def test_a_worker_killed_in_the_middle_loses_nothing(
+    cluster: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path
+) -> None:
+    from solver.sweeps.cluster import Cluster
+
+    address, workers = cluster
+    of = sweep("transfer=0..5", document=HARD)
+    executor = Cluster(address)
+    executor._client.wait_for_workers(2, timeout=120)
+    assert executor.slots == 2
+    finished: list[int] = []
+
+    def report(moment: Moment) -> None:
+        if moment.last is None:
+            return
+        finished.append(moment.last.cell.number)
+        if len(finished) == 2:  # both are at work on the next ones
+            workers[0].send_signal(signal.SIGKILL)
+
+    try:
+        with Store(tmp_path / "s.sqlite") as store:
+            found = run_sweep(of, store, executor, Options(Limits(seconds=0.8, workers=1)), report)
+            assert [store.solves(cell.key) for cell in of.cells] == [1] * 6
+    finally:
+        executor.close()
+    assert workers[0].wait() == -signal.SIGKILL and workers[1].poll() is None
+    assert sorted(finished) == list(range(6)) and found.count(State.FEASIBLE) == 6
+    assert all(row.outcome and row.outcome.schedule for row in found.rows)
+
+
+def test_no_scheduler_is_one_line() -> None:
+    from solver.sweeps import cluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "_CONNECT_SECONDS", 0.5)
+        with pytest.raises(BadInput, match=r"--cluster: found no scheduler at tcp://127\.0\.0\.1:9 ") as refused:
+            cluster.Cluster("tcp://127.0.0.1:9")
+        with pytest.raises(BadInput, match="found no scheduler at nonsense:"):
+            cluster.Cluster("nonsense://x")
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,53 @@
+"""Sweeps and outcomes for tests, made without a search."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from pipesched.results.solution import Status
+from pipesched.sweeps.cells import Sweep, sweep_of
+from pipesched.sweeps.outcome import Effort, Outcome, Published
+from pipesched.sweeps.table import Row, Table
+
+TINY: dict[str, Any] = {
+    "devices": 2,
+    "microbatches": 3,
+    "time_unit": "ms",
+    "times": {"forward": 2, "backward": 2, "weight": 1},
+    "memory": {"unit": "GiB", "capacity": 2},
+}
+EFFORT = Effort(5.0, 1, 0, 0.0)
+
+
+def outcome(value: float | None, bound: float | None = None, **more: Any) -> Outcome:
+    """What could be known of a cell; with no bound given it is optimal."""
+    if value is None:
+        return Outcome(Status.INFEASIBLE, EFFORT, reason="memory: too little", **more)
+    exact, below = Fraction(str(value)), Fraction(str(value if bound is None else bound))
+    status = Status.OPTIMAL if exact == below else Status.FEASIBLE
+    known = {
+        "makespan": exact,
+        "span": exact,
+        "work": exact / 2,
+        "bubble": {"makespan": 0.5, "span": 0.5},
+        "peak_memory": (Fraction(2), Fraction(1)),
+    }
+    return Outcome(status, EFFORT, exact, below, "load", "a device works so long", **(known | more))
+
+
+def published(name: str, value: float, memory: float, fits: bool = True) -> Published:
+    """A published schedule in a cell."""
+    time = Fraction(str(value))
+    return Published(name, fits, time, time, time, Fraction(str(memory)))
+
+
+def sweep(*options: str, document: dict[str, Any] | None = None, same_model: bool = False) -> Sweep:
+    """The sweep of a document, a tiny problem without one."""
+    return sweep_of(document or TINY, options, same_model)
+
+
+def table(of: Sweep, outcomes: Sequence[Outcome | None]) -> Table:
+    """The table in which these are known of the cells, in turn."""
+    return Table(of, tuple(Row(cell, known) for cell, known in zip(of.cells, outcomes, strict=True)))
