@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 from fractions import Fraction
+from math import ceil
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
@@ -46,6 +47,8 @@ def with_bound(file: ScheduleFile, bound: Fraction | None, kind: str, claim: str
     if problem.objective is Objective.PERIOD:
         return file
     ticks = bound / problem.tick
+    if problem.objective is Objective.MAKESPAN:
+        ticks = Fraction(ceil(ticks))  # there is no value between two ticks
     timeline = finer_timeline(file.timeline, ticks.denominator)
     whole = int(ticks * ticks.denominator)
     value = None if file.value is None else file.value * ticks.denominator

@@ -45,8 +45,9 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
         return [sum(first[at : at + parts], Fraction(0)) for at in range(0, stages, parts)] * chains
 
     _each(changed["times"], _TIMES, stages, recut)
-    memory = changed.get("memory")
+    memory = changed.setdefault("memory", {})
     if isinstance(memory, dict):
+        memory.setdefault("activation", 1)  # the default is a stage's, and stages are others now
         _each(memory, _MEMORY, stages, recut)
         _recut_options(memory, stages, recut)
         _recut_static(memory, devices, before, recut)

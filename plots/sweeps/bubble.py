@@ -17,7 +17,7 @@ from plots.frame import Handle
 from plots.labels import label
 from plots.render import Format, saved
 from plots.sweeps.canvas import entitle, figure_of_panels, legend
-from plots.sweeps.facets import Panel, Series, named, panels, with_unit
+from plots.sweeps.facets import Panel, Series, left_out, named, panels, with_unit
 
 _BAND, _GREY = 0.18, "#7a7a7a"
 _LOGARITHMIC = 12  # an axis whose numbers differ by more than this factor is logarithmic
@@ -32,7 +32,12 @@ def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
         _draw(panel, axes)
         axes.set_ylabel(f"Bubble ({objective}), %", parse_math=False)
         axes.set_xlabel(with_unit(x, found), parse_math=False)
-    entitle(figure, f"{found.sweep.name}: bubble against {named(x)}", "1 − work of the busiest device / " + objective)
+    entitle(
+        figure,
+        f"{found.sweep.name}: bubble against {named(x)}",
+        "1 − work of the busiest device / " + objective,
+        left_out(found, x),
+    )
     figure.draw_without_rendering()
     for panel, (axes,) in zip(shown, grid, strict=True):
         if len(panel.series) == 1:

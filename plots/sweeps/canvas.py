@@ -60,9 +60,10 @@ def spread_out(axes: Axes, both: bool = False) -> None:
         axis.set_major_formatter(FuncFormatter(lambda number, _: plain(number)))
 
 
-def entitle(figure: Figure, title: str, below: str) -> None:
-    """A title in two lines over all panels."""
-    figure.suptitle(f"{title}\n{below}", x=0.01, ha="left", fontsize=11, parse_math=False)
+def entitle(figure: Figure, title: str, below: str, left_out: int = 0) -> None:
+    """A title in two lines over all panels, with how many panels more there would be."""
+    more = f" · {left_out} more are not shown" if left_out else ""
+    figure.suptitle(f"{title}\n{below}{more}", x=0.01, ha="left", fontsize=11, parse_math=False)
 
 
 def legend(figure: Figure, entries: Sequence[tuple[Handle, str]]) -> None:

@@ -12,7 +12,7 @@ from pipesched.sweeps.table import Table
 from plots.frame import Handle
 from plots.render import Format, saved
 from plots.sweeps.canvas import entitle, figure_of_panels, legend, spread_out
-from plots.sweeps.facets import Panel, panels
+from plots.sweeps.facets import Panel, left_out, panels
 
 _GREY = "#8a8a8a"
 
@@ -26,7 +26,12 @@ def render_makespan_span(found: Table, x: Axis, format: Format = "png") -> bytes
         _draw(panel, axes)
         axes.set_xlabel(f"Span{unit}", parse_math=False)
         axes.set_ylabel(f"Makespan{unit}", parse_math=False)
-    entitle(figure, f"{found.sweep.name}: makespan against span", "of each cell's best schedule and of published ones")
+    entitle(
+        figure,
+        f"{found.sweep.name}: makespan against span",
+        "of each cell's best schedule and of published ones",
+        left_out(found, x),
+    )
     legend(figure, _entries(shown))
     return saved(figure, format)
 

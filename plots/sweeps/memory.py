@@ -17,7 +17,7 @@ from plots.frame import Handle
 from plots.labels import label
 from plots.render import Format, saved
 from plots.sweeps.canvas import LOGARITHMIC, entitle, figure_of_panels, legend, spread_out
-from plots.sweeps.facets import Panel, Series, panels, with_unit
+from plots.sweeps.facets import Panel, Series, left_out, panels, with_unit
 
 _BAND = 0.12
 _PAD = 0.04
@@ -47,6 +47,7 @@ def render_memory(found: Table, x: Axis, format: Format = "png") -> bytes:
         figure,
         f"{found.sweep.name}: {objective} against memory",
         f"{proved} of {len(gaps)} points proved optimal{worst}",
+        left_out(found, x),
     )
     figure.draw_without_rendering()
     for panel, (upper, _) in zip(shown, grid, strict=True):

@@ -51,7 +51,12 @@ def render_ratio(found: Table, numeric: Sequence[Axis], format: Format = "png") 
         bar.set_label("best published ÷ best found")
     open_ones = any(row.ratio is not None and row.state is not State.OPTIMAL for row in found.rows)
     below = "≥ where the best found is not proved optimal: the true ratio is this or more" if open_ones else ""
-    entitle(figure, f"{found.sweep.name}: how far published schedules are from the best", below or "all proved optimal")
+    entitle(
+        figure,
+        f"{found.sweep.name}: how far published schedules are from the best",
+        below or "all proved optimal",
+        len(held) - len(shown),
+    )
     entries: list[tuple[Handle, str]] = []
     if any(row.value is not None and row.ratio is None for row in found.rows):
         entries.append((Patch(facecolor=_NO_PUBLISHED), "no published schedule fits"))

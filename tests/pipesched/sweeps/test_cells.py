@@ -129,6 +129,16 @@ def test_the_same_model_has_the_same_costs_on_every_device(placement: str) -> No
     assert stage_sums(other, 0)[1:] == stage_sums(one, 0)[1:] == (24, 12)
 
 
+def test_the_activation_that_a_file_leaves_out_is_divided_too() -> None:
+    for memory in ({"capacity": 2}, {}):
+        document = {key: value for key, value in TINY.items() if key != "memory"} | (
+            {"memory": memory} if memory else {}
+        )
+        problem = sweep("placement=v-shape", document=document, same_model=True).cells[0].problem
+        assert isinstance(problem, Problem)
+        assert {s.activation * problem.resolution for s in problem.stages} == {Fraction(1, 2)}
+
+
 def test_fewer_stages_add_up_and_back_again() -> None:
     document: dict[str, Any] = TINY | {
         "placement": "v-shape",

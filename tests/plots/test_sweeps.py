@@ -1,0 +1,109 @@
+"""The pictures of a sweep: those that its axes allow, with all that is to be seen, from cells that no search made."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from pipesched.sweeps.table import Table
+from plots.sweeps.facets import MOST_PANELS, colours, left_out, panels
+from plots.sweeps.makespan_span import render_makespan_span
+from plots.sweeps.memory import published_places
+from plots.sweeps.pictures import pictures
+from plots.sweeps.ratio import scales
+from tests.support.sweeps import outcome, published, sweep, table
+
+
+def swept(*options: str, gap: float = 1.0) -> Table:
+    """Cells whose times fall with memory and rise with all else; the last one has no schedule."""
+    of = sweep(*options)
+    found = []
+    for cell in of.cells:
+        memory = float(cell.capacities[0] or 1)
+        rest = sum(float(v) for n, v in cell.at if n != "memory" and not isinstance(v, str))  # type: ignore[arg-type]
+        value = 40 / memory + rest + 10
+        known = (published("1f1b", value * 1.2, memory), published("gpipe", value * 1.5, memory + 9, fits=False))
+        found.append(outcome(round(value, 3), round(value * gap, 3), published=known))
+    return table(of, [*found[:-1], outcome(None)])
+
+
+def texts(svg: bytes) -> str:
+    return svg.decode()
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        (("memory=1..4",), {"memory", "makespan-span"}),
+        (("memory=1..4", "placement=linear,v-shape"), {"memory", "makespan-span"}),
+        (("microbatches=2,4,8", "transfer=0,1"), {"bubble-micro-batches", "bubble-transfer", "makespan-span", "ratio"}),
+        (("placement=linear,v-shape",), {"makespan-span"}),
+        (("devices=2,4", "microbatches=1p,2p", "memory=1p,2p"),
+         {"memory", "bubble-devices", "bubble-micro-batches", "makespan-span", "ratio"}),
+        (("layers[0].forward=1,2",), set()),
+    ],
+)  # fmt: skip
+def test_the_axes_choose_the_pictures(options: tuple[str, ...], names: set[str]) -> None:
+    if options[0].startswith("layers"):
+        empty = table(of := sweep("memory=1,2"), [outcome(None)] * len(of.cells))
+        assert pictures(empty) == {}
+        return
+    made = pictures(swept(*options), "svg")
+    assert set(made) == {f"{name}.svg" for name in names}
+    assert all(image.startswith(b"<?xml") for image in made.values())
+
+
+def test_the_same_table_gives_the_same_bytes() -> None:
+    assert pictures(swept("memory=1..4"), "svg") == pictures(swept("memory=1..4"), "svg")
+
+
+def test_the_figures_of_the_heat_map_and_what_is_not_proved() -> None:
+    svg = texts(pictures(swept("devices=2,4", "microbatches=1p,2p", gap=0.9), "svg")["ratio.svg"])
+    assert svg.count("≥ 1.200") == 3  # and the fourth cell has no schedule
+    assert "no schedule" in svg and "no published schedule fits" not in svg
+    svg = texts(pictures(swept("devices=2,4", "microbatches=1p,2p"), "svg")["ratio.svg"])
+    assert "1.200" in svg and "≥" not in svg
+
+
+def test_the_heat_map_is_over_devices_and_shares_of_them() -> None:
+    found = swept("memory=0.5p,1p", "devices=2,4", "microbatches=1p,3p")
+    down, across, rest = scales(found, [*found.sweep.axes.axes])
+    names = [down.name, across.name, *(one.name for one in rest)]
+    assert names == ["Devices p", "Micro-batches m/p", "memory/p (GiB)"]
+    seen = {(down.of(row), across.of(row), rest[0].of(row)) for row in found.rows}
+    assert seen == set(product((2, 4), (1, 3), (Fraction(1, 2), 1)))
+
+
+def test_only_published_schedules_that_fit_are_shown() -> None:
+    found = swept("memory=1..4")
+    (panel,) = panels(found, found.sweep.axes.axes[0])
+    (series,) = panel.series
+    assert [name for _, _, name in published_places(series, 99)] == ["1f1b"] * 3
+    assert [float(x) for x, _ in series.rows] == [1, 2, 3, 4]
+
+
+def test_words_give_the_colours_and_numbers_the_panels() -> None:
+    found = swept("memory=1,2", "microbatches=1..9", "placement=linear,v-shape")
+    shown = panels(found, found.sweep.axes.axes[0])
+    assert len(shown) == MOST_PANELS and shown[0].title == "micro-batches 1"
+    assert [series.name for series in shown[0].series] == ["linear", "v-shape"]
+    assert left_out(found, found.sweep.axes.axes[0]) == 3
+
+
+def test_what_is_not_shown_is_said() -> None:
+    found = swept("memory=1", "transfer=0,1", "microbatches=1..8")
+    assert "2 more are not shown" in texts(render_makespan_span(found, found.sweep.axes.axes[0], "svg"))
+
+
+def test_objectives_have_panels_of_their_own() -> None:
+    found = swept("memory=1,2", "objective=makespan,span")
+    assert [panel.title for panel in panels(found, found.sweep.axes.axes[0])] == [
+        "objective makespan",
+        "objective span",
+    ]
+
+
+def test_many_series_have_colours_that_differ() -> None:
+    assert all(len(set(colours(number))) == number for number in (1, 8, 9, 30))
