@@ -69,9 +69,9 @@ def configure(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> Exit:
     """Solve what is not known yet, print, write."""
     sweep = read_sweep(args.file, args.set, args.same_model, args.objective)
+    _refuse_options(sweep, args)
     for text in _notes(sweep):
         note(f"note: {args.file}: {text}")
-    _refuse_options(sweep, args)
     folder = None if args.output is None else make_folder(_folder(args.output))
     store_path = Path(args.store) if args.store else (folder or Path()) / (
         _STORE if folder else f"{Path(args.file).stem}.{_STORE}"

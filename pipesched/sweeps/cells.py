@@ -148,43 +148,43 @@ def content_key(problem: Problem | PlanProblem) -> str:
 
 
 def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any], name: str) -> Cell:
-    at: tuple[tuple[str, object], ...] = tuple(
-        (axis.name, value.label) for axis, value in zip(axes.axes, point, strict=True)
-    )
+    changed = copy.deepcopy(base)
     try:
-        document, at = _document(point, axes, base)
-        cell = Cell(number, at, document, name)
+        _set_all(changed, point)
+        at = _place(point, axes, changed.get("devices"))
+        if axes.same_model and not is_plan(base):
+            with_same_model(base, changed)
+        cell = Cell(number, at, changed, name)
         _ = cell.problem  # raises where the values do not go together
         return cell
     except BadInput as error:
-        return Cell(number, at, {}, name, "\n".join(line.removeprefix("cell: ") for line in error.mistakes))
+        refused = "\n".join(line.removeprefix("cell: ") for line in error.mistakes)
+        return Cell(number, _place(point, axes, changed.get("devices")), {}, name, refused)
 
 
-def _document(
-    point: Sequence[Value], axes: Axes, base: dict[str, Any]
-) -> tuple[dict[str, Any], tuple[tuple[str, object], ...]]:
-    """The file with the values of a cell set, and what they are by the axes' names."""
-    changed = copy.deepcopy(base)
+def _set_all(changed: dict[str, Any], point: Sequence[Value]) -> None:
+    """Set the values of a cell, multiples of the number of devices last."""
     settings = [setting for value in point for setting in value.settings]
     for path, value in settings:
         if not isinstance(value, OfDevices):
             set_field(changed, path, copy.deepcopy(value))
-    devices = changed.get("devices")
     for path, value in settings:
         if isinstance(value, OfDevices):
-            set_field(changed, path, resolved(value, devices))
+            set_field(changed, path, resolved(value, changed.get("devices")))
     paths = {path for path, _ in settings}
     fixed = changed.get("placement") not in _CHUNKED and not is_plan(changed)
     if fixed and "placement" in paths and "chunks" not in paths:
         changed.pop("chunks", None)
-    if axes.same_model and not is_plan(base):
-        with_same_model(base, changed)
-    at = []
+
+
+def _place(point: Sequence[Value], axes: Axes, devices: object) -> tuple[tuple[str, object], ...]:
+    """The values of a cell by the axes' names; those of groups of settings are their names."""
+    at: list[tuple[str, object]] = []
     for axis, value in zip(axes.axes, point, strict=True):
-        own = [one for path, one in value.settings if path == axis.path]
-        single = len(value.settings) == 1 and own
-        at.append((axis.name, resolved(own[0], devices) if single else value.label))
-    return changed, tuple(at)
+        single = [one for path, one in value.settings if path == axis.path and len(value.settings) == 1]
+        known = bool(single) and (isinstance(devices, int) or not isinstance(single[0], OfDevices))
+        at.append((axis.name, resolved(single[0], devices) if known else value.label))
+    return tuple(at)
 
 
 def _sorted(document: Any) -> Any:

@@ -35,6 +35,11 @@ def test_csv_has_a_row_for_each_cell() -> None:
     )
 
 
+def test_numbers_stay_numbers_where_cells_are_refused() -> None:
+    found = table(sweep("memory=1p,2p", "placement=linear,[0, 5]"), [outcome(4), None, outcome(3), None])
+    assert exports.columns(found)["memory"] == [2.0, 2.0, 4.0, 4.0]
+
+
 def test_parquet_has_the_same() -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     read = parquet.read_table(io.BytesIO(exports.to_parquet(some())))
