@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pipesched.errors import PipeschedError as PipeschedError
     from pipesched.files.problem_file import problem_from as problem_from
     from pipesched.files.problem_file import read_problem as read_problem
+    from pipesched.files.problem_in_code import make_problem as make_problem
+    from pipesched.files.problem_in_code import write_problem as write_problem
     from pipesched.files.schedule_file import ScheduleFile as ScheduleFile
     from pipesched.files.schedule_file import read_schedule as read_schedule
     from pipesched.files.schedule_file import save as save
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from pipesched.schedule.metrics import Metrics as Metrics
     from pipesched.schedule.metrics import measure as measure
     from pipesched.schedule.schedule import Schedule as Schedule
+    from pipesched.schedule.schedule import schedule_of as schedule_of
     from pipesched.schedule.timeline import Timeline as Timeline
     from pipesched.simulation.noise import Noise as Noise
     from pipesched.simulation.simulator import simulate as simulate

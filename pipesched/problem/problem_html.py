@@ -37,12 +37,18 @@ def _lines(problem: Problem) -> Iterator[str]:
     )
     limits = [None if pool.capacity is None else memory_amount(problem, pool.capacity) for pool in problem.pools]
     if any(limit is not None for limit in limits):
-        said = limits[:1] if len({*limits}) == 1 else limits
-        yield f"memory of a device ({problem.memory_unit}): {', '.join(limit or 'unlimited' for limit in said)}"
+        line = f"memory of a device ({problem.memory_unit}): {_alike([limit or 'unlimited' for limit in limits])}"
+        static = [memory_amount(problem, level) for level in problem.static]
+        yield f"{line}; of which static: {_alike(static)}" if any(problem.static) else line
     if len(problem.streams) > 1:
         yield f"streams of a device: {', '.join(problem.streams)}"
     if problem.microbatch_scale:
         yield f"factors of the micro-batches: {', '.join(plain(float(one)) for one in problem.microbatch_scale)}"
+
+
+def _alike(texts: list[str]) -> str:
+    """One where all are the same."""
+    return ", ".join(texts[:1] if len({*texts}) == 1 else texts)
 
 
 def _numbers(stages: list[int]) -> str:

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
-from pipesched.results.candidate import Candidate, best_fitting
+from pipesched.results.candidate import Candidate, best_fitting, ranked
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.memory_decisions import decisions_document
@@ -80,7 +80,7 @@ class Solution:
 
     def _repr_html_(self) -> str:
         """For notebooks: the schedule found, the published ones that apply beside it, and the certificate."""
-        rows = [(one.name, one.metrics, one.fits) for one in self.candidates]
+        rows = [(one.name, one.metrics, one.fits) for one in ranked(self.candidates, self.problem.objective)]
         ours = ("pipesched", self.metrics, True)
         return solution_html(
             f"{self.problem.name}: {self._verdict()}", self.problem, [*rows, ours], self.timeline, self.certificate

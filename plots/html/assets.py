@@ -7,17 +7,14 @@ from pathlib import Path
 
 _FOLDER = Path(__file__).parent
 _UPLOT = _FOLDER / "vendor" / "uplot-1.6.32"
-# In any order, since they hold nothing but definitions; the last one makes `pipesched.chart` known.
-_PARTS = (
-    *("decode", "theme", "words", "means", "boxes", "marks", "memory", "panels", "view"),
-    *("select", "pointer", "keyboard", "controls", "table", "chart"),
-)
 
 
 @cache
 def script() -> str:
     """Plain JavaScript that defines `uPlot` and `pipesched.chart(element, document, options)`."""
-    parts = [_read(_FOLDER / "chart" / f"{name}.js") for name in _PARTS]
+    # In any order, since they hold nothing but definitions; but last the one that makes `pipesched.chart` known.
+    files = sorted((_FOLDER / "chart").glob("*.js"), key=lambda file: (file.stem == "chart", file.name))
+    parts = [_read(file) for file in files]
     return "\n".join([_read(_UPLOT / "uPlot.iife.min.js"), '(() => {\n"use strict";', *parts, "})();\n"])
 
 

@@ -118,7 +118,7 @@ def test_a_problem_is_a_table_of_its_stages() -> None:
     assert rows[0] == ["stage", "device", "forward", "backward", "weight", "fused", "transfer", "activation (GiB)"]
     assert [row[:3] for row in rows[1:]] == [["0 – 1", "0 – 1", "1 ms"], ["2", "2", "2 ms"], ["3", "3", "1 ms"]]
     assert "mine: 4 devices, 2 micro-batches" in page
-    assert "memory of a device (GiB): 12" in page
+    assert "memory of a device (GiB): 12; of which static: 2" in page
 
 
 def test_a_sample_is_in_proportion_and_empty_where_nothing_runs() -> None:

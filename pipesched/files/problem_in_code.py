@@ -1,0 +1,82 @@
+"""A problem built in code from typed arguments, with the checks of a problem file; and its way back into a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import simplejson
+from numpy.typing import NDArray
+
+from pipesched.errors import BadInput
+from pipesched.files.atomic_write import write_whole
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problem_text import problem_text
+from pipesched.files.problems.document import placement_keys, problem_document
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Objective, Problem
+
+Number = int | float | Decimal | Fraction
+# One for all, or an entry for each.
+Numbers = Number | Sequence[Number] | NDArray[Any]
+
+
+def make_problem(
+    *,
+    devices: int,
+    microbatches: int,
+    forward: Numbers,
+    backward: Numbers,
+    weight: Numbers | None = None,
+    fused: Numbers | None = None,
+    transfer: Numbers | Sequence[Sequence[Number]] | None = None,
+    overlapped: Numbers | None = None,
+    placement: str | Sequence[int] | Placement = "linear",
+    chunks: int | None = None,
+    capacity: Numbers | None = None,
+    static: Numbers | None = None,
+    activation: Numbers | None = None,
+    freed_by_backward: Numbers | None = None,
+    microbatch_scale: Sequence[Number] | None = None,
+    microbatch_order: str | None = None,
+    objective: Objective | str = Objective.MAKESPAN,
+    name: str = "problem",
+    time_unit: str = "",
+    memory_unit: str | None = None,
+) -> Problem:
+    """A problem whose passes are single tasks; the arguments mean what the keys of a problem file do.
+
+    Times and `activation`, `freed_by_backward` are a number for every stage or a list with one per stage; `capacity`
+    and `static` are those of each device. `BadInput` lists every mistake, by the key path of the file. `problem_from`
+    takes everything that a file may hold.
+    """
+    where = placement_keys(placement) if isinstance(placement, Placement) else {"placement": placement}
+    times = {"forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
+             "overlapped": overlapped}  # fmt: skip
+    memory = {"unit": memory_unit, "capacity": capacity, "static": static, "activation": activation,
+              "freed_by_backward": freed_by_backward}  # fmt: skip
+    return problem_from(
+        _given({
+            "name": name, "devices": devices, "microbatches": microbatches, "chunks": chunks, **where,
+            "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
+            "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": objective,
+        })
+    )  # fmt: skip
+
+
+def _given(keys: Mapping[str, object]) -> dict[str, object]:
+    return {key: value for key, value in keys.items() if value is not None}
+
+
+def write_problem(problem: Problem, path: str | Path) -> Path:
+    """Write what `read_problem` reads as the same problem: YAML, or JSON where the path ends so."""
+    target = Path(path)
+    try:
+        if target.suffix.lower() == ".json":
+            return write_whole(target, simplejson.dumps(problem_document(problem), indent=1) + "\n")
+        return write_whole(target, problem_text(problem))
+    except ValueError as why:
+        raise BadInput(f"{path}: the problem cannot be written: {why}") from None
