@@ -126,7 +126,18 @@ class Schedules:
         return '<div id="schedules"></div>'
 
 
-Part = Paragraph | Points | Table | Code | Picture | Course | Schedules
+@dataclass(frozen=True)
+class Folded:
+    """Parts that are shown when the line above them is opened."""
+
+    title: str
+    parts: Sequence[Paragraph | Points | Table | Code]
+
+    def html(self) -> str:
+        return f"<details><summary>{text(self.title)}</summary>{''.join(part.html() for part in self.parts)}</details>"
+
+
+Part = Folded | Paragraph | Points | Table | Code | Picture | Course | Schedules
 
 
 @dataclass(frozen=True)

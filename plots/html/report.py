@@ -26,6 +26,11 @@ def report(title: str, subtitle: str, verdict: str, sections: Sequence[Section])
     return whole_page(title, f"<main>{head}{body}</main>", documents, "report.js")
 
 
+def capitalised(sentence: str) -> str:
+    """A sentence of the terminal as one of a page."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def _section(section: Section, documents: dict[str, str]) -> str:
     parts = "".join(part.html() for asked in section.parts for part in _with_data(asked, documents))
     return f'<section id="{_name(section.title)}"><h2>{text(section.title)}</h2>{parts}</section>\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 from pathlib import Path
 
-_LINES = {"p", "h1", "h2", "li", "tr", "caption", "pre", "section", "a", "button"}
+_LINES = {"p", "h1", "h2", "li", "tr", "caption", "pre", "section", "a", "button", "summary"}
 _CELLS = {"th", "td"}
 _UNSEEN = {"script", "style", "title"}
 

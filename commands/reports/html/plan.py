@@ -20,7 +20,7 @@ from commands.reports.plan import (
 from commands.shared.tables import Column
 from pipesched.results.plan import Plan
 from plots.html.parts import Code, Course, Moment, Paragraph, Part, Picture, Points, Schedules, Section, Table
-from plots.html.report import report
+from plots.html.report import capitalised, report
 from plots.plan import render_plan
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change
@@ -54,7 +54,7 @@ def plan_report(
     ]
     devices = f"{problem.devices} devices, {problem.microbatches} micro-batches"
     subtitle = f"{devices}; best plan: {best.choice}; minimise {plan.problem.objective.value}"
-    return report(plan.problem.name, subtitle, verdict[:1].upper() + verdict[1:] + ".", sections)
+    return report(plan.problem.name, subtitle, capitalised(verdict) + ".", sections)
 
 
 def _picture(plan: Plan) -> Picture:

@@ -19,8 +19,8 @@ from pipesched.results.gap import gap
 from pipesched.results.least_memory import LeastMemory
 from pipesched.results.robustness import Robustness
 from pipesched.results.solution import Solution
-from plots.html.parts import Course, Moment, Paragraph, Part, Points, Schedules, Section, Table
-from plots.html.report import report
+from plots.html.parts import Course, Folded, Moment, Paragraph, Part, Points, Schedules, Section, Table
+from plots.html.report import capitalised, report
 
 
 @dataclass(frozen=True)
@@ -37,25 +37,26 @@ def solve_report(solution: Solution, verdict: str, extras: Extras, args: Namespa
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None
     subtitle = f"{size(problem)}, placement {problem.placement.name}; minimise {problem.objective.value}"
-    more = [f"note: {text}" for text in solution.notes]
+    peaks = Paragraph(capitalised(memory_line(problem, metrics)) + ".")
+    moments = Folded("When the best value or the bound improved", [_moments(solution)])
     sections = [
         Section("Schedules side by side", [_table(solution), *_not_applicable(solution)]),
-        Section("Passes and memory", [Paragraph(memory_line(problem, metrics)), _timelines(solution)]),
+        Section("Passes and memory", [peaks, _timelines(solution)]),
         Section("Why not better", [*argument(problem, solution.certificate), *_why_not_better(solution, extras)]),
         *_sections(solution, extras),
-        Section("The search", [_course(solution), _moments(solution)]),
+        Section("The search", [_course(solution), moments]),
         file_section("The problem", text, args.problem),
         reproduce_section(args, solution.wall_seconds),
     ]
-    if more:
-        sections.insert(0, Section("Notes", [Points(more)]))
+    if solution.notes:
+        sections.insert(0, Section("Notes", [Points(solution.notes)]))
     return report(problem.name, subtitle, sentence(solution, verdict), sections)
 
 
 def sentence(solution: Solution, verdict: str) -> str:
     """The verdict, and what the best published schedule costs more."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
-    said = verdict[:1].upper() + verdict[1:] + "."
+    said = capitalised(verdict) + "."
     if best is None or best.metrics is None or not value:
         return said + (" No published schedule applies and fits." if best is None else "")
     more = best.metrics.value(problem.objective) / value - 1
@@ -90,14 +91,13 @@ def _table(solution: Solution) -> Table:
 
 
 def _not_applicable(solution: Solution) -> list[Part]:
-    heading: list[Part] = []
-    reasons = []
-    for line in not_applicable.lines(solution.candidates):
-        if line.startswith("- "):
-            reasons.append(line[2:])
-        else:
-            heading.append(Paragraph(line))
-    return [*heading, *([Points(reasons)] if reasons else [])]
+    """Schedules that were not tried, and folded those that do not apply with their reasons."""
+    lines = not_applicable.lines(solution.candidates)
+    reasons = [line[2:] for line in lines if line.startswith("- ")]
+    headings = [line for line in lines if not line.startswith("- ")]
+    if not reasons:
+        return list(map(Paragraph, headings))
+    return [*map(Paragraph, headings[:-1]), Folded(headings[-1].removesuffix(":"), [Points(reasons)])]
 
 
 def _timelines(solution: Solution) -> Schedules:
@@ -152,4 +152,4 @@ def _moments(solution: Solution) -> Table:
             best, apart = time_text(problem, one.value), percent(gap(one.value, one.lower_bound))
         rows.append([f"{one.seconds:.2f}", best, time_text(problem, one.lower_bound), apart, one.phase])
     headers = [("seconds", True), ("best", True), ("bound", True), ("gap", True), ("by", False)]
-    return Table(headers, rows, "When the best value or the bound improved")
+    return Table(headers, rows)

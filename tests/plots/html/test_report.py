@@ -103,7 +103,7 @@ def test_the_report_of_a_plan_has_partition_and_placements(planned: Path) -> Non
         "\nstage | device | layers | ",
         "\nplacement | stages | value",
         "## Settings for runtimes",
-        "count: 3",
+        "count: 4",
     ):
         assert words in said
     assert len(packed_in(planned.read_text(), "schedules")) == len(
