@@ -7,7 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from commands.reports.plan import report, show
+from commands.reports.html.origin import typed
+from commands.reports.html.plan import plan_report
+from commands.reports.plan import show
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, draw, write_schedule
 from commands.shared.output import complain, files_written, note, write_json
@@ -43,7 +45,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("plan", metavar="FILE", help="plan file, YAML or JSON")
     add_limits(parser)
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="write problem.yaml, schedule.json, pictures and report.md"
+        "-o", "--output", metavar="DIR", help="write problem.yaml, schedule.json, pictures and report.html"
     )
     parser.add_argument(
         "--explain",
@@ -61,11 +63,18 @@ def run(args: Namespace) -> Exit:
         note(f"note: {args.plan}: {text}")
     for text in problem.assumptions:
         note(f"assumed: {text}")
-    folder = _folder(args.output)
+    folder, as_typed = _folder(args.output), typed(args.plan)
+    moments: list[PlanProgress] = []
     stop = Event()
     limits = limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
-        found = plan(problem, limits, lambda moment: say(_line(moment, problem.time_unit)), stop)
+
+        def tell(moment: PlanProgress) -> None:
+            say(_line(moment, problem.time_unit))
+            if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
+                moments.append(moment)
+
+        found = plan(problem, limits, tell, stop)
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
     settings = settings_of(found, forms)
@@ -77,7 +86,10 @@ def run(args: Namespace) -> Exit:
             f"infeasible: {found.reason}" if found.status is Status.INFEASIBLE else "no plan found in the time given"
         )
     with not_interrupted():
-        files = _write(found, changes, settings, folder) if folder and found.best else []
+        files = []
+        if folder and found.best:
+            page = plan_report(found, changes, settings_texts(found, settings), moments, args, as_typed)
+            files = _write(found, settings, folder, page)
         if args.output:
             record_output(args.output, "plan", files)
     if args.json:
@@ -110,7 +122,7 @@ def _folder(output: str | None) -> Path | None:
     return make_folder(output)
 
 
-def _write(found: Plan, changes: list[Change], settings: list[PlanSettings], folder: Path) -> list[Path]:
+def _write(found: Plan, settings: list[PlanSettings], folder: Path, page: str) -> list[Path]:
     best = found.best
     assert best is not None
     timeline = best.timeline
@@ -120,7 +132,7 @@ def _write(found: Plan, changes: list[Change], settings: list[PlanSettings], fol
         write_whole(folder / "plan.png", render_plan(found.problem, best)),
         draw(timeline, "gantt", folder / "gantt.png"),
         draw(timeline, "memory", folder / "memory.png"),
-        write_whole(folder / "report.md", report(found, changes, settings_texts(found, settings))),
+        write_whole(folder / "report.html", page),
         *write_settings(settings, folder),
     ]
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commands.reports import min_memory, robustness, schedule_table, sensitivity, text_gantt
-from commands.reports.markdown import report
+from commands.reports.html.origin import typed
+from commands.reports.html.solve import Extras, solve_report
 from commands.reports.min_memory import add_less_memory, reduce_memory
 from commands.reports.sensitivity import add_explain, explained
 from commands.shared import runtime_restrictions as expressible
@@ -65,7 +66,7 @@ def configure(parser: ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="DIR",
-        help="write schedule.json, gantt.png, memory.png, report.md and a CSV for PyTorch",
+        help="write schedule.json, gantt.png, memory.png, report.html and a CSV for PyTorch",
     )
 
 
@@ -83,14 +84,14 @@ def run(args: Namespace) -> Exit:
     if args.target:
         refuse_period(problem, "--for is")
         problem = expressible.restricted(problem, args.target)
-    folder = _folder(problem, args.output)
+    folder, text = _folder(problem, args.output), typed(args.problem)
     found = _find(problem, args, whole)
     if not args.json:
         _print(found)
         if found.solution.timeline:
             text_gantt.show_if_wanted(found.solution.timeline, args)
     with not_interrupted():
-        files = _write(found, folder, args.target) if folder and found.solution.timeline else []
+        files = _write(found, folder, args, text) if folder and found.solution.timeline else []
         if args.output:
             record_output(args.output, "solve", files)
     if args.json:
@@ -161,16 +162,23 @@ def _exit(found: _Found) -> Exit:
     return codes.get(solution.status, Exit.DONE)
 
 
-def _write(found: _Found, folder: Path, target: str | None) -> list[Path]:
-    """All the files of a solve, with those of the runtime it is for; what that cannot express is said and left out."""
-    solution = found.solution
+def _write(found: _Found, folder: Path, args: Namespace, text: str | None) -> list[Path]:
+    """All the files of a solve, with those of the runtime it is for; what that cannot express is said and left out.
+
+    `text` is the problem as typed, for the report.
+    """
+    solution, target = found.solution, args.target
     timeline = solution.timeline
     assert timeline is not None
+    assert solution.metrics is not None
+    extras = Extras(found.memory, found.explanation, found.noise)
     written = [
         write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline)),
         draw(timeline, "gantt", folder / "gantt.png", solution.metrics),
         draw(timeline, "memory", folder / "memory.png", solution.metrics),
-        write_whole(folder / "report.md", report(solution, found.memory, found.explanation, found.noise)),
+        write_whole(
+            folder / "report.html", solve_report(solution, _verdict(found, solution.metrics), extras, args, text)
+        ),
     ]
     exporter = EXPORTERS[RESTRICTIONS[target].exporter if target else "torch-csv"]
     what = f"files for {target}" if target else "CSV for PyTorch"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
@@ -10,7 +10,6 @@ from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.plan_figures import device_memory, stage_rows, time_parts
 from pipesched.results.solution import Status
-from pipesched.version import VERSION
 from solver.planning.sensitivity import Change
 
 CHOICES = [
@@ -141,34 +140,6 @@ def sentences(plan: Plan, best: Candidate) -> list[str]:
     if plan.interrupted:
         found.append("interrupted: this is the best plan found until then")
     return found
-
-
-def report(plan: Plan, changes: Sequence[Change] = (), settings: Mapping[str, str] | None = None) -> str:
-    """The Markdown page of a plan. `settings` are texts for runtimes, or why there is none, by runtime."""
-    best = plan.best
-    assert best is not None
-    lines = [f"# {plan.problem.name}", "", *(f"- {line}" for line in sentences(plan, best)), ""]
-    lines += ["## Placements", "", *_markdown(CHOICES, choice_rows(plan)), ""]
-    lines += ["## Stages", "", *_markdown(STAGES, stage_cells(plan, best)), ""]
-    if plan.problem.cluster.capacity is not None:
-        lines += [
-            f"## Memory ({plan.problem.cluster.memory_unit})",
-            "",
-            *_markdown(DEVICES, memory_cells(plan, best)),
-            "",
-        ]
-    if changes:
-        lines += ["## What changes would bring", "", *_markdown(CHANGES, change_rows(plan, changes)), ""]
-    for name, text in (settings or {}).items():
-        lines += [f"## {name}", "", "```", text.rstrip(), "```", ""]
-    lines = [line.replace("&", "&amp;").replace("<", "&lt;") for line in lines]
-    pictures = ["![Plan](plan.png)", "", "![Gantt chart](gantt.png)", "", "![Memory](memory.png)"]
-    return "\n".join([*lines, *pictures, "", f"pipesched {VERSION}", ""])
-
-
-def _markdown(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
-    headers = [column.header for column in columns]
-    return [f"| {' | '.join(headers)} |", "|---" * len(headers) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
 
 
 def _time(plan: Plan, value: object) -> str:

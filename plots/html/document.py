@@ -8,7 +8,7 @@ from matplotlib.colors import to_hex
 
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
-from pipesched.schedule.drawing.boxes import SIDE_LANE, Box, boxes_of, makespan
+from pipesched.schedule.drawing.boxes import SIDE_LANE, Box, boxes_of
 from pipesched.schedule.drawing.colours import NAMES, TRANSFER, ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
@@ -43,7 +43,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
         "schedule": timeline.schedule.name,
         "tick": float(problem.tick),
         "unit": problem.time_unit,
-        "end": makespan(timeline),
+        "end": int(timeline.reach[1].max(initial=0)),
         "microbatches": problem.microbatches,
         "lanes": [{"stream": name, "share": SIDE_LANE if n else 1} for n, name in enumerate(problem.streams)],
         "legend": _legend(timeline),

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
-from typing import Any
 
 from pipesched.schedule.timeline import Timeline
 from plots.html import assets
 from plots.html.document import document
 from plots.html.packed import packed
+from plots.html.parts import text
 
 
 def page(timeline: Timeline, title: str, caption: str) -> str:
     """The text of the file; `title` and `caption` are plain text."""
-    head = f"<h1>{escape(title)}</h1><p>{escape(caption)}</p>"
-    return whole_page(title, f'<main>{head}<div id="chart"></div></main>', {"chart": document(timeline)}, "page.js")
+    head = f"<h1>{text(title)}</h1><p>{text(caption)}</p>"
+    return whole_page(
+        title, f'<main>{head}<div id="chart"></div></main>', {"chart": packed(document(timeline))}, "page.js"
+    )
 
 
-def whole_page(title: str, body: str, documents: Mapping[str, Any], start: str) -> str:
-    """A page that holds its scripts, styles and documents; `start` is the script in `page/` that begins it."""
+def whole_page(title: str, body: str, documents: Mapping[str, str], start: str) -> str:
+    """A page that holds its scripts, styles and packed documents; `start` is the script in `page/` that begins it."""
     data = "".join(
-        f'<script type="application/octet-stream" id="data-{name}">{packed(held)}</script>\n'
+        f'<script type="application/octet-stream" id="data-{name}">{held}</script>\n'
         for name, held in documents.items()
     )
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>\n'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{text(title)}</title>\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<style>{assets.style()}\n{assets.page_style()}</style></head>\n<body>{body}\n"
         "<noscript>The charts of this page are drawn by its script.</noscript>\n"

@@ -22,6 +22,7 @@ from pipesched.validation.validator import validate
 from pipesched.version import VERSION
 from solver.engine.phases import analytic_bounds
 from tests.support.makers import problem
+from tests.support.report_text import report_text
 
 # The names the contract promises.
 NAMES = [
@@ -91,17 +92,17 @@ def test_solve_prints_the_table_and_writes_everything(
     assert "bound" in said.err
     written = {path.name for path in out.iterdir()}
     assert written == {
-        "schedule.json", "gantt.png", "memory.png", "report.md", "schedule.csv", "schedule.meta.json",
+        "schedule.json", "gantt.png", "memory.png", "report.html", "schedule.csv", "schedule.meta.json",
         "pipesched-manifest.json",
     }  # fmt: skip
     assert (out / "gantt.png").read_bytes().startswith(b"\x89PNG")
     assert not validate(read_schedule(out / "schedule.json").timeline)
-    report = (out / "report.md").read_text()
-    assert "| **pipesched** |" in report
-    assert "## Why no schedule is below the bound" in report
+    report = report_text(out / "report.html")
+    assert "\npipesched | " in report
+    assert "## Why not better" in report and "Checked without the solver" in report
     # The schedules that do not apply are grouped by their reason, as on the terminal.
-    reasons = [line for line in said.out.splitlines() if line.startswith("- ")]
-    assert [line for line in report.splitlines() if line.startswith("- ") and "needs" in line] == reasons
+    reasons = [line[2:] for line in said.out.splitlines() if line.startswith("- ")]
+    assert [line for line in report.splitlines() if ": needs " in line] == reasons
     assert len(reasons) > 2
 
 
@@ -335,7 +336,7 @@ def test_the_period_has_its_column_wherever_it_is_minimised(
     assert "minimise period" in head
     assert head.count("period ┃") == 2  # the value, and the gap
     assert "(period)" in head
-    assert "| schedule | period | makespan | span | bubble(period) | fits | gap |" in (out / "report.md").read_text()
+    assert "schedule | period | makespan | span | bubble(period) | peak memory (" in report_text(out / "report.html")
     page = tmp_path / "page.html"
     assert main(["plot", str(out / "schedule.json"), "-o", str(page)]) == 0
     assert "<p>period " in page.read_text()
@@ -556,7 +557,7 @@ def test_a_defect_of_the_tool_is_told_and_no_traceback(
     out = tmp_path / "out"
     assert main(["solve", small, "-o", str(out), *SURE]) == 0
     said = capsys.readouterr().out
-    for text in (said, (out / "report.md").read_text()):
+    for text in (said, report_text(out / "report.html")):
         assert "A DEFECT OF PIPESCHED" in text
         assert "Please report this with the problem file." in text
     assert main(["solve", small, "--json", *SURE]) == 0

@@ -78,7 +78,8 @@ def test_names_cannot_steer_the_terminal_or_the_report(tmp_path: Path, capsys: p
     shown = capsys.readouterr()
     assert "\x1b" not in shown.out + shown.err and "\u202e" not in shown.out + shown.err
     assert "a\\x1b[31m\\u202eb<script>" in shown.out
-    assert "<script>" not in (out / "report.md").read_text(encoding="utf-8")
+    report = (out / "report.html").read_text(encoding="utf-8")
+    assert "b<script>" not in report and "\u202e" not in report and "b&lt;script&gt;" in report
     assert main(["solve", str(path) + "\x1b[31m"]) == 2
     assert "\x1b" not in capsys.readouterr().err
 

@@ -46,7 +46,7 @@ def test_files_and_json_agree(file, tmp_path, capsys):
     timeline = read_schedule(folder / "schedule.json").timeline
     assert validate(timeline) == []
     assert read_problem(folder / "problem.yaml").content_key == timeline.problem.content_key
-    assert {path.name for path in folder.iterdir()} >= {"plan.png", "gantt.png", "memory.png", "report.md"}
+    assert {path.name for path in folder.iterdir()} >= {"plan.png", "gantt.png", "memory.png", "report.html"}
 
 
 def test_exit_codes(file, tmp_path, capsys):

@@ -1,6 +1,6 @@
 // Draws the passes: wide ones as boxes with their numbers, narrow ones as the mean colour of what a pixel column holds.
 
-const NARROW = 3; // CSS pixels; a box below is part of a mean
+const NARROW = 5; // CSS pixels; a box below is part of a mean
 
 function drawBoxes(state, u) {
   const { ctx, bbox } = u, ratio = devicePixelRatio || 1, scale = u.scales.x;
@@ -33,6 +33,7 @@ function fading(state, device) {
 function drawDevice(state, ctx, area, means, device) {
   const row = state.data.rows[device], { paints, places, theme } = state, faded = fading(state, device);
   const top = area.top + device * area.row, narrow = NARROW * area.ratio, edge = Math.max(1, Math.round(area.ratio / 2));
+  const fadedEdge = mixed(theme.edge, theme.idle, 0.3);
   for (let i = firstBox(row, area.from); i < row.count && row.start[i] < area.to; i++) {
     const spot = places[row.style[i]];
     if (!spot || row.end[i] <= area.from) continue;
@@ -43,7 +44,7 @@ function drawDevice(state, ctx, area, means, device) {
       continue;
     }
     const y = top + spot.top * area.row, high = spot.height * area.row;
-    ctx.fillStyle = dim ? mixed(theme.edge, theme.idle, 0.3) : theme.edge;
+    ctx.fillStyle = dim ? fadedEdge : theme.edge;
     ctx.fillRect(left, y, wide, high);
     ctx.fillStyle = dim ? paint.faded : paint.colour;
     if (high > 4 * edge) ctx.fillRect(left + edge / 2, y + edge / 2, wide - edge, high - edge);

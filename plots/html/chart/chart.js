@@ -50,15 +50,17 @@ function build(state, element, options) {
   state.controls = makeControls(state, controls);
   if (options.controls !== false) root.append(controls);
   state.legend = made("p", "", { class: "pipesched-legend" });
-  const help = made("p", KEYS, { class: "pipesched-keys", id: `pipesched-keys-${++fields}` });
+  const help = made("p", KEYS, { id: `pipesched-keys-${++fields}` }), keys = made("details", "", { class: "pipesched-keys" });
+  keys.append(made("summary", "Keys"), help);
   state.canvases = made("div", "", {
     class: "pipesched-canvases", tabindex: 0, role: "application", "aria-roledescription": "interactive chart", "aria-describedby": help.id,
   });
   state.said = made("p", "", { class: "pipesched-said", role: "status", "aria-live": "polite" });
   state.tip = made("div", "", { class: "pipesched-tip", "aria-hidden": "true" });
   state.tip.hidden = true;
-  root.append(state.legend, state.canvases, state.said, help);
+  root.append(state.legend, state.canvases, state.said);
   state.table = makeTable(state, root);
+  root.append(keys);
   root.append(state.tip);
 }
 

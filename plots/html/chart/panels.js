@@ -1,6 +1,6 @@
 // The two charts of uPlot, passes above and memory below, on one time axis; it brings axes, grid, cursor and canvas.
 
-const LEFT = 84, RIGHT = 110, AXIS = 46, ROWS = 560; // CSS pixels; ROWS is what all rows of a chart share
+const LEFT = 84, AXIS = 46, ROWS = 560; // CSS pixels; ROWS is what all rows of a chart share
 
 let charts = 0; // a number for each, so that the cursors of a pair know each other
 
@@ -29,14 +29,14 @@ function makePlot(state, parent, key, share, draw, aside, label) {
   const options = {
     ...fits(parent.clientWidth || 800),
     legend: { show: false },
-    padding: [8, aside ? 0 : RIGHT, 0, 0],
+    padding: [8, aside ? 0 : () => rightOf(state), 0, 0],
     scales: { x: { time: false, range: (u, min, max) => [min, max] }, y: { range: () => [0, state.data.devices], dir: -1 } },
     series: [{}, { show: false, scale: "y" }],
     axes: [
       { stroke: text, font, labelFont: font, size: 28, labelSize: 18, label: () => label(state.data.document), grid: { stroke: () => state.theme.grid, width: 1 },
         ticks: { stroke: () => state.theme.grid }, values: (u, splits) => splits.map(plain), space: 80 },
       { ...rows, size: LEFT, values: (u) => deviceNames(state, u) },
-      ...(aside ? [{ ...rows, side: 1, align: 1, size: RIGHT, values: aside }] : []),
+      ...(aside ? [{ ...rows, side: 1, align: 1, size: () => rightOf(state), values: aside }] : []),
     ],
     cursor: {
       points: { show: false }, drag: { x: false, y: false, setScale: false }, y: false,
@@ -60,12 +60,18 @@ function deviceNames(state, u) {
 
 // Peak and capacity of each device, at the right.
 function peaks(state, u) {
-  const every = step(state, u), { capacity } = state.data.document.memory;
-  const short = (number) => String(Number(number.toPrecision(4)));
-  return state.data.held.map((row, d) => {
-    if (d % every) return "";
-    return (d ? "" : "peak ") + short(row.peak) + (capacity[d] === null ? "" : ` of ${short(capacity[d])}`);
-  });
+  const every = step(state, u);
+  return state.data.held.map((_, d) => (d % every ? "" : peakText(state.data, d)));
+}
+
+function peakText(data, d) {
+  const cap = data.document.memory.capacity[d];
+  return (d ? "" : "peak ") + plain(data.held[d].peak) + (cap === null ? "" : ` of ${plain(cap)}`);
+}
+
+// Room for the longest of these texts, alike beside both charts so that their times stay below each other.
+function rightOf(state) {
+  return 16 + 7.2 * Math.max(...state.data.rows.map((_, d) => peakText(state.data, d).length));
 }
 
 function step(state, u) {

@@ -60,9 +60,9 @@ function passAt(state, plot, event, time) {
 function pointed(state, plot, kind, event, time) {
   const row = rowAt(state, plot, event);
   const found = kind === "passes" ? passAt(state, plot, event, time) : null;
-  if (found) showTip(state, passLines(state.data, found.device, found.index, time), event);
+  if (found) showTip(state, passLines(state.data, found.device, found.index, rough(time)), event);
   else if (kind === "memory" && row && time >= 0 && time <= state.data.end)
-    showTip(state, [`Device ${row.device} ${memoryText(state.data, row.device, time)}`, `at ${withUnit(time, state.data.document.unit)}`], event);
+    showTip(state, [`Device ${row.device} ${memoryText(state.data, row.device, time)}`, `at ${withUnit(rough(time), state.data.document.unit)}`], event);
   else hideTip(state);
 }
 

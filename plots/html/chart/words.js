@@ -1,6 +1,7 @@
 // What the chart says of a pass, of a device's memory and of itself: for pointers, screen readers and the table.
 
 const plain = (number) => String(Number(number.toPrecision(9)));
+const rough = (number) => Number(number.toPrecision(6)); // of a time that is pointed at: pixels tell no more
 const withUnit = (number, unit) => plain(number) + (unit ? " " + unit : "");
 
 function passName(data, device, index) {

@@ -18,6 +18,7 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.analysis.perturbations import _Numbers
 from tests.support.makers import problem
+from tests.support.report_text import report_text
 
 
 def held(static: object, placement: str = "v-shape", **memory: object) -> Problem:
@@ -103,7 +104,7 @@ def test_every_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert (rows["gpipe"]["peak_memory"], rows["gpipe"]["fits"]) == ([8, 11], False)
     assert main(["solve", str(path), *sure]) == 0
     assert "; of which static: 4, 7" in capsys.readouterr().out
-    assert "; of which static: 4, 7" in (tmp_path / "out" / "report.md").read_text()
+    assert "; of which static: 4, 7" in report_text(tmp_path / "out" / "report.html")
 
 
 def _document(path: Path) -> dict[str, object]:

@@ -185,13 +185,13 @@ def test_what_it_says_to_those_who_do_not_see_it(shown: Shown) -> None:
     label = shown.page.get_attribute(CHART, "aria-label")
     assert "8 boxes on 2 devices, 2 micro-batches" in label and "Peak memory in GiB: device 0 3, device 1 3" in label
     described = shown.page.get_attribute(CHART, "aria-describedby")
-    assert "Enter follows" in shown.page.inner_text(f"#{described}")
+    assert "Enter follows" in shown.page.text_content(f"#{described}")
     assert shown.page.get_attribute(".pipesched-said", "aria-live") == "polite"
-    shown.page.click("summary")
+    shown.page.click("summary >> text=table")
     assert shown.page.locator("tbody tr").count() == 4
     shown.page.select_option("details select", "1")
     assert shown.page.inner_text("tbody tr:first-child").replace("\t", " ") == "F1.0 Forward 0 2 4 holds 1.5 of 4 GiB"
-    shown.page.click("summary")
+    shown.page.click("summary >> text=table")
 
 
 def test_another_document_goes_on_showing_what_was_shown(shown: Shown, folder: Path) -> None:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import hashlib
-import json
 import re
-from html.parser import HTMLParser
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -23,6 +18,7 @@ from plots.html.assets import script
 from plots.html.document import document
 from plots.html.page import page
 from tests.support.makers import problem, schedule
+from tests.support.self_contained import loaded_by, packed_in, scripts_of
 
 FOLDER = Path(plots.html.assets.__file__).parent
 TASKS = {
@@ -36,13 +32,6 @@ def timeline(name: str, **keys: object) -> Timeline:
     return simulate(one, HEURISTICS[name].order(one))
 
 
-def held(text: str, name: str = "chart") -> Any:
-    """The document that a page holds."""
-    found = re.search(rf'id="data-{name}">([^<]*)</script>', text)
-    assert found
-    return json.loads(gzip.decompress(base64.b64decode(found[1])))
-
-
 @pytest.mark.parametrize(
     ("name", "keys"),
     [
@@ -54,7 +43,7 @@ def held(text: str, name: str = "chart") -> Any:
 )
 def test_the_numbers_of_the_page_are_the_schedules(name: str, keys: dict[str, object]) -> None:
     one = timeline(name, **keys)
-    found = held(page(one, "a", "b"))
+    found = packed_in(page(one, "a", "b"), "chart")
     for device, order in enumerate(one.schedule.orders):
         flat = found["boxes"][device]
         starts = list(accumulate(flat[0::4]))
@@ -109,37 +98,15 @@ def test_memory_on_the_host_is_told() -> None:
     ]  # from the start of the way out to the end of that back
 
 
-class Loads(HTMLParser):
-    """What a page would load, and the scripts and texts it has."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.loaded: list[str] = []
-        self.scripts = 0
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.scripts += tag == "script"
-        if tag in ("link", "iframe", "object", "embed", "base") or (tag == "img" and not dict(attrs).get("src", "")):
-            self.loaded.append(tag)
-        self.loaded += [
-            f"{name}={value}"
-            for name, value in attrs
-            if name in ("src", "srcset", "data", "action", "href")
-            and not (value or "").startswith(("data:image/", "#"))
-        ]
-
-
 def test_the_page_is_whole_and_escapes_what_a_user_wrote() -> None:
     hostile = '</script><script>alert("1")</script>'
     one = problem(2, 2, name=hostile, memory={"unit": hostile, "capacity": 9, "activation": 1}, time_unit="'\"<b>")
     text = page(simulate(one, HEURISTICS["1f1b"].order(one)), hostile, "a & b")
-    assert Loads(text).loaded == []
-    assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|new WebSocket|import\(", text)
-    assert Loads(text).scripts == Loads(page(timeline("1f1b"), "a", "b")).scripts == 3
+    assert loaded_by(text) == []
+    assert scripts_of(text) == scripts_of(page(timeline("1f1b"), "a", "b")) == 3
     assert "alert" not in text.replace("&lt;script&gt;alert(&quot;1&quot;)", "")
     assert "a &amp; b" in text
-    assert held(text)["memory"]["unit"] == hostile
+    assert packed_in(text, "chart")["memory"]["unit"] == hostile
 
 
 def test_a_large_schedule_makes_a_small_page() -> None:

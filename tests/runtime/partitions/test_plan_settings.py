@@ -20,6 +20,7 @@ from pipesched.results.solution import Status
 from pipesched.simulation.simulator import simulate
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_settings import settings_of
+from tests.support.report_text import report_text
 
 LAYERS: list[dict[str, Any]] = [
     {"name": "embedding", "forward": 1, "backward": 1},
@@ -165,7 +166,7 @@ def test_plan_writes_settings_that_it_reads_again(tmp_path: Path, capsys: pytest
     assert {path.name for path in folder.glob("partition.*")} == {
         f"partition{form.suffix}" for form in PARTITION_FORMATS
     }
-    assert "hetero_pipeline_layer_split" in (folder / "report.md").read_text()
+    assert "hetero_pipeline_layer_split" in report_text(folder / "report.html")
     layout = f"megatron={found['settings']['megatron-layout']}"
     assert main([*command, "--partition", layout]) == 0
     again = json.loads(capsys.readouterr().out)

@@ -31,6 +31,7 @@ from solver.solve import solve
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.exact_span import least_span
 from tests.support.makers import problem
+from tests.support.report_text import report_text
 
 SURE = Limits(seconds=600, workers=1, deterministic=60)
 # One worker's orders are few on these, and memory has several levels.
@@ -221,7 +222,7 @@ def test_solve_then_memory(small: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert found["lower_bound"] == found["value"]
     written = read_schedule(out / "schedule.json").timeline
     assert list(measure(written).peak_memory) == document["peak_memory"]
-    assert "## Least memory" in (out / "report.md").read_text()
+    assert "## Least memory" in report_text(out / "report.html")
 
 
 def test_solve_memory_within(small: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,6 +34,7 @@ from solver.local_search.equal_value_kernel import settle
 from solver.solve import solve
 from tests.support.brute_force import tiny_problem
 from tests.support.makers import gpt_1_5b, problem, random_order, random_problem
+from tests.support.report_text import report_text
 
 SURE = Limits(seconds=600, workers=1, deterministic=5)
 HALT = np.zeros(1, np.int64)
@@ -189,6 +190,6 @@ def test_solve_tells_and_minimises_the_mean(tmp_path: Path, capsys: pytest.Captu
     assert means[1] <= means[0]
     assert main(["solve", str(path), "--workers", "1", "-o", str(tmp_path / "out")]) == 0
     assert "under 5 % noise" in capsys.readouterr().out
-    assert "## Under noise" in (tmp_path / "out" / "report.md").read_text()
+    assert "## Under noise" in report_text(tmp_path / "out" / "report.html")
     assert main(["solve", str(path), "--robust", "5%", "--then-memory"]) == 2
     assert main(["solve", str(path), "--robust", "5%", "--objective", "period"]) == 2

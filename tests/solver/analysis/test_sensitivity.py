@@ -25,6 +25,7 @@ from solver.solve import solve
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.columns import costs_of
 from tests.support.makers import problem
+from tests.support.report_text import report_text
 
 SURE = Limits(seconds=600, workers=1, deterministic=60)
 SMALL = tuple(shape for shape in SHAPES if shape[0].devices < 3)
@@ -290,9 +291,9 @@ def test_solve_explain_prints_the_story_and_writes_it(
     for words in ("why not better?", "The strongest analytic bound is", "as it is", "transfers 10 % faster"):
         assert words in said.out
     assert "explaining 1 of" in said.err
-    report = (out / "report.md").read_text()
+    report = report_text(out / "report.html")
     assert "## Why not better" in report
-    assert "| transfers 10 % faster |" in report
+    assert "\ntransfers 10 % faster | " in report
 
 
 @pytest.mark.parametrize("flag", ["--explain", "--then-memory", "--memory-within=1%"])

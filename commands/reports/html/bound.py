@@ -1,0 +1,36 @@
+"""Why no result is better, as parts of a report: the certificate, whether it was checked, and what binds."""
+
+from __future__ import annotations
+
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.bottleneck import story
+from pipesched.results.certificate import Certificate
+from plots.html.parts import Paragraph, Part, Points
+from solver.analysis.bottleneck import bottleneck
+
+_SAID = {
+    Verdict.VERIFIED: "Checked without the solver, from the evidence in schedule.json",
+    Verdict.TRUSTED: "Not checked without the solver",
+    Verdict.NOT_VERIFIED: "Not checked without the solver",
+    Verdict.REFUSED: "THE CHECK REFUSES IT",
+}
+
+
+def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
+    """The argument in words, and what a check of it says that knows no solver."""
+    if certificate is None:
+        return []
+    finding = check_bound(problem, certificate)
+    return [
+        Paragraph(f"{certificate.text} ({certificate.kind})"),
+        Paragraph(f"{_SAID[finding.verdict]}: {finding.text}. `pipesched check schedule.json` does it again."),
+    ]
+
+
+def binding(problem: Problem, certificate: Certificate | None) -> list[Part]:
+    """What keeps the problem from being faster, read off the analytic bounds; nothing where these do not tell it."""
+    if problem.objective is Objective.PERIOD or not problem.network.one_task_each:
+        return []
+    return [Points(story(bottleneck(problem, certificate)))]

@@ -1,0 +1,56 @@
+"""Where a result comes from, as sections of a report: the file as typed, and how to get the same again."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+from argparse import Namespace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from commands.shared.versions import versions
+from plots.html.parts import Code, Paragraph, Part, Section, Table
+
+_MOST = 200_000  # letters of a file that a report shows
+
+
+def typed(path: str) -> str | None:
+    """A file's text, read before the search so that it is what was read; None where it cannot be read twice."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig") if Path(path).is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def file_section(title: str, text: str | None, path: str) -> Section:
+    """The file as the user typed it."""
+    if text is None:
+        return Section(title, [Paragraph(f"{path} is no file that can be read again.")])
+    parts: list[Part] = [Paragraph(f"{path}, as it was when the command began:"), Code(text[:_MOST])]
+    if len(text) > _MOST:
+        parts.append(Paragraph(f"The first {_MOST:,} of its {len(text):,} letters."))
+    return Section(title, parts)
+
+
+def reproduce_section(args: Namespace, seconds: float) -> Section:
+    """The command line, and what else decides what a search finds."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    workers = f"{args.workers}" if args.workers else f"{cores} (all cores)"
+    rows = [
+        ["versions", versions()],
+        ["seed", str(args.seed)],
+        ["workers", workers],
+        ["time limit", f"{args.time_limit:g} s"],
+        ["time taken", f"{seconds:.1f} s"],
+        ["machine", f"{platform.system()} {platform.machine()}, {cores} cores"],
+        ["made", datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")],
+    ]
+    said = (
+        "The bound and the schedule hold wherever they are checked. A search that ends with a proof ends with the same "
+        "value every time; one that a time limit ends depends on how fast the machine is."
+    )
+    return Section(
+        "How to reproduce",
+        [Code(shlex.join(["pipesched", *args.words])), Table([("", False), ("", False)], rows), Paragraph(said)],
+    )

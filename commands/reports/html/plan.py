@@ -1,0 +1,91 @@
+"""The report of a plan: verdict, partition, placements side by side, charts, the bound, the search, the file."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+
+from commands.reports.html.origin import file_section, reproduce_section
+from commands.reports.plan import (
+    CHANGES,
+    CHOICES,
+    DEVICES,
+    STAGES,
+    change_rows,
+    choice_rows,
+    memory_cells,
+    sentences,
+    stage_cells,
+)
+from commands.shared.tables import Column
+from pipesched.results.plan import Plan
+from plots.html.parts import Code, Course, Moment, Paragraph, Part, Picture, Points, Schedules, Section, Table
+from plots.html.report import capitalised, report
+from plots.plan import render_plan
+from solver.planning.progress import PlanProgress
+from solver.planning.sensitivity import Change
+
+
+def plan_report(
+    plan: Plan, changes: Sequence[Change], settings: Mapping[str, str], moments: Sequence[PlanProgress],
+    args: Namespace, text: str | None,
+) -> str:  # fmt: skip
+    """The page. `settings` are texts for runtimes, or why there is none, by runtime; `text` the file as typed."""
+    best = plan.best
+    assert best is not None
+    verdict, made_of, *others = sentences(plan, best)
+    problem, unit = best.timeline.problem, plan.problem.cluster.memory_unit
+    sections = [
+        Section("The plan", [Points([made_of]), _picture(plan), _table(STAGES, stage_cells(plan, best), "Its stages")]),
+        Section("Placements side by side", [_table(CHOICES, choice_rows(plan), "The best plan of each")]),
+        Section("Passes and memory", [*_memory(plan, unit), _timelines(plan)]),
+        Section("Why not better", list(map(Paragraph, others))),
+    ]
+    if changes:
+        table = _table(CHANGES, change_rows(plan, changes), "Best plans under changed numbers")
+        sections.append(Section("What changes would bring", [table]))
+    if settings:
+        parts: list[Part] = [part for name, one in settings.items() for part in (Paragraph(f"{name}:"), Code(one))]
+        sections.append(Section("Settings for runtimes", parts))
+    sections += [
+        Section("The search", [_course(plan, moments)]),
+        file_section("The plan file", text, args.plan),
+        reproduce_section(args, plan.wall_seconds),
+    ]
+    devices = f"{problem.devices} devices, {problem.microbatches} micro-batches"
+    subtitle = f"{devices}; best plan: {best.choice}; minimise {plan.problem.objective.value}"
+    return report(plan.problem.name, subtitle, capitalised(verdict) + ".", sections)
+
+
+def _picture(plan: Plan) -> Picture:
+    assert plan.best is not None
+    counts = ", ".join(map(str, plan.best.partition.counts))
+    shows = f"Layers on devices ({counts} layers a stage), memory of each device and time of a micro-batch"
+    return Picture(render_plan(plan.problem, plan.best, "svg"), shows)
+
+
+def _memory(plan: Plan, unit: str) -> list[Part]:
+    assert plan.best is not None
+    if plan.problem.cluster.capacity is None:
+        return []
+    return [_table(DEVICES, memory_cells(plan, plan.best), f"Memory at the peak ({unit})")]
+
+
+def _timelines(plan: Plan) -> Schedules:
+    """The best plan's, then the best of every other placement."""
+    assert plan.best is not None
+    others = [one.best for one in plan.choices if one.best is not None and one.best is not plan.best]
+    others.sort(key=lambda one: one.value)
+    return Schedules([(f"{one.choice}, {one.schedule}", one.timeline) for one in (plan.best, *others)])
+
+
+def _course(plan: Plan, moments: Sequence[PlanProgress]) -> Course:
+    said = [
+        Moment(one.seconds, None if one.value is None else float(one.value), float(one.lower_bound), one.phase)
+        for one in moments
+    ]
+    return Course(plan.problem.objective.value, plan.problem.time_unit, said, plan.wall_seconds)
+
+
+def _table(columns: Sequence[Column], rows: Sequence[Sequence[str]], caption: str) -> Table:
+    return Table([(column.header.replace("\n", " "), column.numeric) for column in columns], rows, caption)

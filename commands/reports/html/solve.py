@@ -1,0 +1,155 @@
+"""The report of a solve: verdict, table, charts, why not better, the search, the problem, how to reproduce it."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import dataclass
+
+from commands.reports import min_memory, robustness, sensitivity
+from commands.reports.html.bound import argument, binding
+from commands.reports.html.origin import file_section, reproduce_section
+from commands.shared import not_applicable
+from commands.shared.output import bubbles_shown, memory_line, memory_range, percent, times_shown
+from commands.shared.output import time as time_text
+from pipesched.problem.formatting import size
+from pipesched.results.comparison import OURS, with_solution
+from pipesched.results.explanation import Explanation
+from pipesched.results.explanation_text import footnotes
+from pipesched.results.gap import gap
+from pipesched.results.least_memory import LeastMemory
+from pipesched.results.robustness import Robustness
+from pipesched.results.solution import Solution
+from plots.html.parts import Course, Folded, Moment, Paragraph, Part, Points, Schedules, Section, Table
+from plots.html.report import capitalised, report
+
+
+@dataclass(frozen=True)
+class Extras:
+    """What was asked for besides the best schedule."""
+
+    memory: LeastMemory | None = None
+    explanation: Explanation | None = None
+    noise: Robustness | None = None
+
+
+def solve_report(solution: Solution, verdict: str, extras: Extras, args: Namespace, text: str | None) -> str:
+    """The page; `verdict` is the sentence that the command prints, `text` the problem as typed."""
+    problem, metrics = solution.problem, solution.metrics
+    assert metrics is not None
+    subtitle = f"{size(problem)}, placement {problem.placement.name}; minimise {problem.objective.value}"
+    peaks = Paragraph(capitalised(memory_line(problem, metrics)) + ".")
+    moments = Folded("When the best value or the bound improved", [_moments(solution)])
+    sections = [
+        Section("Schedules side by side", [_table(solution), *_not_applicable(solution)]),
+        Section("Passes and memory", [peaks, _timelines(solution)]),
+        Section("Why not better", [*argument(problem, solution.certificate), *_why_not_better(solution, extras)]),
+        *_sections(solution, extras),
+        Section("The search", [_course(solution), moments]),
+        file_section("The problem", text, args.problem),
+        reproduce_section(args, solution.wall_seconds),
+    ]
+    if solution.notes:
+        sections.insert(0, Section("Notes", [Points(solution.notes)]))
+    return report(problem.name, subtitle, sentence(solution, verdict), sections)
+
+
+def sentence(solution: Solution, verdict: str) -> str:
+    """The verdict, and what the best published schedule costs more."""
+    problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
+    said = capitalised(verdict) + "."
+    if best is None or best.metrics is None or not value:
+        return said + (" No published schedule applies and fits." if best is None else "")
+    more = best.metrics.value(problem.objective) / value - 1
+    if not more:
+        return f"{said} The published schedule {best.name} is as good."
+    apart = f"{percent(abs(more))} {'more' if more > 0 else 'less'}"
+    return f"{said} The best published schedule that fits, {best.name}, takes {apart}."
+
+
+def _table(solution: Solution) -> Table:
+    problem = solution.problem
+    times, bubbles = times_shown(problem), bubbles_shown(problem)
+    headers = [("schedule", False), *((str(one), True) for one in times), *((f"bubble({of})", True) for of in bubbles)]
+    headers += [
+        (f"peak memory ({problem.memory_unit})", True),
+        ("fits", False),
+        (f"{problem.objective.value} gap", True),
+    ]
+    rows: list[list[str]] = []
+    strong = []
+    for candidate in with_solution(solution):
+        found = candidate.metrics
+        if found is None:
+            continue
+        if candidate.name == OURS:
+            strong.append(len(rows))
+        cells = [candidate.name, *(time_text(problem, found.value(one)) for one in times)]
+        cells += [*(percent(found.bubble(of)) for of in bubbles), memory_range(problem, found)]
+        excess = percent(gap(found.value(problem.objective), solution.lower_bound_ticks)) if candidate.fits else "–"
+        rows.append([*cells, "yes" if candidate.fits else "no", excess])
+    return Table(headers, rows, f"Lower bound: {time_text(problem, solution.lower_bound_ticks)}", strong)
+
+
+def _not_applicable(solution: Solution) -> list[Part]:
+    """Schedules that were not tried, and folded those that do not apply with their reasons."""
+    lines = not_applicable.lines(solution.candidates)
+    reasons = [line[2:] for line in lines if line.startswith("- ")]
+    headings = [line for line in lines if not line.startswith("- ")]
+    if not reasons:
+        return list(map(Paragraph, headings))
+    return [*map(Paragraph, headings[:-1]), Folded(headings[-1].removesuffix(":"), [Points(reasons)])]
+
+
+def _timelines(solution: Solution) -> Schedules:
+    """The schedule found, and the published ones that fit, best first."""
+    assert solution.timeline is not None
+    found = [(one.name, one.timeline) for one in with_solution(solution) if one.fits and one.name != OURS]
+    published = [(name, timeline) for name, timeline in found if timeline is not None]
+    return Schedules([(f"{OURS} (best found)", solution.timeline), *published])
+
+
+def _why_not_better(solution: Solution, extras: Extras) -> list[Part]:
+    it = extras.explanation
+    if it is None:
+        said = "`solve --explain` also tries what more memory, faster links and other stages would bring."
+        return [*binding(solution.problem, solution.certificate), Paragraph(said)]
+    parts: list[Part] = [Points(sensitivity.lines(it))]
+    if it.effects:
+        headers = [(header.replace("\n", " "), number) for header, number in sensitivity.columns(solution)]
+        parts.append(Table(headers, sensitivity.rows(it), sensitivity.TITLE))
+    return [*parts, *map(Paragraph, footnotes(it))]
+
+
+def _sections(solution: Solution, extras: Extras) -> list[Section]:
+    sections = []
+    if extras.noise:
+        said = robustness.sentences(solution.problem, extras.noise, solution.value_ticks)
+        sections.append(Section("Under noise", [Points(said)]))
+    if extras.memory:
+        sections.append(Section("Least memory", [Points(min_memory.sentences(extras.memory))]))
+    return sections
+
+
+def _course(solution: Solution) -> Course:
+    problem = solution.problem
+    moments = [
+        Moment(
+            one.seconds,
+            None if one.value is None else problem.in_units(one.value),
+            problem.in_units(one.lower_bound),
+            one.phase,
+        )
+        for one in solution.history
+    ]
+    return Course(problem.objective.value, problem.time_unit, moments, solution.wall_seconds)
+
+
+def _moments(solution: Solution) -> Table:
+    problem, rows = solution.problem, []
+    for one in solution.history:
+        best, apart = "none yet", ""
+        if one.value is not None:
+            best, apart = time_text(problem, one.value), percent(gap(one.value, one.lower_bound))
+        rows.append([f"{one.seconds:.2f}", best, time_text(problem, one.lower_bound), apart, one.phase])
+    headers = [("seconds", True), ("best", True), ("bound", True), ("gap", True), ("by", False)]
+    return Table(headers, rows)

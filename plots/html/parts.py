@@ -1,0 +1,152 @@
+"""The parts that a report's sections are made of, each as HTML; all text in them is plain text."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from pipesched.problem.formatting import visible
+from pipesched.schedule.timeline import Timeline
+
+
+def text(plain: str) -> str:
+    """Plain text in HTML, with characters that steer how others are shown spelt out."""
+    return escape(visible(plain))
+
+
+def sentences(plain: str) -> str:
+    """As `text`, with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", text(plain))
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A few sentences."""
+
+    text: str
+
+    def html(self) -> str:
+        return f"<p>{sentences(self.text)}</p>"
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences."""
+
+    texts: Sequence[str]
+
+    def html(self) -> str:
+        return f"<ul>{''.join(f'<li>{sentences(one)}</li>' for one in self.texts)}</ul>"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under headers; a header says whether numbers stand below it. `strong` are the rows to point out."""
+
+    headers: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    strong: Sequence[int] = ()
+
+    def html(self) -> str:
+        numeric = [number for _, number in self.headers]
+        head = "".join(f"<th scope=col{_kind(number)}>{text(header)}</th>" for header, number in self.headers)
+        rows = "".join(
+            f"<tr{' class=strong' if place in self.strong else ''}>{self._cells(row, numeric)}</tr>"
+            for place, row in enumerate(self.rows)
+        )
+        caption = f"<caption>{text(self.caption)}</caption>" if self.caption else ""
+        return f"<div class=wide><table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+
+    @staticmethod
+    def _cells(row: Sequence[str], numeric: Sequence[bool]) -> str:
+        first, *others = (f"{_kind(number)}>{text(cell)}" for cell, number in zip(row, numeric, strict=True))
+        return f"<th scope=row{first}</th>" + "".join(f"<td{cell}</td>" for cell in others)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Text as it was typed, or to be typed."""
+
+    text: str
+
+    def html(self) -> str:
+        return f"<pre tabindex=0><code>{text(self.text.rstrip().expandtabs(4))}</code></pre>"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An SVG image, and what it shows in words. It is an image of its own: its text and ids stay in it."""
+
+    svg: bytes
+    shows: str
+
+    def html(self) -> str:
+        data = base64.b64encode(self.svg).decode()
+        return f'<img class=picture alt="{text(self.shows)}" src="data:image/svg+xml;base64,{data}">'
+
+
+@dataclass(frozen=True)
+class Moment:
+    """The best value and the lower bound that a search had after so many seconds, in the file's unit."""
+
+    seconds: float
+    value: float | None
+    lower_bound: float
+    phase: str
+
+
+@dataclass(frozen=True)
+class Course:
+    """How best value and bound came together: a chart, and a table below it. One in a report."""
+
+    what: str
+    unit: str
+    moments: Sequence[Moment]
+    end: float
+
+    def html(self) -> str:
+        return '<div id="course"></div>'
+
+    def document(self) -> dict[str, object]:
+        moments = [[one.seconds, one.value, one.lower_bound] for one in self.moments]
+        return {"what": self.what, "unit": self.unit, "moments": moments, "end": self.end}
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """Timelines by name: the chart shows the first, and on demand another, or two of them. One in a report."""
+
+    timelines: Sequence[tuple[str, Timeline]]
+
+    def html(self) -> str:
+        return '<div id="schedules"></div>'
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Parts that are shown when the line above them is opened."""
+
+    title: str
+    parts: Sequence[Paragraph | Points | Table | Code]
+
+    def html(self) -> str:
+        return f"<details><summary>{text(self.title)}</summary>{''.join(part.html() for part in self.parts)}</details>"
+
+
+Part = Folded | Paragraph | Points | Table | Code | Picture | Course | Schedules
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading and what is below it."""
+
+    title: str
+    parts: Sequence[Part]
+
+
+def _kind(number: bool) -> str:
+    return " class=number" if number else ""
