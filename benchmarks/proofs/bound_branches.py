@@ -43,7 +43,7 @@ class Likely:
 
     `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
     `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
-    devices on a line.
+    devices on a line, and `longest` the most ticks of a long time.
     """
 
     long_links: float = 0.3
@@ -57,6 +57,7 @@ class Likely:
     fewest: int = 1
     most: int = 3
     linear: float = 0.2
+    longest: int = 120
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,7 @@ def _shares(problem: Problem, device: int) -> bool:
 
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
 _TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
+_SOON_OVER = replace(_TIGHT, long_links=0.3, longest=20)
 _LOOSE = Likely(tight=0.2, unlimited=0.4, long_links=0.5)
 _MEMORY = Likely(
     long_links=0.7,
@@ -275,7 +277,7 @@ BRANCHES: tuple[Branch, ...] = (
         ("overlapped",),
         likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
-    Branch("Lagrangian", "Lagrangian", likely=_TIGHT, further=_lagrangian),
+    Branch("Lagrangian", "Lagrangian", likely=_SOON_OVER, further=_lagrangian),
     Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),
     Branch("period, load", "period: load", likely=_LOOSE),
     Branch("period, in-flight limit", "period: in-flight limit", likely=Likely(long_links=0.7, tight=1, unlimited=0)),
