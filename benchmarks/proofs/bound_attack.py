@@ -9,6 +9,7 @@ Exit code 1 if a claim is wrong.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -129,7 +130,7 @@ def run(args: Namespace) -> int:
     if args.resume and args.results.exists():
         results = valid(json.loads(args.results.read_text(encoding="utf-8")))
     end, busy = time.monotonic() + args.seconds, dict[Future[Found], Branch]()
-    with ProcessPoolExecutor(args.workers) as pool:
+    with ProcessPoolExecutor(args.workers, initializer=gc.freeze) as pool:
         while True:
             while len(busy) < args.workers and time.monotonic() < end:
                 branch = next_branch(results, args.branches, args.count)

@@ -23,6 +23,7 @@ from solver.cyclic.period_bounds import period_certificates
 # The analytic bounds of one stream, the strongest first; those that count modes; and bounds that are not analytic.
 _SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit", "load")
 _COUNT_MODES = ("unpaired passes", "memory and modes")
+_OVER_MODES = "period: load and memory over modes"
 _FURTHER = {"Lagrangian": "solver/bounds/lagrangian/bound.py", "linear relaxation": "solver/bounds/lp_bound.py"}
 
 
@@ -104,7 +105,7 @@ class Branch:
     def file(self) -> str:
         """The file of the repository in which the bound is."""
         if self.kind.startswith("period: "):
-            return "solver/cyclic/period_bounds.py"
+            return f"solver/cyclic/{'mode_bound' if self.kind == _OVER_MODES else 'period_bounds'}.py"
         return _FURTHER.get(self.kind) or BOUNDS[self.kind].certify.__module__.replace(".", "/") + ".py"
 
     def _period(self, problem: Problem) -> Claim | None:
@@ -287,5 +288,12 @@ BRANCHES: tuple[Branch, ...] = (
         "period: memory over time",
         where=_with("less"),
         likely=Likely(long_links=0.6, long_weights=0.6, tight=0.8, unlimited=0.05, freed=("less",), whole_only=0),
+    ),
+    Branch("period, over modes, blocks", _OVER_MODES, where=lambda problem, _: problem.overlaps, likely=_PAIRED),
+    Branch(
+        "period, over modes, short full backward",
+        _OVER_MODES,
+        where=lambda problem, _: not problem.overlaps,
+        likely=_SHORT,
     ),
 )
