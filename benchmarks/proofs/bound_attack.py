@@ -9,6 +9,7 @@ Exit code 1 if a claim is wrong.
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 import time
@@ -35,10 +36,10 @@ from pipesched.problem.problem import Problem
 COMMAND = "python -m benchmarks.proofs.bound_attack"
 _RESULTS = Path(__file__).with_name("bound_attack.json")
 
-# How often one starts anew, and from a change for the worse.
-_ANEW = 0.04
+# Problems from one beginning to the next, at least as many as were drawn for it; how often one accepts a worse one.
+_WAY, _WORSE = 25, 0.04
 # Problems of a round, and its most seconds of processor time.
-_ROUND, _SECONDS = 1000, 10.0
+_ROUND, _SECONDS = 500, 10.0
 
 # Counts of a branch by name; `bounds` is the digest of the bound's code that they are of.
 Counts = Mapping[str, Any]
@@ -81,23 +82,25 @@ def problems(branch: Branch, seed: int, end: float = inf) -> Iterator[tuple[Prob
     """Problems in which no certificate is stronger than the branch's, and its claims, until so much process time.
 
     No two are equal. Each differs in one number from the one that is gone on from, which it replaces if its claim is
-    further above all others: an argument that claims too much rises above what the sound ones prove.
+    further above all others: an argument that claims too much rises above what the sound ones prove. The harder it is
+    to draw a problem to begin from, the longer one goes on from it.
     """
     random, seen = Random(f"{branch.name} {seed}"), set[Problem]()
-    problem, claim = None, None
+    problem, claim, drawn = None, None, 0
     while time.process_time() < end:
-        if problem is None or claim is None or random.random() < _ANEW:
+        if problem is None or claim is None or random.random() < 1 / max(_WAY, drawn):
+            drawn = 1 if claim else drawn + 1
             other = draw(random, branch.likely)
             claim = None
         else:
-            other = changed(random, problem)
+            other = changed(random, problem, branch.likely)
         if other in seen:
             continue
         seen.add(other)
         new = branch.claim(other)
         if new is None:
             continue
-        if claim is None or new.margin >= claim.margin or random.random() < _ANEW:
+        if claim is None or new.margin >= claim.margin or random.random() < _WORSE:
             problem, claim = other, new
         yield other, new
 
@@ -127,7 +130,7 @@ def run(args: Namespace) -> int:
     if args.resume and args.results.exists():
         results = valid(json.loads(args.results.read_text(encoding="utf-8")))
     end, busy = time.monotonic() + args.seconds, dict[Future[Found], Branch]()
-    with ProcessPoolExecutor(args.workers) as pool:
+    with ProcessPoolExecutor(args.workers, initializer=gc.freeze) as pool:
         while True:
             while len(busy) < args.workers and time.monotonic() < end:
                 branch = next_branch(results, args.branches, args.count)

@@ -23,6 +23,7 @@ from solver.cyclic.period_bounds import period_certificates
 # The analytic bounds of one stream, the strongest first; those that count modes; and bounds that are not analytic.
 _SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit", "load")
 _COUNT_MODES = ("unpaired passes", "memory and modes")
+_OVER_MODES = "period: load and memory over modes"
 _FURTHER = {"Lagrangian": "solver/bounds/lagrangian/bound.py", "linear relaxation": "solver/bounds/lp_bound.py"}
 
 
@@ -43,7 +44,7 @@ class Likely:
 
     `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
     `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
-    devices on a line.
+    devices on a line, and `longest` the most ticks of a long time.
     """
 
     long_links: float = 0.3
@@ -57,6 +58,7 @@ class Likely:
     fewest: int = 1
     most: int = 3
     linear: float = 0.2
+    longest: int = 120
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ class Branch:
     def file(self) -> str:
         """The file of the repository in which the bound is."""
         if self.kind.startswith("period: "):
-            return "solver/cyclic/period_bounds.py"
+            return f"solver/cyclic/{'mode_bound' if self.kind == _OVER_MODES else 'period_bounds'}.py"
         return _FURTHER.get(self.kind) or BOUNDS[self.kind].certify.__module__.replace(".", "/") + ".py"
 
     def _period(self, problem: Problem) -> Claim | None:
@@ -166,6 +168,7 @@ def _shares(problem: Problem, device: int) -> bool:
 
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
 _TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
+_SOON_OVER = replace(_TIGHT, long_links=0.3, longest=20)
 _LOOSE = Likely(tight=0.2, unlimited=0.4, long_links=0.5)
 _MEMORY = Likely(
     long_links=0.7,
@@ -275,7 +278,7 @@ BRANCHES: tuple[Branch, ...] = (
         ("overlapped",),
         likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
-    Branch("Lagrangian", "Lagrangian", likely=_TIGHT, further=_lagrangian),
+    Branch("Lagrangian", "Lagrangian", likely=_SOON_OVER, further=_lagrangian),
     Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),
     Branch("period, load", "period: load", likely=_LOOSE),
     Branch("period, in-flight limit", "period: in-flight limit", likely=Likely(long_links=0.7, tight=1, unlimited=0)),
@@ -285,5 +288,12 @@ BRANCHES: tuple[Branch, ...] = (
         "period: memory over time",
         where=_with("less"),
         likely=Likely(long_links=0.6, long_weights=0.6, tight=0.8, unlimited=0.05, freed=("less",), whole_only=0),
+    ),
+    Branch("period, over modes, blocks", _OVER_MODES, where=lambda problem, _: problem.overlaps, likely=_PAIRED),
+    Branch(
+        "period, over modes, short full backward",
+        _OVER_MODES,
+        where=lambda problem, _: not problem.overlaps,
+        likely=_SHORT,
     ),
 )

@@ -38,7 +38,7 @@ def draw(random: Random, likely: Likely) -> Problem:
     equal, objective = random.random() < 0.4, random.choice((Objective.MAKESPAN, Objective.SPAN))
 
     def ticks(long: float) -> tuple[int, ...]:
-        drawn = [_ticks(random, long) for _ in range(stages)]
+        drawn = [_ticks(random, long, likely.longest) for _ in range(stages)]
         return (drawn[0],) * stages if equal else tuple(drawn)
 
     forward, backward, weight = ticks(0.1), ticks(0.1), ticks(likely.long_weights)
@@ -64,12 +64,13 @@ def draw(random: Random, likely: Likely) -> Problem:
 
 def _links(random: Random, likely: Likely, devices: int) -> tuple[tuple[int, ...], ...]:
     """What each way between two devices takes on top of a transfer; both directions are drawn by themselves."""
-    ways = [[_ticks(random, likely.long_links / 2) if a != b else 0 for b in range(devices)] for a in range(devices)]
+    long = likely.long_links / 2, likely.longest
+    ways = [[_ticks(random, *long) if a != b else 0 for b in range(devices)] for a in range(devices)]
     return tuple(map(tuple, ways))
 
 
-def _ticks(random: Random, long: float) -> int:
-    return random.randint(10, 120) if random.random() < long else random.randint(0, 6)
+def _ticks(random: Random, long: float, longest: int) -> int:
+    return random.randint(10, longest) if random.random() < long else random.randint(0, 6)
 
 
 def freed_of(random: Random, word: str, activation: int) -> int:
@@ -97,7 +98,7 @@ def _needed(where: Placement, device: int, activation: tuple[int, ...]) -> int:
     return max(sum(activation[s] for s in chain if where.stage_device[s] == device) for chain in where.chains)
 
 
-def changed(random: Random, problem: Problem) -> Problem:
+def changed(random: Random, problem: Problem, likely: Likely) -> Problem:
     """The same but for one number, or one of each stage; it keeps some schedule."""
     name = random.choice((*_NUMBERS, "links") if problem.links and problem.devices > 1 else _NUMBERS)
     if random.random() < 0.05:
@@ -106,35 +107,35 @@ def changed(random: Random, problem: Problem) -> Problem:
         room = list(problem.room)
         at = random.randrange(len(room))
         own = room[at]
-        room[at] = None if own is None else max(0, _near(random, own))
+        room[at] = None if own is None else max(0, _near(random, own, likely))
         return _roomy(problem.with_room(room))
     if name == "links":
-        return _with_other_link(random, problem)
+        return _with_other_link(random, problem, likely)
     values = [getattr(stage, name) for stage in problem.stages]
     if name in ("activation", "freed"):
         at = random.randrange(len(values))
-        values[at] = max(-4 if name == "freed" else 0, _near(random, values[at]))
+        values[at] = max(-4 if name == "freed" else 0, _near(random, values[at], likely))
         one = problem.with_stages(**{name: values})
         return _roomy(one.with_stages(freed=[min(stage.freed, stage.activation) for stage in one.stages]))
     if None in values:
         return problem
     every = random.random() < 0.3
-    at, value = random.randrange(len(values)), _near(random, random.choice(values))
+    at, value = random.randrange(len(values)), _near(random, random.choice(values), likely)
     one = problem.with_stages(**{name: [max(0, value if every or n == at else x) for n, x in enumerate(values)]})
     return one if one.splittable else one.with_stages(backward=[stage.fused for stage in one.stages])
 
 
-def _with_other_link(random: Random, problem: Problem) -> Problem:
+def _with_other_link(random: Random, problem: Problem, likely: Likely) -> Problem:
     """The same but for the way from one device to another."""
     links = [list(row) for row in problem.links or ()]
     here, there = random.sample(range(problem.devices), 2)
-    links[here][there] = max(0, _near(random, links[here][there]))
+    links[here][there] = max(0, _near(random, links[here][there], likely))
     return replace(problem, links=tuple(map(tuple, links)))
 
 
-def _near(random: Random, value: int) -> int:
+def _near(random: Random, value: int, likely: Likely) -> int:
     """A number near another: one more or less, half or twice as much, nothing, or any short time."""
-    return random.choice((value - 1, value + 1, value // 2, 2 * value, 0, _ticks(random, 0.2)))
+    return random.choice((value - 1, value + 1, value // 2, 2 * value, 0, _ticks(random, 0.2, likely.longest)))
 
 
 def _roomy(problem: Problem) -> Problem:

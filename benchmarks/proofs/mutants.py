@@ -29,6 +29,7 @@ from benchmarks.reporting.page import exit_code, put, table
 from pipesched.files.atomic_write import write_whole
 
 COMMAND = "python -m benchmarks.proofs.mutants"
+_RESULTS = Path(__file__).with_name("mutants.json")
 _BOUNDS = (
     "tests/solver/bounds/test_memory_energy.py",
     "tests/benchmarks/test_bound_attack.py",
@@ -204,7 +205,7 @@ def arguments() -> Namespace:
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--files", metavar="TEXT", default="", help="only those whose names have this text")
-    parser.add_argument("--results", type=Path, default=Path("results/mutants.json"), metavar="FILE")
+    parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="run only mutants that were not noticed, or not run")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/proofs.md")
     return parser.parse_args()

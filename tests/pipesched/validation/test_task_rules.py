@@ -105,6 +105,22 @@ def test_the_order_of_a_stream() -> None:
     assert found(replace(mixed(), schedule=other)) == [("order", text)]
 
 
+def test_what_a_stream_must_run_is_in_its_order_once() -> None:
+    one, plain = in_turn()
+    twice, without = COMPUTE.replace("F0.1/attn ", "F0.1/attn F0.1/attn "), COMM.replace(" W0.1/sync", "")
+    assert found(replace(mixed(), schedule=orders(one, plain, twice, without))) == [
+        ("complete", "device 0, comm: W0.1/sync is in the order of tasks not at all; it must be once"),
+        ("complete", "device 0, compute: F0.1/attn is in the order of tasks 2 times; it must be once"),
+    ]
+    tasks = mixed().schedule.task_orders
+    compute, comm = (Resource(0, stream) for stream in ("compute", "comm"))
+    only = Schedule(plain.orders, "", {compute: tasks[compute]})
+    assert [rule for rule, _ in found(replace(mixed(), schedule=only))] == ["complete"] * len(tasks[comm])
+    spare = Schedule(plain.orders, "", {**tasks, Resource(0, "spare"): tasks[comm][:1]})
+    text = "device 0, spare: F0.0/dispatch is in the order of tasks once; it must be not at all"
+    assert found(replace(mixed(), schedule=spare)) == [("complete", text)]
+
+
 def test_two_tasks_at_a_time() -> None:
     text = "device 0, compute: W0.0/mlp-w starts at 15, before B0.0/mlp ends at 16"
     assert ("overlap", text) in found(moved(mixed(), "W0.0/mlp-w", 15))
