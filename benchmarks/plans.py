@@ -91,14 +91,14 @@ def _llama_rows(args: Namespace) -> Iterator[str]:
                     _published(even, Choice("interleaved", 2), "interleaved-1f1b", args),
                     _published(problem, Choice("linear", 1), "1f1b", args),
                 ]
-                found = plan(problem, _limits(args, 30))
+                found = plan(problem, _limits(args, 10))
                 cells = [name, str(devices), str(microbatches), *known, *_figures(found)]
                 yield f"| {' | '.join(cells)} |"
 
 
 def _published(problem: PlanProblem, choice: Choice, name: str, args: Namespace) -> str:
     """The value of a published order on one placement; a dash where the model has too few layers."""
-    found = plan(replace(problem, choices=(choice,), schedules=(name,)), _limits(args, 10))
+    found = plan(replace(problem, choices=(choice,), schedules=(name,)), _limits(args, 4))
     return "–" if found.value is None else f"{float(found.value):.2f}"
 
 

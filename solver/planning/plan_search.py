@@ -24,8 +24,8 @@ from solver.planning.progress import PlanProgress, Report
 _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
 _START_SHARE = 0.15
 _BOUND_SHARE = 0.2
-_FIRST_SHARE = 0.3
-_JOINT_SHARE = 0.45
+_FIRST_SHARE = 0.1
+_JOINT_SHARE = 0.4
 _STEP_SHARE = 0.05
 _LEAST_STEP = 0.2
 
@@ -65,6 +65,7 @@ class PlanSearch:
         else:
             self._start()
             self._relax_all()
+            self._visit_all()
             self._anneal()
             self._search()
 
@@ -122,12 +123,15 @@ class PlanSearch:
             able += [choice for choice, _ in found]
         return list(dict.fromkeys(able))
 
-    def _search(self) -> None:
-        """Each placement once; then orders for more partitions, in turn with better orders for the best plan."""
-        first = max(_LEAST_STEP, _FIRST_SHARE * self.budget.whole / max(1, len(self._open())))
-        for choice in sorted(self._open(), key=lambda each: each.stages):
+    def _visit_all(self) -> None:
+        """An order for a partition of each placement: small problems are proved so."""
+        each = max(_LEAST_STEP, _FIRST_SHARE * self.budget.whole / max(1, len(self._open())))
+        for choice in sorted(self._open(), key=lambda choice: choice.stages):
             if not self._done():
-                self._visit(choice, first)
+                self._visit(choice, each)
+
+    def _search(self) -> None:
+        """Orders for more partitions, in turn with better partitions and orders for the best plan."""
         step, turn = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole), 0
         while not self._done():
             turn += 1

@@ -33,11 +33,14 @@ class Found(NamedTuple):
 
 
 class OrderArrays:
-    """All orders of the passes of one timeline: an order is an array with a row for each device, padded with -1."""
+    """All orders of the passes of one timeline: an order is an array with a row for each device, padded with -1.
 
-    def __init__(self, timeline: Timeline, length: int, lags: list[int]) -> None:
-        problem = timeline.problem
-        self.units = Units(problem, dominated_split(problem, timeline.schedule))
+    Where the order is free, a full backward that is never better is two passes.
+    """
+
+    def __init__(self, timeline: Timeline, length: int, lags: list[int], free_order: bool) -> None:
+        problem, schedule = timeline.problem, timeline.schedule
+        self.units = Units(problem, dominated_split(problem, schedule) if free_order else schedule)
         shop, _, rows = Annealer(self.units).arrays(self.units.orders)
         self._shop, self.order, self.count = shop, rows.order, rows.count
         passes = [slot[0] for slot in self.units.slots]

@@ -58,7 +58,7 @@ class JointSearch:
     """From one candidate on; `best` is the best met, in ticks of the plan problem."""
 
     def __init__(self, plan: PlanProblem, choice: Choice, start: Candidate, free_order: bool, seed: int) -> None:
-        self._plan, self._choice = plan, choice
+        self._plan, self._choice, self._schedule = plan, choice, start.timeline.schedule
         self._name = "pipesched" if free_order else start.schedule
         self._random, self._rounds = Random(seed), 0
         self._sums = StageSums(plan)
@@ -69,7 +69,7 @@ class JointSearch:
             for a, b in pairwise(placement.chains[0])
         ]
         self._given = None if free_order else GivenOrder(start.timeline, length)
-        self._orders = OrderArrays(start.timeline, length, lags)
+        self._orders = OrderArrays(start.timeline, length, lags, free_order)
         self._moves = Moves(plan, choice, self._sums, self._orders, free_order, self._random)
         self._effort = min(_MOST_MOVES, _WORK // len(self._orders.units.slots)) if free_order else 0
         self._loads = Loads(plan, placement, lags)
@@ -138,7 +138,9 @@ class JointSearch:
         """The best met, with exact times."""
         proposal = self.best.proposal
         partition = self._sums.partition(proposal.draft)
-        schedule = self._orders.schedule(proposal.order, self._name)
+        schedule = self._schedule
+        if self._given is None:
+            schedule = self._orders.schedule(proposal.order, self._name)
         timeline = best_times(self._plan.problem(self._choice, partition), schedule)
         return Candidate(self._choice, partition, timeline, self._name)
 
