@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
+from time import perf_counter
 
+from commands.reports.html.origin import typed
+from commands.reports.html.sweep import sweep_report
 from commands.reports.sweep import progress_text, show
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective
@@ -62,7 +65,9 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--write", action="append", default=[], type=whole(0, 10**9), metavar="CELL", help="write this cell's schedule"
     )
-    parser.add_argument("-o", "--output", metavar="DIR", help="write sweep.sqlite, results.csv and pictures")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", help="write sweep.sqlite, results.csv, pictures and report.html"
+    )
     add_json(parser)
 
 
@@ -76,6 +81,7 @@ def run(args: Namespace) -> Exit:
     store_path = Path(args.store) if args.store else (folder or Path()) / (
         _STORE if folder else f"{Path(args.file).stem}.{_STORE}"
     )  # fmt: skip
+    as_typed, since = typed(args.file), perf_counter()
     with Store(store_path) as store:
         found = _solved(sweep, store, args)
     if not args.json:
@@ -83,6 +89,8 @@ def run(args: Namespace) -> Exit:
     with not_interrupted():
         files = _written(found, folder, args)
         if folder:
+            page = sweep_report(found, perf_counter() - since, args, as_typed)
+            files.append(write_whole(folder / "report.html", page))
             record_output(folder, "sweep", files)
     files = [store_path, *files]
     if args.json:

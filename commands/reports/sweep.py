@@ -25,27 +25,42 @@ def progress_text(moment: Moment) -> str:
     if moment.last is None:
         return line
     last = moment.last
-    where = ", ".join(f"{name} {_shown(value)}" for name, value in last.cell.at)
-    return f"{line}  ({where}: {_verdict(last)})"
+    return f"{line}  ({place(last)}: {_verdict(last)})"
 
 
 def show(found: Table) -> None:
     """A row for each cell, and the counts."""
     axes = found.sweep.axes.axes
+    title = f"{found.sweep.name}: {counted(len(found.rows), 'cell')} of {' × '.join(axis.name for axis in axes)}"
+    table(title, columns(found), rows(found))
+    for line in reasons(found):
+        print(line)
+    print(f"{counts(found)}; {found.solved} solved now, {found.read} known before")
+
+
+def columns(found: Table) -> list[Column]:
+    """The fields that differ between cells, and what is known of each cell."""
+    axes = found.sweep.axes.axes
     objectives = {row.objective for row in found.rows} - {""}
     name = objectives.pop() if len(objectives) == 1 else "objective"
     unit = f"\n({found.time_unit})" if found.time_unit else ""
-    columns = [Column("cell", True, 5)]
-    columns += [Column(axis.name, _numeric(found, axis.name)) for axis in axes]
-    columns += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 1), Column("gap", True)]
-    columns += [Column("bubble", True, 2), Column(f"peak memory\n({found.memory_unit})", True, 3)]
-    columns += [Column("best published", False, 4), Column("to best", True, 4)]
-    columns += [Column("status", False, 6)]
-    title = f"{found.sweep.name}: {counted(len(found.rows), 'cell')} of {' × '.join(axis.name for axis in axes)}"
-    table(title, columns, [_cells(row) for row in found.rows])
-    for line in _reasons(found):
-        print(line)
-    print(_counts(found))
+    made = [Column("cell", True, 5)]
+    made += [Column(axis.name, _numeric(found, axis.name)) for axis in axes]
+    made += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 1), Column("gap", True)]
+    made += [Column("bubble", True, 2), Column(f"peak memory\n({found.memory_unit})", True, 3)]
+    made += [Column("best published", False, 4), Column("to best", True, 4)]
+    made += [Column("status", False, 6)]
+    return made
+
+
+def rows(found: Table) -> list[list[str]]:
+    """A row for each cell."""
+    return [_cells(row) for row in found.rows]
+
+
+def place(row: Row) -> str:
+    """Where a cell lies, as `memory.capacity 8, placement v-shape`."""
+    return ", ".join(f"{name} {_shown(value)}" for name, value in row.cell.at)
 
 
 def _cells(row: Row) -> list[str]:
@@ -58,7 +73,7 @@ def _cells(row: Row) -> list[str]:
     return [*texts, row.state.value]
 
 
-def _reasons(found: Table) -> list[str]:
+def reasons(found: Table) -> list[str]:
     """Why cells have no schedule, those of one reason together."""
     held: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:
@@ -72,12 +87,11 @@ def _reasons(found: Table) -> list[str]:
     return lines if more <= 0 else [*lines[:_MOST_REASONS], f"and {more} more reasons; results.csv and --json have all"]
 
 
-def _counts(found: Table) -> str:
+def counts(found: Table) -> str:
+    """How many cells there are of each state."""
     states = [(state, found.count(state)) for state in State]
     parts = [f"{number} {state.value}" for state, number in states if number]
-    return (
-        f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}; {found.solved} solved now, {found.read} known before"
-    )
+    return f"{counted(len(found.rows), 'cell')}: {', '.join(parts)}"
 
 
 def _verdict(row: Row) -> str:
