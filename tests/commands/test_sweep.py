@@ -54,7 +54,7 @@ def test_a_sweep_writes_all_and_reads_what_it_knows(small: Path, capsys: pytest.
     assert (cell["at"], cell["value"], cell["value_exact"]) == ({"memory": 2, "placement": "linear"}, 18.0, "18")
     assert cell["lower_bound"] == 18.0 and cell["certificate"]["text"] and cell["peak_memory"] == [2.0, 2.0]
     assert "placement[1]: found device 2" in found["cells"][1]["reason"]
-    names = {"sweep.sqlite", "results.csv", "memory.png", "makespan-span.png", "cell-2.json"}
+    names = {"sweep.sqlite", "results.csv", "memory.png", "makespan-span.png", "report.html", "cell-2.json"}
     assert {Path(path).name for path in found["files"]} == names
     assert names | {"pipesched-manifest.json"} == {path.name for path in (small / "out").iterdir()}
     assert read_schedule("out/cell-2.json").value == 18

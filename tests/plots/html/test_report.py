@@ -206,3 +206,27 @@ def test_the_report_of_a_plan_opens(browser: Any, planned: Path) -> None:
     assert page.evaluate("document.querySelector('.picture').naturalWidth") > 100
     assert complaints == []
     page.close()
+
+
+def test_the_report_of_a_sweep_has_a_row_and_a_schedule_for_each_cell(tmp_path: Path) -> None:
+    file, out = tmp_path / "tiny.yaml", tmp_path / "out"
+    file.write_text(PROBLEM)
+    command = [
+        "sweep",
+        str(file),
+        "--set",
+        "memory.capacity=0.5,2,3",
+        "--jobs",
+        "1",
+        "--workers",
+        "1",
+        "--time-limit",
+        "9",
+    ]
+    assert main([*command, "-o", str(out)]) == 0
+    said, text = report_text(out / "report.html"), (out / "report.html").read_text()
+    assert "3 cells: 2 optimal, 1 " in said and "The least: makespan 23, at memory.capacity 3." in said
+    assert "\ncell | memory.capacity | " in said and "Time against memory:" in said and "\n0 | 0.5 | " in said
+    assert packed_in(text, "schedules") == ["cell 1: memory.capacity 2", "cell 2: memory.capacity 3"]
+    assert packed_in(text, "schedule-1")["memory"]["capacity"] == [3, 3]
+    assert loaded_by(text) == [] and text.count('src="data:image/svg+xml;base64,') == 2
