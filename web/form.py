@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from pipesched.files.problem_schema import MemorySection, ProblemFile, Times
+from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
 from pipesched.problem.placement import PLACEMENTS
 from pipesched.problem.problem import Objective
 

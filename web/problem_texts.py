@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pipesched.errors import BadInput
-from pipesched.files import visualiser_file
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.problem_file import problem_from
+from pipesched.files.problems import visualiser_file
 from pipesched.problem.problem import Problem
 from web.settings import Settings
 

@@ -1,6 +1,6 @@
 // A small picture of a schedule for its row of the table: every device a line of colours, no numbers.
 
-const WIDTH = 180, HEIGHT = 40;
+const WIDTH = 160, HEIGHT = 40;
 
 export function sketch(chart) {
   const canvas = document.createElement("canvas"), ratio = window.devicePixelRatio || 1;
