@@ -32,6 +32,10 @@ _CHOICES = {
 _SUGGESTIONS = {"placement": list(PLACEMENTS)}
 # Fields whose value is a word; all others hold numbers.
 _WORDS = frozenset({"name", "placement", "time_unit", "memory.unit", *_CHOICES})
+_OF_PLANS = frozenset({"name", "devices", "microbatches", "placement", "chunks", "objective", "time_unit"}) | {
+    "memory.capacity",
+    "memory.unit",
+}
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
 _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
@@ -62,10 +66,13 @@ def paths() -> frozenset[str]:
     return frozenset(prefix + key for _, prefix, _, keys in _GROUPS for key in keys)
 
 
-def values(document: object) -> dict[str, str | None]:
-    """The value of each field that a document gives, as a person types it; None for what a field cannot hold."""
-    found = {}
-    for path in sorted(paths()):
+def values(document: object, plan: bool = False) -> dict[str, str | None]:
+    """The value of each field that a document gives, as a person types it; None for what a field cannot hold.
+
+    That is also so for the fields that a plan does not have.
+    """
+    found: dict[str, str | None] = dict.fromkeys(paths() - _OF_PLANS) if plan else {}
+    for path in sorted(_OF_PLANS if plan else paths()):
         here: object = document
         for key in path.split("."):
             here = here.get(key) if isinstance(here, Mapping) else None

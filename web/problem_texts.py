@@ -10,12 +10,7 @@ from pipesched.problem.problem import Problem
 from web.settings import Settings
 
 SOURCE = "problem"
-_PLAN = "a plan file (`{}`); allowed: a problem (`pipesched plan` reads plans, and writes a problem)"
-_OTHER_FILES = {
-    "pipesched-schedule": "a schedule file; allowed: a problem (`pipesched export` and `plot` read schedules)",
-    "layers": _PLAN.format("layers"),
-    "model": _PLAN.format("model"),
-}
+_PLAN_KEYS = frozenset({"layers", "model"})
 
 
 def document_of(text: str, settings: Settings) -> object:
@@ -28,11 +23,18 @@ def document_of(text: str, settings: Settings) -> object:
     return read_yaml(text.replace("\r\n", "\n").replace("\r", "\n"), SOURCE)
 
 
+def is_plan(document: object) -> bool:
+    """Whether a document is a plan file's: a model made of layers, whose stages are to be chosen."""
+    return isinstance(document, dict) and bool(_PLAN_KEYS & document.keys())
+
+
 def problem_of(document: object, settings: Settings) -> Problem:
     """The problem of a document, if it is not too large for the page; `BadInput` lists every mistake."""
-    for key, what in _OTHER_FILES.items():
-        if isinstance(document, dict) and (key in document or document.get("format") == key):
-            raise BadInput(f"{SOURCE}: found {what}")
+    if isinstance(document, dict) and document.get("format") == "pipesched-schedule":
+        allowed = "a problem or a plan (`pipesched export` and `plot` read schedules)"
+        raise BadInput(f"{SOURCE}: found a schedule file; allowed: {allowed}")
+    if is_plan(document):
+        raise BadInput(f"{SOURCE}: found a plan file; allowed: a problem, such as a solve of the plan chooses")
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, SOURCE)
     problem = problem_from(document, SOURCE, SOURCE)
@@ -50,8 +52,3 @@ def problem_of(document: object, settings: Settings) -> Problem:
             "takes more)"
         )
     return problem
-
-
-def problem_of_text(text: str, settings: Settings) -> Problem:
-    """The problem in a text."""
-    return problem_of(document_of(text, settings), settings)

@@ -22,6 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 START = (ROOT / "examples" / "start.yaml").read_text(encoding="utf-8")
 
 
+PLAN = (
+    "devices: 2\nmicrobatches: 3\nplacement: [linear, v-shape]\nmemory: {capacity: 20}\nlayers:\n  - {name: embedding, forward: 1, "
+    "backward: 1, weight: 1, memory: 1, activation: 1}\n  - {name: block, count: 3, forward: 2, backward: 2, weight: 1, memory: 1, activation: 1}\n"
+)
+
+
 def begin(client: Any, text: str, seconds: float = 20, tab: str = "tab-number-1") -> str:
     answer = client.post("/api/solves", json={"text": text, "seconds": seconds, "workers": 1, "tab": tab})
     assert answer.status_code == 200, answer.text
@@ -32,8 +38,11 @@ def begin(client: Any, text: str, seconds: float = 20, tab: str = "tab-number-1"
 def test_examples_are_those_of_the_repository(client: Any) -> None:
     found = {one["name"]: one["text"] for one in client.get("/api/start").json()["examples"]}
     ours = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "examples").glob("*.yaml")}
+    plans = {
+        f"plans/{path.stem}": path.read_text(encoding="utf-8") for path in (ROOT / "examples" / "plans").glob("*.yaml")
+    }
     del ours["kimi-k2"]  # its schedules take half a minute
-    assert found == ours
+    assert found == ours | plans
 
 
 def test_every_published_schedule_is_a_row(client: Any) -> None:
@@ -77,6 +86,19 @@ def test_a_solve_is_watched_to_its_end_and_again(client: Any) -> None:
     assert (solution["status"], solution["value"], solution["lower_bound"]) == ("optimal", 279, 279)
     again = events(client.get(f"/api/solves/{name}/events"))
     assert of_kind(again, "solution") == [solution] and of_kind(again, "history")[0][-1]["value"] == 279
+
+
+def test_a_plan_is_told_and_searched_for(client: Any) -> None:
+    (told,) = of_kind(compared(client, PLAN), "plan")
+    assert "4 layers on 2 devices" in told["sentence"]
+    (fields,) = of_kind(compared(client, PLAN), "form")
+    assert fields["memory.capacity"] == "20" and fields["times.forward"] is None
+    found = events(client.get(f"/api/solves/{begin(client, PLAN)}/events"))
+    solution = of_kind(found, "solution")[0]
+    assert solution["status"] == "optimal" and solution["value"] == solution["lower_bound"]
+    assert {one["placement"] for one in solution["choices"]} == {"linear", "v-shape"}
+    assert sum(solution["partition"]) == 4 and of_kind(found, "chart")
+    assert of_kind(compared(client, solution["problem_text"]), "row"), "the chosen problem can be gone on with"
 
 
 def test_files_of_what_was_solved_and_of_what_was_published(client: Any, tmp_path: Path) -> None:
@@ -131,8 +153,8 @@ def test_a_solve_beyond_the_limits_is_refused(client: Any) -> None:
 def test_a_text_of_another_kind_says_what_to_do(client: Any) -> None:
     schedule = '{"format": "pipesched-schedule", "problem": {}}'
     assert "schedule file" in of_kind(compared(client, schedule), "mistakes")[0][0]
-    plan = (ROOT / "examples" / "plans" / "slackpipe.yaml").read_text(encoding="utf-8")
-    assert "pipesched plan" in of_kind(compared(client, plan), "mistakes")[0][0]
+    answer = client.post("/api/chart", json={"text": PLAN, "schedule": "1f1b"})
+    assert "plan file" in answer.json()["mistakes"][0]
     large = GOOD.replace("microbatches: 3", "microbatches: 30000")
     assert "allowed on this page" in of_kind(compared(client, large), "mistakes")[0][0]
     older = "num_stages: 2\nnum_batches: 4\noutput_file: /etc/passwd\n"

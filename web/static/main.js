@@ -69,10 +69,11 @@ function makeExamples(examples) {
 function heard(kind, content) {
   if (kind === "typed") table.stale();
   else if (kind === "problem") { table.begin(content); solves.use(content); }
+  else if (kind === "plan") { table.leave(content); solves.use(content); }
   else if (kind === "row" || kind === "bound") table.take(kind, content);
   else if (kind === "late") say(`Some schedules are missing: ${content}.`, true);
   else if (kind === "end") panes.refresh();
-  if (kind === "problem") panes.labels(content);
+  if (kind === "problem" || kind === "plan") panes.labels(content);
   if (kind === "typed" || kind === "end") solves.use();
 }
 

@@ -4,6 +4,7 @@ import { ask, Asked } from "./ask.js";
 import { draw as drawHistory } from "./history.js";
 import { keep, kept } from "./memory.js";
 import * as panes from "./panes.js";
+import * as plan from "./plan.js";
 import { problem } from "./problem.js";
 import { byId, memoryRange, percent, say, withUnit } from "./words.js";
 
@@ -80,7 +81,7 @@ function watch(name, text, of) {
   on("started", () => { solve.said = "Searching …"; });
   on("moment", (moment) => { moved(solve, moment); panes.says(facts(solve)); });
   on("chart", (chart) => panes.better(chart, facts(solve), solve.name));
-  on("solution", (solution) => { solve.solution = solution; ended(solve); });
+  on("solution", (solution) => { solve.solution = solution; ended(solve); plan.show(solution, of); });
   on("failed", (why) => { solve.said = `The search ended: ${why}.`; ended(solve); });
   on("mistakes", (lines) => { solve.said = lines.join(" "); ended(solve); });
   events.addEventListener("error", () => {
@@ -92,6 +93,7 @@ function watch(name, text, of) {
       verdict();
     }
   });
+  plan.show(null);
   buttons();
   verdict();
 }

@@ -19,8 +19,17 @@ export function begin(of) {
   problem = of;
   bound = null;
   rows = [];
+  byId("table").hidden = false;
   byId("table").classList.remove("stale");
   later();
+}
+
+// A plan has no published schedules until a problem is chosen.
+export function leave(plan) {
+  problem = null;
+  rows = [];
+  byId("table").hidden = byId("others").hidden = true;
+  byId("summary").textContent = [plan.sentence, ...plan.notes.map((note) => `Note: ${note}.`)].join(" ");
 }
 
 export function stale() {

@@ -9,6 +9,7 @@ from typing import Any
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.plan_file import plan_problem_from
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import comparison_document
@@ -20,8 +21,9 @@ from solver.engine.engine import WITHOUT_SEARCH
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from web import form, text_edits
-from web.problem_texts import SOURCE, document_of, problem_of
+from web.problem_texts import SOURCE, document_of, is_plan, problem_of
 from web.settings import Settings
+from web.work import planning
 from web.work.channel import Channel
 
 # Boxes of a chart that is small enough to be sent with every schedule.
@@ -37,7 +39,12 @@ def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]]
         text = edited(text, edits)
         channel.send("text", text)
     found = document_of(text, settings)
-    channel.send("form", form.values(found))
+    channel.send("form", form.values(found, is_plan(found)))
+    if is_plan(found):
+        plan = plan_problem_from(found, SOURCE, "plan")
+        planning.refuse_large(plan, settings)
+        planning.describe(channel, plan)
+        return
     problem = problem_of(found, settings)
     channel.send("problem", _problem_document(problem))
     seconds = settings.quick_seconds

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from threading import Event, Thread
 
+from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.problem.problem import Problem
 from pipesched.results.gap import gap
@@ -13,8 +14,9 @@ from pipesched.schedule.timeline import Timeline
 from plots.html.document import document
 from solver.limits import Limits
 from solver.solve import solve as search
-from web.problem_texts import problem_of_text
+from web.problem_texts import SOURCE, document_of, is_plan, problem_of
 from web.settings import Settings
+from web.work import planning
 from web.work.channel import Channel
 
 _PAUSE = 0.2  # seconds between two moments that are sent
@@ -24,10 +26,16 @@ _CHART_SHARE = 0.2
 
 def solve(channel: Channel, text: str, seconds: float, workers: int, seed: int, settings: Settings) -> None:
     """Search, and send moments, charts, schedule files, and at the end the solution."""
-    problem = problem_of_text(text, settings)
+    limits, asked = Limits(seconds=seconds, workers=workers, seed=seed), document_of(text, settings)
+    if is_plan(asked):
+        plan = plan_problem_from(asked, SOURCE, "plan")
+        planning.refuse_large(plan, settings)
+        planning.search(channel, plan, limits)
+        return
+    problem = problem_of(asked, settings)
     teller = _Teller(channel, problem)
     try:
-        solution = search(problem, Limits(seconds=seconds, workers=workers, seed=seed), teller.heard, channel.stop)
+        solution = search(problem, limits, teller.heard, channel.stop)
     finally:
         teller.end()
     if solution.timeline is not None:

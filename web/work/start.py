@@ -35,7 +35,10 @@ def describe(channel: Channel, settings: Settings) -> None:
 
 
 def examples() -> list[dict[str, str]]:
-    """Problems to start from, the smallest first; the first comment says what each is."""
-    found = [(path.stem, path.read_text(encoding="utf-8")) for path in sorted(_EXAMPLES.glob("*.yaml"))]
+    """Problems and plans to start from; the first comment says what each is."""
+    files = [*sorted(_EXAMPLES.glob("*.yaml")), *sorted(_EXAMPLES.glob("plans/*.yaml"))]
+    found = [
+        (path.relative_to(_EXAMPLES).with_suffix("").as_posix(), path.read_text(encoding="utf-8")) for path in files
+    ]
     found.sort(key=lambda one: one[0] != _FIRST)
     return [{"name": name, "what": text.partition("\n")[0].lstrip("# "), "text": text} for name, text in found]
