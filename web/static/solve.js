@@ -85,13 +85,15 @@ function watch(name, text, of) {
   on("failed", (why) => { solve.said = `The search ended: ${why}.`; ended(solve); });
   on("mistakes", (lines) => { solve.said = lines.join(" "); ended(solve); });
   events.addEventListener("error", () => {
-    if (leaving) return;
-    if (solve === now && events.readyState === EventSource.CLOSED && !solve.over) {
+    if (leaving || solve !== now || solve.over) return;
+    if (events.readyState === EventSource.CLOSED) {
       solve.said = "This solve is not known any more: it ended a while ago, or the server was started anew.";
       ended(solve);
       keep({ solve: null });
-      verdict();
+    } else {
+      solve.said = "The connection to the server is lost; trying again …";
     }
+    verdict();
   });
   plan.show(null);
   buttons();
