@@ -1,0 +1,117 @@
+"""The form of a problem: its fields, as the schema of problem files describes them, and their values in a document."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from pydantic.fields import FieldInfo
+
+from pipesched.files.problems.schema import MemorySection, ProblemFile, Times
+from pipesched.problem.placement import PLACEMENTS
+from pipesched.problem.problem import Objective
+
+_GROUPS: tuple[tuple[str, str, type[Any], tuple[str, ...]], ...] = (
+    ("Pipeline", "", ProblemFile, ("name", "devices", "microbatches", "placement", "chunks", "objective")),
+    (
+        "Times",
+        "times.",
+        Times,
+        ("forward", "backward", "weight", "fused", "transfer", "overlapped"),
+    ),
+    ("Memory", "memory.", MemorySection, ("capacity", "static", "activation", "freed_by_backward")),
+    ("More", "", ProblemFile, ("time_unit", "microbatch_scale", "microbatch_order")),
+    ("", "memory.", MemorySection, ("unit",)),
+)
+_CHOICES = {
+    "objective": [one.value for one in Objective],
+    "microbatch_order": ["fixed", "free"],
+}
+_SUGGESTIONS = {"placement": list(PLACEMENTS)}
+# Fields whose value is a word; all others hold numbers.
+_WORDS = frozenset({"name", "placement", "time_unit", "memory.unit", *_CHOICES})
+_OF_PLANS = frozenset({"name", "devices", "microbatches", "placement", "chunks", "objective", "time_unit"}) | {
+    "memory.capacity",
+    "memory.unit",
+}
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
+_PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
+_NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
+
+
+def groups() -> list[dict[str, object]]:
+    """The fields for the page to lay out, in groups."""
+    return [
+        {"title": title, "fields": [_field(prefix + key, key, section.model_fields[key]) for key in keys]}
+        for title, prefix, section, keys in _GROUPS
+    ]
+
+
+def _field(path: str, key: str, info: FieldInfo) -> dict[str, object]:
+    return {
+        "path": path,
+        "label": path.replace(".", " ") if path == "memory.unit" else key.replace("_", " "),
+        "hint": info.description or "",
+        "choices": _CHOICES.get(path),
+        "suggestions": _SUGGESTIONS.get(path),
+        "number": path not in _WORDS,
+        "default": info.default if isinstance(info.default, str) and info.default else None,
+    }
+
+
+def paths() -> frozenset[str]:
+    """The key paths of all fields."""
+    return frozenset(prefix + key for _, prefix, _, keys in _GROUPS for key in keys)
+
+
+def values(document: object, plan: bool = False) -> dict[str, str | None]:
+    """The value of each field that a document gives, as a person types it; None for what a field cannot hold.
+
+    That is also so for the fields that a plan does not have.
+    """
+    found: dict[str, str | None] = dict.fromkeys(paths() - _OF_PLANS) if plan else {}
+    for path in sorted(_OF_PLANS if plan else paths()):
+        here: object = document
+        for key in path.split("."):
+            here = here.get(key) if isinstance(here, Mapping) else None
+        if here is not None:
+            found[path] = _typed(here)
+    return found
+
+
+def yaml_value(path: str, typed: str) -> str:
+    """What was typed into a field as YAML on one line: a number, a list of numbers, a word, or a quoted text."""
+    typed = typed.strip()
+    if path in _WORDS and path != "placement":
+        return _scalar(typed, numbers=False)
+    inner = typed.removeprefix("[").removesuffix("]")
+    if typed.startswith("[") or "," in typed:
+        return "[" + ", ".join(_scalar(one.strip()) for one in inner.split(",") if one.strip()) + "]"
+    return _scalar(typed)
+
+
+def _scalar(text: str, numbers: bool = True) -> str:
+    if numbers and _NUMBER.fullmatch(text):
+        return text
+    if _PLAIN_WORD.fullmatch(text) and text.lower() not in _NOT_PLAIN:
+        return text
+    return '"' + "".join(_quoted(character) for character in text) + '"'
+
+
+def _quoted(character: str) -> str:
+    """A character within double quotes of YAML."""
+    if character in '"\\':
+        return "\\" + character
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
+
+
+def _typed(value: object) -> str | None:
+    if isinstance(value, list):
+        entries = [_typed(entry) for entry in value]
+        simple = all(entry is not None and not isinstance(one, list) for entry, one in zip(entries, value, strict=True))
+        return ", ".join(map(str, entries)) if simple else None
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, str | int | float | Decimal) else None

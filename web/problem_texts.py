@@ -1,0 +1,54 @@
+"""A problem as typed into the page: its text as a document and as a `Problem`, within the limits of the server."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problems import visualiser_file
+from pipesched.problem.problem import Problem
+from web.settings import Settings
+
+SOURCE = "problem"
+_PLAN_KEYS = frozenset({"layers", "model"})
+
+
+def document_of(text: str, settings: Settings) -> object:
+    """The document in a text, decimals exact. No key of it names a file: nothing is read but the text itself."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > settings.text_bytes:
+        raise BadInput(f"{SOURCE}: found {size} bytes; allowed: up to {settings.text_bytes}")
+    if not text.strip():
+        raise BadInput(f"{SOURCE}: the text is empty")
+    return read_yaml(text.replace("\r\n", "\n").replace("\r", "\n"), SOURCE)
+
+
+def is_plan(document: object) -> bool:
+    """Whether a document is a plan file's: a model made of layers, whose stages are to be chosen."""
+    return isinstance(document, dict) and bool(_PLAN_KEYS & document.keys())
+
+
+def problem_of(document: object, settings: Settings) -> Problem:
+    """The problem of a document, if it is not too large for the page; `BadInput` lists every mistake."""
+    if isinstance(document, dict) and document.get("format") == "pipesched-schedule":
+        allowed = "a problem or a plan (`pipesched export` and `plot` read schedules)"
+        raise BadInput(f"{SOURCE}: found a schedule file; allowed: {allowed}")
+    if is_plan(document):
+        raise BadInput(f"{SOURCE}: found a plan file; allowed: a problem, such as a solve of the plan chooses")
+    if visualiser_file.looks_like_one(document):
+        document = visualiser_file.to_problem_document(document, SOURCE)
+    problem = problem_from(document, SOURCE, SOURCE)
+    stages = len(problem.stages)
+    cells = stages * problem.microbatches
+    if cells > settings.cells:
+        raise BadInput(
+            f"{SOURCE}: microbatches: found {problem.microbatches} on {stages} stages; allowed on this page: up to "
+            f"{settings.cells} stages times micro-batches (`pipesched solve` takes more)"
+        )
+    tasks = problem.microbatches * sum(max(3, len(stage.tasks)) for stage in problem.stages)
+    if tasks > settings.tasks:
+        raise BadInput(
+            f"{SOURCE}: tasks: found {tasks} in all; allowed on this page: up to {settings.tasks} (`pipesched solve` "
+            "takes more)"
+        )
+    return problem

@@ -1,0 +1,88 @@
+"""Processes of the server: each runs one piece of work, is heard in the event loop, and can be ended at any time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import sys
+from collections.abc import AsyncIterator
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from threading import Lock, Thread
+
+from web.settings import Settings
+from web.work.channel import STOP, Message, run
+
+DIED = ("failed", "the work was ended by the system, most likely since it took too much memory; try a smaller problem")
+_LOADED_ONCE = "web.work.everything"
+_starting = Lock()
+
+
+def _context() -> multiprocessing.context.BaseContext:
+    """Processes are copies of one that has loaded all that they need, where the system can do that."""
+    if sys.platform == "win32" or "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    found = multiprocessing.get_context("forkserver")
+    found.set_forkserver_preload([_LOADED_ONCE])
+    return found
+
+
+class Process:
+    """One piece of work in a process of its own; `messages` gives what it sends, and ends with it."""
+
+    def __init__(self, settings: Settings, work: str, *arguments: object) -> None:
+        self._settings, self._work, self._arguments = settings, work, arguments
+        self._messages: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._ours: Connection | None = None
+        self._process: BaseProcess | None = None
+        self._killed = False
+
+    async def start(self) -> None:
+        """Start it; the first one takes seconds to load the libraries."""
+        loop = asyncio.get_running_loop()
+        await asyncio.to_thread(self._start)
+        assert self._ours
+        Thread(target=self._receive, args=(self._ours, loop), daemon=True).start()
+
+    def _start(self) -> None:
+        context = _context()
+        self._ours, theirs = context.Pipe()
+        arguments = (theirs, self._settings.memory_bytes, self._work, self._arguments)
+        self._process = context.Process(target=run, args=arguments, daemon=True)  # type: ignore[attr-defined]
+        with _starting:
+            self._process.start()
+        theirs.close()
+
+    def _receive(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+        """On a thread of its own: every message into the queue of the loop, and None once the process has ended."""
+        with contextlib.suppress(RuntimeError):  # the loop was closed: the server is gone
+            with contextlib.suppress(EOFError, OSError):
+                while True:
+                    loop.call_soon_threadsafe(self._messages.put_nowait, connection.recv())
+            loop.call_soon_threadsafe(self._messages.put_nowait, None)
+
+    async def messages(self) -> AsyncIterator[Message]:
+        """Everything it sends until its end; one that was ended by the system, and not by us, has that as its last."""
+        while (message := await self._messages.get()) is not None:
+            yield message
+        code = await asyncio.to_thread(self._join)
+        if code and not self._killed:
+            yield DIED
+
+    def _join(self) -> int | None:
+        assert self._process
+        self._process.join(5)
+        return self._process.exitcode
+
+    def stop(self) -> None:
+        """Ask it to end with what it has."""
+        if self._ours is not None:
+            with contextlib.suppress(OSError):
+                self._ours.send(STOP)
+
+    def kill(self) -> None:
+        """End it now."""
+        self._killed = True
+        if self._process is not None and self._process.is_alive():
+            self._process.kill()

@@ -1,0 +1,73 @@
+"""What the page asks of the server, each a JSON object whose fields are checked before anything is done."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from starlette.requests import Request
+
+from pipesched.errors import BadInput
+
+_Short = Annotated[str, Field(max_length=200)]
+
+
+class _Asked(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Edit(_Asked):
+    """What was typed into a field of the form; empty removes its key."""
+
+    path: _Short
+    typed: Annotated[str, Field(max_length=20_000)]
+
+
+class Compare(_Asked):
+    """A problem's text, with edits of the form to be made in it."""
+
+    text: str
+    edits: Annotated[list[Edit], Field(max_length=50)] = []
+
+
+class Chart(_Asked):
+    """One published schedule of a problem."""
+
+    text: str
+    schedule: _Short
+
+
+class Begin(_Asked):
+    """A solve; `tab` tells those of one page from others'."""
+
+    text: str
+    seconds: float | int
+    workers: int
+    seed: int = 0
+    tab: Annotated[str, Field(min_length=8, max_length=64)]
+
+
+class File(_Asked):
+    """A file of a published schedule of a problem, or of what a solve found."""
+
+    format: _Short
+    text: str | None = None
+    schedule: _Short | None = None
+    solve: _Short | None = None
+
+
+Asked = TypeVar("Asked", bound=_Asked)
+
+
+async def read(request: Request, kind: type[Asked], most: int) -> Asked:
+    """The body of a request, of so many bytes at most; `BadInput` with one line for each mistake."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > most:
+            raise BadInput(f"found a request of more than {most} bytes; allowed: up to so many")
+    try:
+        return kind.model_validate_json(body)
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, one['loc'])) or 'request'}: {one['msg']}" for one in error.errors()[:10]]
+        raise BadInput(*lines) from None

@@ -1,0 +1,79 @@
+"""One solve of the page: what was asked, what is known so far, and the news of it for whoever watches."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+# What ends a solve.
+_LAST = frozenset({"solution", "failed", "mistakes"})
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of a solve; `tab` is whose it is, and each has one solve at a time."""
+
+    text: str
+    seconds: float
+    workers: int
+    seed: int
+    tab: str
+
+
+@dataclass(eq=False)
+class Solve:
+    """What is known of it, the latest by kind, with a number that grows with every change."""
+
+    order: Order
+    name: str = field(default_factory=lambda: secrets.token_urlsafe(16))
+    file: str | None = None  # of the best schedule so far
+    over: bool = False
+    stopped: bool = False
+    watchers: int = 0
+    left_at: float = 0.0  # when it was last watched
+    _history: list[dict[str, Any]] = field(default_factory=list)
+    _known: dict[str, tuple[int, Any]] = field(default_factory=dict)
+    _changes: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def tell(self, kind: str, content: Any) -> None:
+        """Something new of it."""
+        if kind == "file":
+            self.file = content
+            return
+        if kind == "moment":
+            self._remember(content)
+        self._changes += 1
+        self._known.pop("queue", None)
+        self._known[kind] = self._changes, content
+        self.over = self.over or kind in _LAST
+        before, self._changed = self._changed, asyncio.Event()
+        before.set()
+
+    def _remember(self, moment: dict[str, Any]) -> None:
+        """The moments at which value or bound changed."""
+        last = self._history[-1] if self._history else {}
+        if (last.get("value"), last.get("bound")) != (moment["value"], moment["bound"]):
+            self._history.append({key: moment[key] for key in ("seconds", "value", "bound")})
+
+    async def news(self, patience: float) -> AsyncGenerator[tuple[str, Any] | None]:
+        """All that is known, then every change until it is over; None each time nothing changes for so many seconds."""
+        seen = 0
+        yield "history", list(self._history)
+        while True:
+            changed, over = self._changed, self.over
+            for number, kind, content in sorted(self._later(seen), key=lambda one: one[0]):
+                seen = number
+                yield kind, content
+            if over:
+                return
+            try:
+                await asyncio.wait_for(changed.wait(), patience)
+            except TimeoutError:
+                yield None
+
+    def _later(self, seen: int) -> list[tuple[int, str, Any]]:
+        return [(number, kind, content) for kind, (number, content) in self._known.items() if number > seen]

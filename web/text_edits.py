@@ -1,0 +1,120 @@
+"""Changes of single keys in the text of a problem: all else, with comments and layout, stays as it was typed."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+from pipesched.errors import BadInput
+
+_ALIAS = re.compile(r"\s*\*[^\s,\]}]+")
+# A comment after a value, to the end of its line.
+_REST_OF_LINE = re.compile(r"[ \t]*(#[^\n]*)?(\n|\Z)")
+
+
+def with_value(text: str, path: str, value: str | None) -> str:
+    """The text with another value, itself YAML on one line, at a key path; None removes the key.
+
+    `BadInput` where the text is no YAML of keys and values, or the key's section is written in a way that only a person
+    can change.
+    """
+    text = text if not text or text.endswith("\n") else text + "\n"
+    section, _, key = path.rpartition(".")
+    root = _root(text)
+    if root is None:
+        return text if value is None else text + _new_lines(section, key, value)
+    if not section:
+        return _set(text, root, key, value)
+    inner = _value_of(root, section)
+    if inner is None:
+        return text if value is None else _set(text, root, section, f"{{{key}: {value}}}")
+    if isinstance(inner, yaml.ScalarNode) and not inner.value:
+        return text if value is None else _set(text, root, section, f"{{{key}: {value}}}")
+    if not isinstance(inner, yaml.MappingNode) or _is_alias(root, section):
+        raise BadInput(f"{path}: `{section}` is written so that only its text can be edited")
+    if value is None and [entry.value for entry, _ in inner.value] == [key]:
+        return _set(text, root, section, None)
+    return _set(text, inner, key, value)
+
+
+def _root(text: str) -> yaml.MappingNode | None:
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        raise BadInput("the text is not YAML, so that only the text can be edited") from None
+    if root is not None and not isinstance(root, yaml.MappingNode):
+        raise BadInput("the text has no keys and values, so that only the text can be edited")
+    return root
+
+
+def _new_lines(section: str, key: str, value: str) -> str:
+    return f"{section}:\n  {key}: {value}\n" if section else f"{key}: {value}\n"
+
+
+def _entry(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+    return next(((k, v) for k, v in mapping.value if isinstance(k, yaml.ScalarNode) and k.value == key), None)
+
+
+def _value_of(mapping: yaml.MappingNode, key: str) -> yaml.Node | None:
+    found = _entry(mapping, key)
+    return found[1] if found else None
+
+
+def _is_alias(mapping: yaml.MappingNode, key: str) -> bool:
+    """Whether a value is given by reference to another place, which then is where the node stands."""
+    found = _entry(mapping, key)
+    return found is not None and found[1].start_mark.index < found[0].end_mark.index
+
+
+def _set(text: str, mapping: yaml.MappingNode, key: str, value: str | None) -> str:
+    found = _entry(mapping, key)
+    if found is None:
+        return text if value is None else _inserted(text, mapping, f"{key}: {value}")
+    start, end = found[0].start_mark.index, _end(text, *found)
+    if value is not None:
+        colon = text.index(":", found[0].end_mark.index) + 1
+        return f"{text[:colon]} {value}{text[end:]}"
+    return _removed_from_flow(text, start, end) if mapping.flow_style else _removed_lines(text, start, end)
+
+
+def _end(text: str, key: yaml.Node, value: yaml.Node) -> int:
+    """Where an entry ends: after the last thing of its value that is no comment."""
+    if value.start_mark.index < key.end_mark.index:
+        colon = text.index(":", key.end_mark.index) + 1
+        alias = _ALIAS.match(text, colon)
+        return alias.end() if alias else colon
+    last = value
+    while isinstance(last, yaml.CollectionNode) and not last.flow_style and last.value:
+        inner = last.value[-1]
+        if isinstance(inner, tuple):
+            return _end(text, *inner)
+        last = inner
+    plain = isinstance(last, yaml.ScalarNode) and not last.value and not last.style
+    # The mark of an empty value is that of the next token.
+    return text.index(":", key.end_mark.index) + 1 if plain else len(text[: last.end_mark.index].rstrip())
+
+
+def _inserted(text: str, mapping: yaml.MappingNode, entry: str) -> str:
+    if mapping.flow_style:
+        at = mapping.end_mark.index - 1
+        before = text[:at].rstrip()
+        comma = "" if before.endswith(("{", ",")) else ", "
+        return f"{before}{comma}{entry}{text[at:]}"
+    key, value = mapping.value[-1]
+    rest = _REST_OF_LINE.match(text, _end(text, key, value))
+    at = rest.end() if rest else len(text)
+    before = text[:at] if text[:at].endswith("\n") else text[:at] + "\n"
+    return f"{before}{' ' * mapping.value[0][0].start_mark.column}{entry}\n{text[at:]}"
+
+
+def _removed_lines(text: str, start: int, end: int) -> str:
+    rest = _REST_OF_LINE.match(text, end)
+    return text[: text.rfind("\n", 0, start) + 1] + text[rest.end() if rest else end :]
+
+
+def _removed_from_flow(text: str, start: int, end: int) -> str:
+    before, after = text[:start].rstrip(), text[end:].lstrip()
+    if after.startswith(","):
+        return text[:start] + after[1:].lstrip()
+    return before.removesuffix(",") + after

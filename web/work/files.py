@@ -1,0 +1,95 @@
+"""Files to download: a schedule as its file, as pictures, and in the formats of other programs."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import Literal
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, did_you_mean
+from pipesched.files.exact_numbers import read_json
+from pipesched.files.schedule_file import ScheduleFile, schedule_from, to_text
+from pipesched.problem.formatting import amount
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from plots.catalogue import PLOTS
+from plots.html.page import page
+from plots.render import render
+from runtime.exporters.catalogue import EXPORTERS
+from solver.construction.published import candidate
+from web.problem_texts import document_of, problem_of
+from web.settings import Settings
+from web.work.channel import Channel
+
+_PICTURES: tuple[Literal["png", "svg"], ...] = ("png", "svg")
+_SCHEDULE, _HTML = "schedule.json", "schedule.html"
+
+
+def formats() -> list[dict[str, str]]:
+    """What can be downloaded, for the page's menu: the format's name, what it is, and the group it is listed under."""
+    listed = [
+        {"name": _SCHEDULE, "what": "schedule file, which every pipesched command reads", "group": "Schedule"},
+        {"name": _HTML, "what": "page with an interactive chart", "group": "Pictures"},
+    ]
+    for plot in PLOTS:
+        listed += [{"name": f"{plot.name}.{kind}", "what": plot.title, "group": "Pictures"} for kind in _PICTURES]
+    listed += [{"name": one.name, "what": one.description, "group": "Other programs"} for one in EXPORTERS]
+    return listed
+
+
+def of_published(channel: Channel, text: str, schedule: str, name: str, settings: Settings) -> None:
+    """A file of a published schedule."""
+    problem = problem_of(document_of(text, settings), settings)
+    found = candidate(problem, HEURISTICS[schedule])
+    if found.timeline is None:
+        raise BadInput(f"{schedule}: {found.reason}")
+    _send(channel, ScheduleFile(found.timeline), name)
+
+
+def of_file(channel: Channel, text: str, name: str) -> None:
+    """A file of a schedule that a solve found, given as its schedule file."""
+    _send(channel, schedule_from(read_json(text, _SCHEDULE), _SCHEDULE), name)
+
+
+def _send(channel: Channel, file: ScheduleFile, name: str) -> None:
+    timeline = file.timeline
+    channel.send("notes", [])
+    stem, _, ending = name.rpartition(".")
+    if name == _SCHEDULE:
+        channel.send("bytes", (_SCHEDULE, to_text(file).encode()))
+    elif name == _HTML:
+        title, caption = _titles(file)
+        channel.send("bytes", (_HTML, page(timeline, title, caption).encode()))
+    elif ending in _PICTURES:
+        plot = PLOTS[stem]
+        title = "\n".join(_titles(file))
+        kind: Literal["png", "svg"] = "png" if ending == "png" else "svg"
+        channel.send("bytes", (name, render(timeline, plot.draw, kind, title, None, plot.row)))
+    else:
+        _send_export(channel, timeline, name)
+
+
+def _titles(file: ScheduleFile) -> tuple[str, str]:
+    timeline, problem = file.timeline, file.timeline.problem
+    metrics = measure(timeline)
+    caption = f"makespan {amount(problem, metrics.makespan)}, span {amount(problem, metrics.span)}"
+    return f"{problem.name} · {timeline.schedule.name}", caption
+
+
+def _send_export(channel: Channel, timeline: Timeline, name: str) -> None:
+    """The text of a format; several files as an archive. What the format warns of goes with it."""
+    if name not in EXPORTERS.names():
+        known = [one["name"] for one in formats()]
+        raise BadInput(f"found no format {name!r}; known: {', '.join(known)}{did_you_mean(name, known)}")
+    exporter = EXPORTERS[name]
+    texts = exporter.export(timeline)
+    channel.send("notes", [*exporter.warnings(timeline), *([exporter.proof(timeline)] if exporter.proof else [])])
+    if len(texts) == 1:
+        channel.send("bytes", (f"schedule{exporter.suffix}", next(iter(texts.values())).encode()))
+        return
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as held:
+        for suffix, text in texts.items():
+            held.writestr(zipfile.ZipInfo(f"schedule{suffix}"), text, zipfile.ZIP_DEFLATED)
+    channel.send("bytes", (f"schedule.{name}.zip", archive.getvalue()))

@@ -1,0 +1,100 @@
+"""A plan for the page: what a plan file says, and the search for the best partition, placement and order."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.errors import BadInput
+from pipesched.files.problem_text import problem_text
+from pipesched.files.schedule_file import ScheduleFile, to_text
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import counted
+from pipesched.results.gap import gap
+from pipesched.results.plan import Plan
+from pipesched.results.plan_figures import stage_rows
+from plots.html.document import document
+from runtime.partitions.catalogue import PARTITION_FORMATS
+from runtime.partitions.plan_settings import settings_of
+from solver.limits import Limits
+from solver.planning.plan import plan
+from solver.planning.progress import PlanProgress
+from web.settings import Settings
+from web.work.channel import Channel
+
+
+def describe(channel: Channel, problem: PlanProblem) -> None:
+    """What the page shows of a plan before it is searched for."""
+    layers = counted(sum(layer.count for layer in problem.model.layers), "layer")
+    choices = ", ".join(map(str, problem.choices))
+    devices = counted(problem.cluster.devices, "device")
+    sentence = (
+        f"A plan file: {layers} on {devices}, {counted(problem.microbatches, 'micro-batch')}. Solve chooses the "
+        f"partition, the recomputation and the order, and among these placements: {choices}."
+    )
+    labels = {
+        "name": problem.name,
+        "objective": problem.objective.value,
+        "timeUnit": problem.time_unit,
+        "memoryUnit": problem.cluster.memory_unit,
+        "notes": [*problem.notes, *(f"assumed: {text}" for text in problem.assumptions)],
+    }
+    channel.send("plan", labels | {"sentence": sentence})
+
+
+def refuse_large(problem: PlanProblem, settings: Settings) -> None:
+    """`BadInput` where one of the placements makes a problem that is too large for the page."""
+    devices = problem.cluster.devices
+    stages = devices * max(choice.chunks for choice in problem.choices)
+    if stages * problem.microbatches > settings.cells:
+        raise BadInput(
+            f"problem: microbatches: found {problem.microbatches} on up to {stages} stages; allowed on this page: up "
+            f"to {settings.cells} stages times micro-batches (`pipesched plan` takes more)"
+        )
+
+
+def search(channel: Channel, problem: PlanProblem, limits: Limits) -> None:
+    """Search, and send moments; at the end chart, schedule file, and the plan with the problem that it chose."""
+
+    def tell(moment: PlanProgress) -> None:
+        value, bound = moment.value, moment.lower_bound
+        channel.send(
+            "moment",
+            {
+                "seconds": round(moment.seconds, 2),
+                "value": _number(value),
+                "bound": float(bound),
+                "gap": None if value is None else gap(value, bound),
+                "phase": f"{moment.phase}; {moment.settled} of {moment.choices} placements settled",
+            },
+        )
+
+    found = plan(problem, limits, tell, channel.stop)
+    if found.best is not None:
+        channel.send("chart", document(found.best.timeline))
+        channel.send("file", to_text(ScheduleFile(found.best.timeline)))
+    channel.send("solution", _document(found))
+
+
+def _document(found: Plan) -> dict[str, object]:
+    told: dict[str, object] = {
+        "interrupted": found.interrupted,
+        "choices": [choice.document() | {"named": str(choice.choice)} for choice in found.choices],
+        "problem_text": None,
+        "stages": [],
+        "settings_texts": [],
+    }
+    if found.best is not None:
+        told["problem_text"] = problem_text(found.best.timeline.problem)
+        told["stages"] = [
+            {"stage": row.stage, "device": row.device, "layers": row.layers, "recomputed": row.recomputed}
+            for row in stage_rows(found.problem, found.best)
+        ]
+        told["settings_texts"] = [
+            {"name": one.form.name, "refusal": one.refusal, "text": one.settings.text if one.settings else None}
+            for one in settings_of(found, PARTITION_FORMATS)
+        ]
+    return found.document() | told
+
+
+def _number(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)

@@ -1,0 +1,125 @@
+"""Every published schedule on the problem of the page: the form's edits made, simulated, sent row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import BadInput, did_you_mean
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.candidate import Candidate
+from pipesched.results.comparison import comparison_document
+from pipesched.results.memory_figures import memory_capacity
+from pipesched.results.solution import Solution
+from plots.html.document import document
+from solver.construction.published import candidate
+from solver.engine.engine import WITHOUT_SEARCH
+from solver.limits import Limits
+from solver.solve import solve, without_search
+from web import form, text_edits
+from web.problem_texts import SOURCE, document_of, is_plan, problem_of
+from web.settings import Settings
+from web.work import planning
+from web.work.channel import Channel
+
+# Boxes of a chart that is small enough to be sent with every schedule.
+_SKETCHED = 3_000
+# Of the time that all may take, for the bounds.
+_BOUND_SHARE = 0.25
+_BOUNDS_ALONE = replace(WITHOUT_SEARCH, opening=())
+
+
+def compare(channel: Channel, text: str, edits: Sequence[tuple[str, str | None]], settings: Settings) -> None:
+    """What the page shows of a problem, as it becomes known: text and form, problem, bound, a row a schedule."""
+    if edits:
+        text = edited(text, edits)
+        channel.send("text", text)
+    found = document_of(text, settings)
+    channel.send("form", form.values(found, is_plan(found)))
+    if is_plan(found):
+        plan = plan_problem_from(found, SOURCE, "plan")
+        planning.refuse_large(plan, settings)
+        planning.describe(channel, plan)
+        return
+    problem = problem_of(found, settings)
+    channel.send("problem", _problem_document(problem))
+    seconds = settings.quick_seconds
+    if problem.objective is Objective.PERIOD:
+        solution = without_search(problem, Limits(seconds=seconds, workers=1))
+        _send_bound(channel, solution)
+        for one in solution.candidates:
+            _send_row(channel, solution.problem, one, solution.lower_bound_ticks)
+        return
+    bounded = solve(problem, Limits(seconds=_BOUND_SHARE * seconds, workers=1), engine=_BOUNDS_ALONE)
+    _send_bound(channel, bounded)
+    for heuristic in sorted(HEURISTICS, key=_slow_last):
+        # In the solution's ticks, which are finer where its bound needs that.
+        _send_row(channel, bounded.problem, candidate(bounded.problem, heuristic), bounded.lower_bound_ticks)
+
+
+def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
+    """The text with what was typed into fields of the form; an empty field removes its key."""
+    for path, typed in edits:
+        if path not in form.paths():
+            raise BadInput(f"found no field {path!r}{did_you_mean(path, form.paths())}")
+        text = text_edits.with_value(text, path, form.yaml_value(path, typed) if typed and typed.strip() else None)
+    read_yaml(text, SOURCE)
+    return text
+
+
+def chart(channel: Channel, text: str, name: str, settings: Settings) -> None:
+    """The chart of one published schedule."""
+    problem = problem_of(document_of(text, settings), settings)
+    found = candidate(problem, HEURISTICS[name])
+    if found.timeline is None:
+        raise BadInput(f"{name}: {found.reason}")
+    channel.send("chart", document(found.timeline))
+
+
+def _slow_last(heuristic: Heuristic) -> tuple[bool, str]:
+    """Those that are searched for take seconds where a problem is large."""
+    name = heuristic.name
+    return name.endswith("-cost-aware") or name in ("zb", "zb-1p", "zb-2p"), name
+
+
+def _problem_document(problem: Problem) -> dict[str, object]:
+    return {
+        "name": problem.name,
+        "objective": problem.objective.value,
+        "timeUnit": problem.time_unit,
+        "memoryUnit": problem.memory_unit,
+        "devices": problem.devices,
+        "microbatches": problem.microbatches,
+        "capacity": memory_capacity(problem),
+        "notes": list(problem.notes),
+    }
+
+
+def _send_bound(channel: Channel, solution: Solution) -> None:
+    """The lower bound; for an infeasible problem the reason, which is the answer."""
+    kind = solution.certificate.document() if solution.certificate else None
+    channel.send("bound", {"value": solution.lower_bound, "certificate": kind, "infeasible": solution.reason or None})
+
+
+def _send_row(channel: Channel, problem: Problem, one: Candidate, bound: int) -> None:
+    row = _row(problem, one, bound)
+    passes = sum(map(len, one.timeline.schedule.orders)) if one.timeline else 0
+    if one.timeline is not None and passes <= _SKETCHED:
+        row["chart"] = document(one.timeline)
+    channel.send("row", row)
+
+
+def _row(problem: Problem, one: Candidate, bound: int) -> dict[str, Any]:
+    rows = comparison_document(problem, [one], bound)["rows"]
+    assert isinstance(rows, list)
+    row: Mapping[str, Any] = rows[0]
+    period = one.metrics.period if one.metrics else None
+    return {
+        **row,
+        "period": None if period is None else problem.in_units(period),
+        "reference": HEURISTICS[one.name].reference,
+    }

@@ -1,0 +1,44 @@
+"""What the page needs to know before it can show anything: fields of the form, examples, what can be downloaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipesched.version import VERSION
+from web import form
+from web.settings import Settings
+from web.work import files
+from web.work.channel import Channel
+
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+_FIRST = "start"
+
+
+def describe(channel: Channel, settings: Settings) -> None:
+    """All of it, and the limits of this server."""
+    channel.send(
+        "start",
+        {
+            "version": VERSION,
+            "form": form.groups(),
+            "examples": examples(),
+            "formats": files.formats(),
+            "limits": {
+                "bytes": settings.text_bytes,
+                "cells": settings.cells,
+                "seconds": settings.seconds,
+                "workers": settings.workers,
+                "solves": settings.solves,
+            },
+        },
+    )
+
+
+def examples() -> list[dict[str, str]]:
+    """Problems and plans to start from; the first comment says what each is."""
+    files = [*sorted(_EXAMPLES.glob("*.yaml")), *sorted(_EXAMPLES.glob("plans/*.yaml"))]
+    found = [
+        (path.relative_to(_EXAMPLES).with_suffix("").as_posix(), path.read_text(encoding="utf-8")) for path in files
+    ]
+    found.sort(key=lambda one: one[0] != _FIRST)
+    return [{"name": name, "what": text.partition("\n")[0].lstrip("# "), "text": text} for name, text in found]
