@@ -150,6 +150,11 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(built: tupl
     assert {name for name in contents(built[0]) if ".dist-info/" not in name} == expected
 
 
+def test_every_package_at_the_top_is_in_the_wheel_or_named_here() -> None:
+    """A new one would else be missing there, or a name of its own beside pipesched."""
+    assert {path.parent.name for path in ROOT.glob("*/__init__.py")} == {*PACKAGES, "benchmarks"}
+
+
 def test_the_wheel_says_that_it_installs_one_name(built: tuple[Path, ...]) -> None:
     (top_level,) = (text for name, text in contents(built[0]).items() if name.endswith("/top_level.txt"))
     assert top_level.split() == [b"pipesched"]

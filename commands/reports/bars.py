@@ -17,8 +17,8 @@ LEAST, MOST = 10, 28  # columns of the longest bar
 # Each part differs by its character too, where there is no colour or none that the reader sees.
 PARTS = (
     ("█", "green", "work of the busiest device"),
-    ("▒", "yellow", "bubble up to the bound"),
-    ("░", "red", "above the bound"),
+    ("░", "yellow", "bubble up to the bound"),
+    ("▓", "bright_red", "above the bound"),
 )
 
 
