@@ -41,8 +41,11 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "Holder.__init__: 0 -> 1 #2": "Every device that one of several walked chains visits, all of them visit.",
     },
     "solver/bounds/analytic/mode_values.py": {
-        "ModeValues._by_way: True -> False": _AS_LONG,
         "ModeValues.least: 1 -> 2": _NEVER,
+    },
+    "solver/cyclic/replication.py": {
+        "_rows: columns.slot[rows] + rounds * (end - begin) -> columns.slot[rows] - rounds * (end - begin)": "Slots "
+        "are numbered anew: what counts is where one ends, and there the next has another number either way.",
     },
     "pipesched/validation/order_rules.py": {
         "placement: 1 -> 2": "Any negative number stands for a device that is none, and only devices are compared.",

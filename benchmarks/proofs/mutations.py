@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import NamedTuple
@@ -43,19 +44,26 @@ _NAMES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 def mutants(source: str) -> list[Mutant]:
     """Every mutant of a module, in the order of its text; messages and annotations stay as they are."""
     tree = ast.parse(source)
-    places = list(_places(tree, ()))
-    found: list[Mutant] = []
-    for number, (inside, node) in enumerate(places):
-        if not _can_change(node):
-            continue
-        before = ast.unparse(node)
-        copy = deepcopy(tree)
-        changed = list(_places(copy, ()))[number][1]
-        _change(changed)
-        name = f"{'.'.join(inside)}: {before} -> {ast.unparse(changed)}"
-        twins = sum(other.name.split(" #")[0] == name for other in found)
-        found.append(Mutant(f"{name} #{twins + 1}" if twins else name, ast.unparse(ast.fix_missing_locations(copy))))
-    return found
+    return [Mutant(name, ast.unparse(tree)) for name in _each(tree)]
+
+
+def names(source: str) -> list[str]:
+    """Of every mutant of a module."""
+    return list(_each(ast.parse(source)))
+
+
+def _each(tree: ast.Module) -> Iterator[str]:
+    """The name of each mutant, which the tree is while that is looked at."""
+    found = Counter[str]()
+    for inside, node in list(_places(tree, ())):
+        if _can_change(node):
+            before, own = ast.unparse(node), dict(vars(node))
+            vars(node).update(deepcopy(own))
+            _change(node)
+            name = f"{'.'.join(inside)}: {before} -> {ast.unparse(node)}"
+            found[name] += 1
+            yield f"{name} #{found[name]}" if found[name] > 1 else name
+            vars(node).update(own)
 
 
 def _places(node: ast.AST, inside: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], ast.AST]]:

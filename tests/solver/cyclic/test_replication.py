@@ -75,6 +75,8 @@ def test_each_repetition_adds_its_period() -> None:
     long = replace(short, microbatches=200)
     stretch = best_stretch([timeline])
     assert stretch is not None
+    entry = list(timeline.schedule.orders[0])
+    assert {str(entry[cut.places[0]][0])[:3] for cut in (stretch.one, stretch.other)} == {"F0."}
     assert measure(best_times(long, stretch.over(long))).span == measure(timeline).span + (200 - 64) * 45964
 
 
@@ -83,6 +85,9 @@ def test_only_much_longer_problems_are_shortened() -> None:
     short = shortened(gpt_1_5b(1000, 8))
     assert short is not None
     assert short.microbatches == 64
+    many = shortened(problem(24, 1000))
+    assert many is not None
+    assert many.microbatches == 8000 // (3 * 24)
 
 
 def test_a_long_problem_is_proved_optimal_by_way_of_a_shorter_one() -> None:

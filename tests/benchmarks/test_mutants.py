@@ -1,0 +1,49 @@
+"""Mutation testing: what a mutant is, and that its lists name files, tests and mutants that there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.proofs.equivalent_mutants import EQUIVALENT
+from benchmarks.proofs.mutants import TESTS, markdown
+from benchmarks.proofs.mutations import mutants, names
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_one_mistake_each() -> None:
+    source = "def f(a, b):\n    return min(a, b) if a < 1 else -a\n"
+    found = {mutant.name: mutant.source for mutant in mutants(source)}
+    assert found["f: a < 1 -> a <= 1"] == "def f(a, b):\n    return min(a, b) if a <= 1 else -a"
+    assert set(found) == {
+        "f: min(a, b) if a < 1 else -a -> -a if a < 1 else min(a, b)",
+        "f: a < 1 -> a <= 1",
+        "f: 1 -> 2",
+        "f: min(a, b) -> max(a, b)",
+        "f: -a -> +a",
+    }
+
+
+@pytest.mark.parametrize("file", TESTS)
+def test_every_file_has_tests(file: str) -> None:
+    assert (ROOT / file).exists()
+    assert [test for test in TESTS[file] if not (ROOT / test).exists()] == []
+
+
+@pytest.mark.parametrize("file", EQUIVALENT)
+def test_mutants_that_change_nothing_are_mutants(file: str) -> None:
+    assert file in TESTS
+    every = set(names((ROOT / file).read_text(encoding="utf-8")))
+    assert [name for name in EQUIVALENT[file] if name not in every] == []
+
+
+def test_a_row_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    file = "solver/bounds/analytic/memory_energy.py"
+    every = names((ROOT / file).read_text(encoding="utf-8"))
+    equal = next(iter(EQUIVALENT[file]))
+    one, other = [name for name in every if name != equal][:2]
+    found = {file: {one: True, other: False, equal: False, "of other code": False}}
+    assert f"| `{file}` | {len(every)} | 3 | 1 | 1 | 1 |" in markdown(found, "here")
