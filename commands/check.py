@@ -1,10 +1,11 @@
-"""`check`: whether a schedule file's schedule and lower bound hold, found without the solver."""
+"""`check`: whether the schedule and lower bound of a schedule file, or of a plan's, hold, found without the solver."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from threading import Event
 
+from commands.reports.plan_check import check_plan
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
@@ -12,7 +13,9 @@ from commands.shared.search_options import add_limits, interrupt_sets, limits_of
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, Verdict
 from pipesched.errors import Deadlock, Disagreement
-from pipesched.files.schedule_file import ScheduleFile, read_schedule
+from pipesched.files.plan_answer import is_plan_answer, plan_answer_from
+from pipesched.files.problem_file import read_document
+from pipesched.files.schedule_file import ScheduleFile, schedule_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective
 from pipesched.results.evidence import Refutation
@@ -24,7 +27,7 @@ from solver.analysis.refuted_again import refuted_again
 
 def configure(parser: ArgumentParser) -> None:
     """A schedule file carries its problem, its bound and the evidence."""
-    parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
+    parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file, or a plan's plan.json")
     parser.add_argument(
         "--again",
         action="store_true",
@@ -36,7 +39,10 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Exit 1 if the schedule breaks a rule, or if the evidence does not prove the bound."""
-    file = read_schedule(args.schedule)
+    document = read_document(args.schedule)
+    if is_plan_answer(document):
+        return check_plan(plan_answer_from(document, args.schedule), args)
+    file = schedule_from(document, args.schedule)
     wrong = _wrong(file)
     finding = _bound(file)
     if args.again and finding is not None and finding.verdict is Verdict.TRUSTED:

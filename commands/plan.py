@@ -26,6 +26,7 @@ from commands.shared.partition_settings import (
 from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.plan_answer import plan_text
 from pipesched.files.plan_file import read_plan
 from pipesched.files.problem_text import problem_text
 from pipesched.files.schedule_file import ScheduleFile
@@ -129,6 +130,7 @@ def _write(found: Plan, settings: list[PlanSettings], folder: Path, page: str) -
     return [
         write_whole(folder / "problem.yaml", problem_text(timeline.problem)),
         write_schedule(folder / "schedule.json", ScheduleFile(timeline)),
+        write_whole(folder / "plan.json", plan_text(found)),
         write_whole(folder / "plan.png", render_plan(found.problem, best)),
         draw(timeline, "gantt", folder / "gantt.png"),
         draw(timeline, "memory", folder / "memory.png"),

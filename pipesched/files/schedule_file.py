@@ -67,26 +67,29 @@ class ScheduleFile:
 
 def to_text(file: ScheduleFile) -> str:
     """The file's text; ValueError for a problem that no problem file can describe."""
+    return write_json(schedule_document(file))
+
+
+def schedule_document(file: ScheduleFile) -> dict[str, object]:
+    """What the file's text says; ValueError as there."""
     timeline, problem = file.timeline, file.timeline.problem
     # No timeline tells its period: it is stated, or unknown.
     value = file.value if problem.objective is Objective.PERIOD else measure(timeline).value(problem.objective)
-    return write_json(
-        {
-            "format": FORMAT,
-            "format_version": FORMAT_VERSION,
-            "tool": f"pipesched {VERSION}",
-            "schedule": timeline.schedule.name,
-            "problem": problem_document(problem),
-            "tick": str(problem.tick),
-            "objective": problem.objective.value,
-            "value": value,
-            "lower_bound": file.lower_bound,
-            "certificate": _certificate_document(file.certificate),
-            "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
-            **task_keys(problem, timeline.schedule),
-            "starts": start_texts(timeline),
-        }
-    )
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "tool": f"pipesched {VERSION}",
+        "schedule": timeline.schedule.name,
+        "problem": problem_document(problem),
+        "tick": str(problem.tick),
+        "objective": problem.objective.value,
+        "value": value,
+        "lower_bound": file.lower_bound,
+        "certificate": certificate_document(file.certificate),
+        "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
+        **task_keys(problem, timeline.schedule),
+        "starts": start_texts(timeline),
+    }
 
 
 def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
@@ -100,7 +103,8 @@ def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
     return write_whole(path, to_text(what))
 
 
-def _certificate_document(certificate: Certificate | None) -> dict[str, object] | None:
+def certificate_document(certificate: Certificate | None) -> dict[str, object] | None:
+    """The object under `certificate` in a file."""
     if certificate is None:
         return None
     document: dict[str, object] = {

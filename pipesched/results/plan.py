@@ -10,6 +10,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.memory_figures import memory_capacity, peak_memory
+from pipesched.results.plan_evidence import PlanEvidence
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
@@ -35,13 +36,14 @@ class Candidate:
 class ChoiceResult:
     """What is known of one placement: its best plan, and a time in the file's unit that none of its plans is below.
 
-    `lower_bound` is None where it has no plan at all: `reason` then says why.
+    `lower_bound` is None where it has no plan at all: `reason` then says why. `evidence` is what the bound rests on.
     """
 
     choice: Choice
     lower_bound: Fraction | None
     best: Candidate | None = None
     reason: str = ""
+    evidence: PlanEvidence | None = None
 
     @property
     def status(self) -> Status:

@@ -16,8 +16,18 @@ from pipesched.errors import BadInput, Disagreement, DoesNotApply
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.results.plan import Candidate, ChoiceResult
+from pipesched.results.plan_evidence import (
+    AllOrders,
+    AllPartitions,
+    MeanLoad,
+    OrderPaths,
+    PlanEvidence,
+    SolvedPartition,
+    TooManyStages,
+)
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
@@ -56,6 +66,9 @@ class ChoiceSearch:
         self.next: Partition | None = None
         self._start: Partition | None = None
         self._solved: list[Fraction] = []  # values of partitions that are solved to the end, and left out
+        self._solved_partitions: dict[Partition, SolvedPartition] = {}
+        self._orders: list[OrderPaths] = []  # what proves the bound, where only these are allowed
+        self._relaxed = self._distrusted = False
         self._left_out: set[Partition] = set()
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
@@ -74,7 +87,17 @@ class ChoiceSearch:
     def result(self) -> ChoiceResult:
         """What is known, in the file's unit."""
         bound = None if self.bound is None else self.bound * self.plan.tick
-        return ChoiceResult(self.choice, bound, self.best, self.reason)
+        return ChoiceResult(self.choice, bound, self.best, self.reason, self._evidence())
+
+    def _evidence(self) -> PlanEvidence | None:
+        """What the bound rests on; None where it rests on nothing, since it turned out wrong."""
+        if self._orders:
+            return AllOrders(tuple(self._orders))
+        if self._relaxed:
+            return AllPartitions(tuple(self._solved_partitions.values()))
+        if self.bound is None:
+            return TooManyStages()
+        return None if self._distrusted else MeanLoad()
 
     def why_not(self, name: str) -> str | None:
         """Why a published schedule does not apply to this placement; None where it does."""
@@ -116,7 +139,7 @@ class ChoiceSearch:
             self._master.at_most(ceil(best / self.plan.tick))
         hint = self._first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
-        self.next = found.partition
+        self.next, self._relaxed = found.partition, True
         self.argument = "load, head and tail, and round trips under the memory of every partition"
         if found.bound is not None:
             known = self.best is not None and self.best.partition not in self._left_out
@@ -143,12 +166,25 @@ class ChoiceSearch:
         solution = self.solve(partition, most * 2 ** (visits - 1))
         self._offer(partition, solution)
         lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / self.plan.tick
+        self._keep(partition, solution)
         if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
             self._master.exclude(partition)
             self._left_out.add(partition)
             self._solved += [lower] if solution.status is Status.OPTIMAL else []
         else:
             self._master.exclude(partition, int(lower))
+
+    def _keep(self, partition: Partition, solution: Solution) -> None:
+        """What is proved of a partition by itself, if it is more than before."""
+        before = self._solved_partitions.get(partition)
+        if solution.status is Status.INFEASIBLE:
+            self._solved_partitions[partition] = SolvedPartition(partition, None, solution.certificate)
+            return
+        bound = Fraction(solution.lower_bound_ticks) * solution.problem.tick
+        certificate = solution.certificate
+        if certificate is not None and (before is None or before.bound is None or bound > before.bound):
+            ticks = simplest(Fraction(certificate.value) * solution.problem.tick / self.plan.tick)
+            self._solved_partitions[partition] = SolvedPartition(partition, bound, replace(certificate, value=ticks))
 
     def solve(self, partition: Partition, most: float) -> Solution:
         """Any order for a partition, beginning with that of the best plan where it fits."""
@@ -215,7 +251,7 @@ class ChoiceSearch:
         """Published schedules whose order depends on the costs, on the next partition."""
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
-        problem = self.plan.problem(self.choice, partition)
+        problem, values = self.plan.problem(self.choice, partition), list[Fraction]()
         for name in names:
             try:
                 timeline = best_times(problem, HEURISTICS[name].order(problem))
@@ -224,11 +260,14 @@ class ChoiceSearch:
             candidate = Candidate(self.choice, partition, timeline, name)
             if self.offer(candidate):
                 self._solved.append(candidate.value / self.plan.tick)
+                values.append(candidate.value)
+        self._solved_partitions[partition] = SolvedPartition(partition, min(values, default=None))
         self._master.exclude(partition)
         self._left_out.add(partition)
 
-    def proved(self, bounds: Sequence[int]) -> None:
+    def proved(self, bounds: Sequence[int], evidence: Sequence[OrderPaths]) -> None:
         """Bounds for each order that is allowed here, over all partitions; none where no partition fits."""
+        self._orders = list(evidence)
         own = [] if self.best is None else [self.best.value / self.plan.tick]
         if not bounds and not own:
             self.no_plan("no partition fits the memory with the order of these schedules")
@@ -239,7 +278,8 @@ class ChoiceSearch:
 
     def distrust(self) -> None:
         """Its bound was wrong, and is left out."""
-        self.bound, self.settled = Fraction(0), True
+        self.bound, self.settled, self._distrusted = Fraction(0), True, True
+        self._orders, self._relaxed = [], False
 
     def offer(self, candidate: Candidate) -> bool:
         """Keep a plan if it is better than those before; whether it is valid."""

@@ -13,7 +13,9 @@ from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.problem import Objective
 from pipesched.results.plan import Candidate
+from pipesched.results.plan_evidence import OrderPaths
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.planning.budget import Budget
 from solver.planning.critical_path import critical_path
@@ -43,8 +45,10 @@ class FixedOrder:
         self.master.of_order(order)
         self.bound: int | None = 0
         self._joint: JointSearch | None = None
+        self._tried: list[Partition] = []
+        self._unfit: list[Partition] = []
         if best is not None:
-            self.master.add_path(critical_path(best.timeline))
+            self._cut(best.partition, best.timeline)
 
     def run(self, budget: Budget, most: float, offer: Callable[[Candidate], bool], first: Partition) -> None:
         """Until the best partition is proved, or `most` seconds or units are spent; `first` is tried first."""
@@ -70,9 +74,19 @@ class FixedOrder:
             self._joint = JointSearch(self.plan, self.choice, self.best, False, budget.limits.seed)
         if self._joint.run(budget.progress(most)):
             found = self._joint.candidate()
-            self.master.add_path(critical_path(found.timeline))
+            self._cut(found.partition, found.timeline)
             if found.value < self.best.value and offer(found):
                 self.best = found
+
+    @property
+    def evidence(self) -> OrderPaths:
+        """What the bound rests on."""
+        return OrderPaths(self.order.name, tuple(self._tried), tuple(self._unfit))
+
+    def _cut(self, partition: Partition, timeline: Timeline) -> None:
+        """The longest path of a partition bounds all of them."""
+        self._tried.append(partition)
+        self.master.add_path(critical_path(timeline))
 
     @property
     def proved(self) -> bool:
@@ -86,10 +100,11 @@ class FixedOrder:
 
     def _try(self, partition: Partition, offer: Callable[[Candidate], bool]) -> None:
         timeline = simulate(self.plan.problem(self.choice, partition), self.order)
-        self.master.add_path(critical_path(timeline))
+        self._cut(partition, timeline)
         found = Candidate(self.choice, partition, timeline, self.order.name)
         if self.best is None or found.value < self.best.value:
             if offer(found):
                 self.best = found
             else:
+                self._unfit.append(partition)
                 self.master.exclude(partition)  # it does not fit the memory, by less than the master may tell

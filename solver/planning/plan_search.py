@@ -13,6 +13,7 @@ from pipesched.errors import Disagreement, defect_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.gap import gap
 from pipesched.results.plan import Candidate
+from pipesched.results.plan_evidence import OrderPaths
 from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.planning.budget import Budget
@@ -183,20 +184,22 @@ class PlanSearch:
                 continue
             sure = [n for n in names if HEURISTICS[n].same_for_all_costs and provable(self.problem, choice.choice)]
             bounds: list[int] = []
+            evidence: list[OrderPaths] = []
             for name in sure:
                 self._say(f"{choice.choice}: best partition for {name}")
                 with self._defects_noted(choice):
                     found = choice.best_of_order(choice.order_of(name), self.budget.left)
                     bounds += [] if found.bound is None else [found.bound]
+                    evidence.append(found.evidence)
             if choice.settled:
                 continue
             if len(sure) == len(names):
-                choice.proved(bounds)
+                choice.proved(bounds, evidence)
             else:
-                self._costly(choice, [name for name in names if name not in sure])
+                self._costly(choice, names)
 
     def _costly(self, choice: ChoiceSearch, names: list[str]) -> None:
-        """Schedules whose order depends on the costs: on the partitions of the least bounds, in turn."""
+        """Where the order of some depends on the costs: all of them on the partitions of the least bounds, in turn."""
         step = max(_LEAST_STEP, _STEP_SHARE * self.budget.whole)
         while not self._done() and not choice.settled:
             self._relax(choice, step)

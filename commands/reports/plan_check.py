@@ -1,0 +1,110 @@
+"""What `check` says of a plan's file: of its schedule, and of the bound over all plans, placement by placement."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from fractions import Fraction
+from threading import Event
+
+from commands.shared.catalogue import Exit
+from commands.shared.output import write_json
+from commands.shared.search_options import interrupt_sets, limits_of
+from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.plan_check import check_plan_bound, weakest
+from pipesched.files.plan_answer import PlanAnswer
+from pipesched.files.problems.document import problem_document
+from pipesched.layers.partition import mistakes
+from pipesched.problem.formatting import plain
+from pipesched.schedule.metrics import measure
+from pipesched.validation.validator import validate
+from solver.planning.searched_again import searched_again
+
+
+def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
+    """Exit 1 if the plan is none of its problem, or if the evidence does not prove the bound."""
+    wrong = _wrong(answer)
+    findings = check_plan_bound(answer.problem, answer.lower_bound, answer.choices)
+    if args.again:
+        stop = Event()
+        with interrupt_sets(stop):
+            findings = [_again(answer, one, number, args, stop) for number, one in enumerate(findings)]
+    verdict = weakest(findings)
+    value = None if wrong else _value(answer)
+    optimal = value == answer.lower_bound and verdict is Verdict.VERIFIED
+    if args.json:
+        write_json(
+            {
+                "schedule": args.schedule,
+                "valid": not wrong,
+                "wrong": wrong,
+                "lower_bound": float(answer.lower_bound),
+                "bound": verdict.value,
+                "placements": [{"bound": one.verdict.value, "text": one.text} for one in findings],
+                "optimal": optimal,
+            }
+        )
+    else:
+        _say(answer, args.schedule, wrong, findings, value, optimal)
+    return Exit.NO if wrong or verdict is Verdict.REFUSED else Exit.DONE
+
+
+def _say(
+    answer: PlanAnswer, path: str, wrong: list[str], findings: list[Finding], value: Fraction | None, optimal: bool
+) -> None:
+    unit = answer.problem.time_unit
+    for text in wrong:
+        print(text)
+    if value is not None:
+        objective = answer.problem.objective
+        print(f"{path}: the plan is valid, with a {objective} of {plain(float(value))} {unit}".rstrip())
+    for one in findings:
+        print(f"{one.verdict}: {one.text}")
+    if optimal:
+        print("so it is optimal")
+
+
+def _value(answer: PlanAnswer) -> Fraction:
+    problem = answer.schedule.timeline.problem
+    return measure(answer.schedule.timeline).value(problem.objective) * problem.tick
+
+
+def _wrong(answer: PlanAnswer) -> list[str]:
+    """What does not hold of the plan: its placement, its partition, the problem that these make, or its schedule."""
+    plan, timeline = answer.problem, answer.schedule.timeline
+    if answer.choice not in plan.choices:
+        return [f"placement: {answer.choice} is not allowed by the plan file"]
+    found = [f"partition: {text}" for text in mistakes(plan.model, answer.partition)]
+    if not found and plan.counts is not None and plan.counts != answer.partition.counts:
+        found.append("partition: not the one that the plan file gives")
+    if not found:
+        try:
+            own = problem_document(plan.problem(answer.choice, answer.partition))
+        except (ValueError, KeyError) as error:
+            return [f"recompute: {error}"]
+        if _costs(own) != _costs(problem_document(timeline.problem)):
+            found.append("problem: the schedule is not one of the stages that this partition makes")
+    found += [f"{violation.rule}: {violation.text}" for violation in validate(timeline)]
+    value = _value(answer)
+    if not found and answer.lower_bound > value:
+        found.append(f"claim: a lower bound of {float(answer.lower_bound)} above the plan's {float(value)}")
+    return found
+
+
+def _costs(document: object) -> dict[str, object]:
+    """A problem without what its schedules do not depend on."""
+    assert isinstance(document, dict)
+    return {key: value for key, value in document.items() if key != "name"}
+
+
+def _again(answer: PlanAnswer, finding: Finding, number: int, args: Namespace, stop: Event) -> Finding:
+    """A search that is trusted, once more."""
+    choice = answer.problem.choices[number]
+    evidence = next((one.evidence for one in answer.choices if one.choice == choice), None)
+    if finding.verdict is not Verdict.TRUSTED or evidence is None:
+        return finding
+    same = searched_again(answer.problem, choice, answer.lower_bound, evidence, limits_of(args), stop)
+    if same is None:
+        return Finding(finding.verdict, f"{finding.text}; repeated with other parameters it came to no end")
+    if same:
+        return Finding(finding.verdict, f"{finding.text}; with other parameters it proved the same")
+    return Finding(Verdict.REFUSED, f"{finding.text}; with other parameters CP-SAT finds a partition below")

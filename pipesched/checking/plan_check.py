@@ -1,0 +1,125 @@
+"""The check of a bound over all plans: that every placement is there, and what is said of each, as far as it shows.
+
+What CP-SAT searched is trusted, and named so; that partitions which were left out of that search have bounds of their
+own is checked by their certificates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from math import ceil
+
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Finding, Verdict
+from pipesched.layers.even import even_counts
+from pipesched.layers.partition import mistakes
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import ChoiceResult
+from pipesched.results.plan_evidence import AllOrders, AllPartitions, SolvedPartition, TooManyStages
+
+# From the one that says most to the one that says least.
+_WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REFUSED)
+
+
+def check_plan_bound(plan: PlanProblem, bound: Fraction, choices: Sequence[ChoiceResult]) -> list[Finding]:
+    """Whether no plan is below the bound, in the plan file's unit: a finding for each placement that may be used."""
+    known = {one.choice: one for one in choices}
+    return [_choice(plan, bound, choice, known.get(choice)) for choice in plan.choices]
+
+
+def weakest(findings: Iterable[Finding]) -> Verdict:
+    """What all of them together show."""
+    return max((one.verdict for one in findings), key=_WEAKEST.index, default=Verdict.VERIFIED)
+
+
+def _choice(plan: PlanProblem, bound: Fraction, choice: Choice, said: ChoiceResult | None) -> Finding:
+    stated = f"{choice}: no plan is below {plain(float(bound))} {plan.time_unit}".rstrip()
+    if said is None:
+        return Finding(Verdict.REFUSED, f"{choice}: allowed by the plan file, and nothing is said of it")
+    if said.lower_bound is not None and said.lower_bound < bound:
+        own = plain(float(said.lower_bound))
+        return Finding(Verdict.REFUSED, f"{stated}, and what is said of this placement is {own}")
+    return _by_evidence(plan, bound, said, stated)
+
+
+def _by_evidence(plan: PlanProblem, bound: Fraction, said: ChoiceResult, stated: str) -> Finding:
+    evidence, choice = said.evidence, said.choice
+    if isinstance(evidence, TooManyStages):
+        return _none(plan, choice)
+    if isinstance(evidence, AllOrders):
+        return _orders(plan, evidence, stated)
+    if evidence is None:
+        return Finding(Verdict.NOT_VERIFIED, f"{stated}: without evidence")
+    if mean_load(plan, choice) >= bound:
+        return Finding(Verdict.VERIFIED, f"{stated} (mean load, computed again)")
+    if isinstance(evidence, AllPartitions):
+        return _searched(plan, bound, choice, evidence.solved, stated)
+    return Finding(Verdict.REFUSED, f"{stated}: the mean load is less")
+
+
+def _orders(plan: PlanProblem, evidence: AllOrders, stated: str) -> Finding:
+    """Only these orders are allowed: nothing follows for others."""
+    if not plan.schedules:
+        return Finding(Verdict.REFUSED, f"{stated}: the evidence is of published orders, and any order is allowed")
+    missing = sorted(set(plan.schedules) - {paths.order for paths in evidence.orders})
+    tried = sum(len(paths.tried) for paths in evidence.orders)
+    text = f"{stated}: rests on CP-SAT's search over the longest paths of {tried} partitions"
+    if missing:
+        text += f"; that {', '.join(missing)} does not apply is not checked here"
+    return Finding(Verdict.TRUSTED if evidence.orders else Verdict.NOT_VERIFIED, text)
+
+
+def mean_load(plan: PlanProblem, choice: Choice) -> Fraction:
+    """All work of all micro-batches, spread over the devices, rounded up to a tick: no plan is below."""
+    model, stages = plan.model, len(choice.on(plan.cluster.devices).chains[0])
+    each = stages * (model.forward_overhead + model.backward_overhead)
+    for layer in model.layers:
+        split = layer.backward + (layer.weight or 0)
+        each += layer.count * (layer.forward + (split if layer.fused is None else min(split, layer.fused)))
+    return ceil(plan.microbatches * each / plan.cluster.devices / plan.tick) * plan.tick
+
+
+def _none(plan: PlanProblem, choice: Choice) -> Finding:
+    """Whether there is no partition with as many stages, and as the file asks."""
+    stages = len(choice.on(plan.cluster.devices).chains[0])
+    counts = even_counts(plan.model, stages) if plan.even else plan.counts
+    cut = stages <= plan.model.most_stages
+    if not cut or (plan.even and counts is None) or (counts is not None and len(counts) != stages):
+        return Finding(Verdict.VERIFIED, f"{choice}: no partition has {stages} stages as the file asks")
+    return Finding(Verdict.REFUSED, f"{choice}: there are partitions with {stages} stages")
+
+
+def _searched(
+    plan: PlanProblem, bound: Fraction, choice: Choice, solved: Sequence[SolvedPartition], stated: str
+) -> Finding:
+    own = [_partition(plan, bound, choice, one) for one in leaving_out(solved, bound)]
+    worst = weakest(own)
+    text = f"{stated}: rests on CP-SAT's search over all partitions"
+    if own:
+        verified = sum(one.verdict is Verdict.VERIFIED for one in own)
+        text += f"; of {len(own)} that it left out, {verified} are verified"
+    if worst in (Verdict.VERIFIED, Verdict.TRUSTED):
+        return Finding(Verdict.TRUSTED, text)
+    return Finding(worst, f"{text}; {next(one.text for one in own if one.verdict is worst)}")
+
+
+def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[SolvedPartition]:
+    """The partitions that a search for plans below the bound may leave out: they have none."""
+    return [one for one in solved if one.bound is None or one.bound >= bound]
+
+
+def _partition(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
+    where = f"{' '.join(map(str, one.partition.counts))}"
+    if mistakes(plan.model, one.partition):
+        return Finding(Verdict.VERIFIED, f"{where} is no partition")
+    if one.certificate is None:
+        return Finding(Verdict.TRUSTED, f"{where}: without a certificate")
+    try:
+        problem = plan.problem(choice, one.partition)
+    except (ValueError, KeyError):
+        return Finding(Verdict.REFUSED, f"{where}: recomputes what it has not")
+    if one.bound is not None and one.certificate.value * problem.tick < bound:
+        return Finding(Verdict.REFUSED, f"{where}: its certificate speaks of less")
+    return check_bound(problem, one.certificate)

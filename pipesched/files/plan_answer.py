@@ -1,0 +1,112 @@
+"""The file of a plan that was found: problem, plan with its schedule, bound over all plans, and what that rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import write_json
+from pipesched.files.plan_answers.evidence import (
+    partition_document,
+    partition_from,
+    plan_evidence_document,
+    plan_evidence_from,
+)
+from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
+from pipesched.files.problem_file import read_document
+from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.plan import ChoiceResult, Plan
+from pipesched.version import VERSION
+
+PLAN_FORMAT = "pipesched-plan"
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class PlanAnswer:
+    """What such a file says. Bounds are in the plan file's unit."""
+
+    problem: PlanProblem
+    lower_bound: Fraction
+    choices: tuple[ChoiceResult, ...]
+    choice: Choice
+    partition: Partition
+    schedule: ScheduleFile
+
+
+def plan_text(plan: Plan) -> str:
+    """The file's text, of a plan that was found; ValueError for a problem that no problem file can describe."""
+    best = plan.best
+    assert best is not None
+    return write_json(
+        {
+            "format": PLAN_FORMAT,
+            "format_version": _VERSION,
+            "tool": f"pipesched {VERSION}",
+            "problem": plan_document(plan.problem),
+            "lower_bound": str(plan.lower_bound),
+            "choices": list(map(_choice_document, plan.choices)),
+            "plan": {
+                "placement": best.choice.placement,
+                "chunks": best.choice.chunks,
+                **partition_document(best.partition),
+                "schedule": schedule_document(ScheduleFile(best.timeline)),
+            },
+        }
+    )
+
+
+def _choice_document(one: ChoiceResult) -> dict[str, object]:
+    return {
+        "placement": one.choice.placement,
+        "chunks": one.choice.chunks,
+        "lower_bound": None if one.lower_bound is None else str(one.lower_bound),
+        "reason": one.reason,
+        "evidence": plan_evidence_document(one.evidence),
+    }
+
+
+def is_plan_answer(document: object) -> bool:
+    """Whether a document says that it is such a file."""
+    return isinstance(document, dict) and document.get("format") == PLAN_FORMAT
+
+
+def read_plan_answer(path: str | Path) -> PlanAnswer:
+    """Read such a file; `BadInput` where it is none."""
+    return plan_answer_from(read_document(path), str(path))
+
+
+def plan_answer_from(document: Any, path: str) -> PlanAnswer:
+    """Such a file from its content; `path` names it in messages."""
+    if not is_plan_answer(document) or document.get("format_version") != _VERSION:
+        raise BadInput(f"{path}: not a plan's file of version {_VERSION}; `pipesched plan -o` writes one")
+    try:
+        problem = plan_from_document(document["problem"], f"{path}: problem")
+        held = document["plan"]
+        return PlanAnswer(
+            problem,
+            Fraction(str(document["lower_bound"])),
+            tuple(map(_choice_from, document["choices"])),
+            Choice(str(held["placement"]), int(held["chunks"])),
+            partition_from(held),
+            schedule_from(held["schedule"], f"{path}: plan.schedule"),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        wrong = f"{type(error).__name__}: {str(error)[:60]}"
+        raise BadInput(f"{path}: found what is not in a plan's file ({wrong}); allowed: what plan -o writes") from None
+
+
+def _choice_from(document: Any) -> ChoiceResult:
+    bound = document["lower_bound"]
+    return ChoiceResult(
+        Choice(str(document["placement"]), int(document["chunks"])),
+        None if bound is None else Fraction(str(bound)),
+        None,
+        str(document["reason"]),
+        plan_evidence_from(document["evidence"]),
+    )

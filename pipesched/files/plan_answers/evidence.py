@@ -1,0 +1,111 @@
+"""What a bound over all plans rests on, as a document, and read back."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.problem.attainable_spans import simplest
+from pipesched.problem.formatting import visible
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import evidence_document, evidence_from
+from pipesched.results.plan_evidence import (
+    AllOrders,
+    AllPartitions,
+    MeanLoad,
+    OrderPaths,
+    PlanEvidence,
+    SolvedPartition,
+    TooManyStages,
+)
+
+
+def partition_document(partition: Partition) -> dict[str, object]:
+    """Layers of each stage, and what is recomputed there: layer, way, and of how many."""
+    return {"layers": list(partition.counts), "recompute": [[list(one) for one in row] for row in partition.recompute]}
+
+
+def partition_from(document: Any) -> Partition:
+    """Read back; errors of Python where the document has another form."""
+    rows = tuple(tuple(Recomputed(str(a), str(b), _whole(n)) for a, b, n in row) for row in document["recompute"])
+    return Partition(tuple(map(_whole, document["layers"])), rows)
+
+
+def plan_evidence_document(evidence: PlanEvidence | None) -> dict[str, object] | None:
+    """The object under `evidence` of a placement."""
+    match evidence:
+        case MeanLoad():
+            return {"form": "mean load"}
+        case TooManyStages():
+            return {"form": "no such partition"}
+        case AllPartitions(solved):
+            return {"form": "all partitions", "solved": list(map(_solved_document, solved))}
+        case AllOrders(orders):
+            return {"form": "published orders", "orders": list(map(_order_document, orders))}
+    return None
+
+
+def plan_evidence_from(document: Any) -> PlanEvidence | None:
+    """Read back; errors of Python where the document has another form."""
+    if document is None:
+        return None
+    match document["form"]:
+        case "mean load":
+            return MeanLoad()
+        case "no such partition":
+            return TooManyStages()
+        case "all partitions":
+            return AllPartitions(tuple(map(_solved_from, document["solved"])))
+        case "published orders":
+            return AllOrders(tuple(map(_order_from, document["orders"])))
+    raise ValueError(document["form"])
+
+
+def _solved_document(one: SolvedPartition) -> dict[str, object]:
+    certificate = one.certificate
+    document = partition_document(one.partition) | {"lower_bound": None if one.bound is None else str(one.bound)}
+    if certificate is None:
+        return document
+    said: dict[str, object] = {
+        "kind": certificate.kind,
+        "value": str(certificate.value),
+        "text": certificate.text,
+        "device": certificate.device,
+    }
+    evidence = None if certificate.evidence is None else evidence_document(certificate.evidence)
+    return document | {"certificate": said | {"evidence": evidence}}
+
+
+def _solved_from(document: Any) -> SolvedPartition:
+    bound, said = document["lower_bound"], document.get("certificate")
+    certificate = None
+    if said is not None:
+        held = said.get("evidence")
+        certificate = Certificate(
+            visible(str(said["kind"])),
+            simplest(Fraction(str(said["value"]))),
+            visible(str(said["text"])),
+            None if said["device"] is None else _whole(said["device"]),
+            None if held is None else evidence_from(held),
+        )
+    return SolvedPartition(partition_from(document), None if bound is None else Fraction(str(bound)), certificate)
+
+
+def _order_document(paths: OrderPaths) -> dict[str, object]:
+    return {
+        "order": paths.order,
+        "tried": list(map(partition_document, paths.tried)),
+        "unfit": list(map(partition_document, paths.unfit)),
+    }
+
+
+def _order_from(document: Any) -> OrderPaths:
+    tried, unfit = (tuple(map(partition_from, document[key])) for key in ("tried", "unfit"))
+    return OrderPaths(str(document["order"]), tried, unfit)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(value)
+    return value

@@ -1,0 +1,75 @@
+"""A plan problem as a document with the keys of a plan file, every number exact; and such a document read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.layer import LayerType
+from pipesched.layers.plan_problem import Choice, PlanProblem
+
+_NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
+# Keys whose values are text even where they look like numbers.
+_TEXTS = frozenset({"name", "unit", "time_unit", "on", "placement", "schedule", "objective"})
+
+
+def plan_document(plan: PlanProblem) -> dict[str, object]:
+    """Numbers are written as fractions; `choices` are the placements allowed."""
+    model, cluster = plan.model, plan.cluster
+    transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
+    if cluster.transfer_stream is not None:
+        transfer = {"time": transfer, "on": cluster.transfer_stream}
+    document: dict[str, object] = {
+        "name": plan.name,
+        "devices": cluster.devices,
+        "microbatches": plan.microbatches,
+        "time_unit": plan.time_unit,
+        "layers": [_layer(layer) for layer in model.layers],
+        "stage_overhead": {"forward": str(model.forward_overhead), "backward": str(model.backward_overhead)},
+        "partition": list(plan.counts) if plan.counts is not None else "even" if plan.even else "free",
+        "schedule": list(plan.schedules) or "free",
+        "decide": {"recompute": plan.recompute.value},
+        "transfer": transfer,
+        "objective": plan.objective.value,
+        "choices": [list(choice) for choice in plan.choices],
+    }
+    if cluster.capacity is not None:
+        document["memory"] = {"unit": cluster.memory_unit, "capacity": list(map(str, cluster.capacity))}
+    return document
+
+
+def plan_from_document(document: object, source: str) -> PlanProblem:
+    """The plan problem of `plan_document`; `BadInput` as for a plan file."""
+    if not isinstance(document, Mapping):
+        return plan_problem_from(document, source)
+    own = {key: _numbers(value, str(key)) for key, value in document.items() if key != "choices"}
+    choices = tuple(Choice(str(name), int(chunks)) for name, chunks in document["choices"])
+    plan = plan_problem_from(own, source)
+    devices = plan.cluster.devices
+    for choice in choices:
+        choice.on(devices)
+    return replace(plan, choices=choices)
+
+
+def _layer(layer: LayerType) -> dict[str, object]:
+    times = {"forward": layer.forward, "backward": layer.backward, "weight": layer.weight, "fused": layer.fused}
+    amounts = {"memory": layer.memory, "activation": layer.activation, "freed_by_backward": layer.freed_by_backward}
+    ways = [{"name": way.name, "time": str(way.time), "keeps": str(way.keeps)} for way in layer.recompute]
+    numbers = {key: str(value) for key, value in (times | amounts).items() if value is not None}
+    more: dict[str, object] = {"recompute": ways} if ways else {}
+    return {"name": layer.name, "count": layer.count, **numbers, **more, "with_previous": layer.with_previous}
+
+
+def _numbers(value: Any, key: str) -> Any:
+    """Texts that are fractions as such."""
+    if isinstance(value, Mapping):
+        return {name: _numbers(one, str(name)) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_numbers(one, key) for one in value]
+    if isinstance(value, str) and key not in _TEXTS and _NUMBER.fullmatch(value):
+        return Fraction(value)
+    return value

@@ -1,0 +1,137 @@
+"""A plan's file: what it says is read back exactly, its bound is checked, and forged evidence is refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+from threading import Event
+
+import pytest
+
+from benchmarks.plan_cases import deepseek, nemotron, slackpipe
+from commands.main import main
+from pipesched.checking.finding import Verdict
+from pipesched.checking.plan_check import check_plan_bound, mean_load, weakest
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json, write_json
+from pipesched.files.plan_answer import plan_answer_from, plan_text
+from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.results.plan_evidence import AllOrders, AllPartitions, MeanLoad, TooManyStages
+from solver.limits import Limits
+from solver.planning.plan import plan
+from solver.planning.searched_again import searched_again
+from tests.support.plan_brute_force import best_value, tiny_plan
+
+_LIMITS = Limits(deterministic=3, workers=1)
+_UNIFORM = {"devices": 2, "microbatches": 4, "layers": [{"name": "layer", "count": 8, "forward": 1, "backward": 1}]}
+
+
+def _read(found):
+    return plan_answer_from(read_json(plan_text(found), "plan.json"), "plan.json")
+
+
+def _checked(answer, **changed):
+    problem, bound = answer.problem, changed.get("bound", answer.lower_bound)
+    return weakest(check_plan_bound(problem, bound, changed.get("choices", answer.choices)))
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        *(tiny_plan(Random(seed)) for seed in range(25)),
+        plan_problem_from(deepseek("deepseek-v3 16/1/64") | {"schedule": "1f1b"}),
+        plan_problem_from(nemotron()),
+        plan_problem_from(slackpipe(True) | {"transfer": [[0, 1], [2, 0]], "partition": "even"}),
+        plan_problem_from(_UNIFORM | {"transfer": {"time": Fraction(1, 3), "on": "comm"}, "partition": [5, 3]}),
+    ],
+)
+def test_problem_is_read_back_as_it_was(problem):
+    assert plan_from_document(read_json(write_json(plan_document(problem)), ""), "") == problem
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_bounds_of_plans_hold_in_the_check_and_again(seed):
+    problem = tiny_plan(Random(seed))
+    found = plan(problem, _LIMITS)
+    if found.best is None:
+        return
+    answer = _read(found)
+    assert answer.lower_bound == found.lower_bound
+    assert _checked(answer) in (Verdict.VERIFIED, Verdict.TRUSTED)
+    (choice,), (said,) = problem.choices, answer.choices
+    if isinstance(said.evidence, AllPartitions):
+        assert searched_again(problem, choice, answer.lower_bound, said.evidence, _LIMITS, Event()) is True
+        best = best_value(problem)[choice]
+        # Nothing is left out that would hide the optimum.
+        assert searched_again(problem, choice, best + problem.tick, said.evidence, _LIMITS, Event()) is not True
+
+
+def test_published_orders_are_searched_again_by_their_paths():
+    problem = plan_problem_from(_UNIFORM | {"schedule": ["1f1b", "gpipe"], "placement": "linear"})
+    answer = _read(plan(problem, _LIMITS))
+    (said,) = answer.choices
+    assert isinstance(said.evidence, AllOrders)
+    assert _checked(answer) is Verdict.TRUSTED
+    assert searched_again(problem, said.choice, answer.lower_bound, said.evidence, _LIMITS, Event()) is True
+    above = answer.lower_bound + 1
+    assert searched_again(problem, said.choice, above, said.evidence, _LIMITS, Event()) is False
+    # A path less, and nothing refutes what is below.
+    few = AllOrders(tuple(replace(paths, tried=paths.tried[:1]) for paths in said.evidence.orders[:1]))
+    assert searched_again(problem, said.choice, above, few, _LIMITS, Event()) is not True
+    free = replace(problem, schedules=())
+    assert weakest(check_plan_bound(free, answer.lower_bound, answer.choices)) is Verdict.REFUSED
+
+
+def test_forged_evidence_is_refused():
+    problem = plan_problem_from(slackpipe(False) | {"placement": "free", "chunks": [1, 2]})
+    answer = _read(plan(problem, Limits(deterministic=20, workers=1)))
+    assert _checked(answer) in (Verdict.VERIFIED, Verdict.TRUSTED)
+    first, *others = answer.choices
+    assert _checked(answer, choices=others) is Verdict.REFUSED  # a placement is missing
+    assert _checked(answer, choices=[replace(first, lower_bound=Fraction(1)), *others]) is Verdict.REFUSED
+    load = mean_load(problem, first.choice)
+    by_load = [replace(one, evidence=MeanLoad(), lower_bound=Fraction(99)) for one in answer.choices]
+    assert _checked(answer, choices=by_load, bound=load) is Verdict.VERIFIED
+    assert _checked(answer, choices=by_load, bound=load + 1) is Verdict.REFUSED
+    assert _checked(answer, choices=[replace(first, evidence=TooManyStages()), *others]) is Verdict.REFUSED
+    assert _checked(answer, choices=[replace(first, evidence=None), *others]) is Verdict.NOT_VERIFIED
+    solved = [one for one in answer.choices if isinstance(one.evidence, AllPartitions) and one.evidence.solved]
+    assert solved
+    for one in solved:
+        part = one.evidence.solved[0]
+        if part.certificate is None or part.certificate.evidence is None:
+            continue
+        forged = replace(part.certificate, value=part.certificate.value + 10)
+        evidence = AllPartitions((replace(part, bound=part.bound + 10, certificate=forged),))
+        lie = [replace(each, lower_bound=Fraction(99)) for each in answer.choices if each is not one]
+        lie.append(replace(one, evidence=evidence, lower_bound=Fraction(99)))
+        assert _checked(answer, choices=lie, bound=part.bound + 10) is Verdict.REFUSED
+        short = AllPartitions((replace(part, bound=part.bound + 10),))
+        lie[-1] = replace(one, evidence=short, lower_bound=Fraction(99))
+        assert _checked(answer, choices=lie, bound=part.bound + 10) is Verdict.REFUSED
+
+
+def test_check_reads_what_plan_writes(tmp_path, capsys):
+    (tmp_path / "p.json").write_text(json.dumps(_UNIFORM), encoding="utf-8")
+    assert main(["plan", str(tmp_path / "p.json"), "--time-limit", "2", "-o", str(tmp_path)]) == 0
+    capsys.readouterr()
+    assert main(["check", str(tmp_path / "plan.json"), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["valid"]
+    assert said["bound"] in ("verified", "trusted")
+    document = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
+    document["plan"]["layers"] = [each + (-1) ** at for at, each in enumerate(document["plan"]["layers"])]
+    (tmp_path / "plan.json").write_text(json.dumps(document), encoding="utf-8")
+    assert main(["check", str(tmp_path / "plan.json")]) == 1
+    assert "the schedule is not one of the stages that this partition makes" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("key", ["problem", "lower_bound", "choices", "plan"])
+def test_damaged_files_are_bad_input(key):
+    document = read_json(plan_text(plan(plan_problem_from(_UNIFORM), Limits(deterministic=1, workers=1))), "")
+    for wrong in (None, {"a": 1}, "x"):
+        with pytest.raises(BadInput):
+            plan_answer_from(document | {key: wrong}, "plan.json")
