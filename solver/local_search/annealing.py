@@ -13,7 +13,8 @@ from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, anneal, anneal_with_modes
-from solver.local_search.modes import BACKWARD, FORWARD, FUSED, MOST_EDITS, ROLE, WEIGHT, Modes, Rows, attach, renew
+from solver.local_search.mode_edits import MOST_EDITS
+from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
 
 _NO_MODES = np.zeros(0, np.int64)
@@ -101,7 +102,7 @@ class Annealer:
 
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
         """What a search works on. With open modes costs and arcs follow what is joined, so each search has its own."""
-        rows = Rows(*self.packed(orders), np.zeros(len(self.units.needs), np.int64))
+        rows = self.rows(orders)
         if self.modes is None or not isinstance(self.units, Operations):
             return self.shop, None, rows
         shop, modes = Shop(*(column.copy() for column in self.shop)), Modes(*(one.copy() for one in self.modes))
@@ -118,8 +119,8 @@ class Annealer:
             return self.units.schedule(orders, best.fused.tolist(), best.mate.tolist())
         return self.units.schedule(orders)
 
-    def packed(self, orders: Orders) -> tuple[Array, Array, Array]:
-        """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none)."""
+    def rows(self, orders: Orders) -> Rows:
+        """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none); all ranks 0."""
         count = np.array([len(order) for order in orders], np.int64)
         most = np.bincount(self.shop.device, minlength=1).max()
         packed = np.full((len(orders), max(1, most)), -1, np.int64)
@@ -127,7 +128,7 @@ class Annealer:
         for device, order in enumerate(orders):
             packed[device, : len(order)] = order
             place[order] = np.arange(len(order))
-        return packed, count, place
+        return Rows(packed, count, place, np.zeros_like(place))
 
 
 def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:

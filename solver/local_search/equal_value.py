@@ -65,17 +65,17 @@ class EqualValueSearch:
     ) -> Timeline | None:  # fmt: skip
         """The best timeline met; None if the one begun with is not allowed."""
         units, shop = self.units, self.annealer.shop
-        order, count, place = self.annealer.packed(units.orders)
-        best = order.copy()
+        rows = self.annealer.rows(units.orders)
+        best = rows.order.copy()
         opening, held = np.array(self.openings, np.int64), np.array(self.held, np.float64)
         hot, cold = max(hot, 1e-9), max(cold, 1e-12)
         found = settle(
-            shop, order, count, place, opening, held, ticks, self.span, most, weights, hot, cold, moves, _REACH,
+            shop, rows, opening, held, ticks, self.span, most, weights, hot, cold, moves, _REACH,
             filling, seed, best, halt,
         )  # fmt: skip
         if found < 0:
             return None
-        orders = [row[:length].tolist() for row, length in zip(best, count, strict=True)]
+        orders = [row[:length].tolist() for row, length in zip(best, rows.count, strict=True)]
         return simulate(self.problem, units.schedule(orders), self.openings)
 
     def _samples(self, noise: Noise) -> Floats:

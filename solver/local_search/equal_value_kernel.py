@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from solver.local_search.annealing_kernel import evaluate, simulate_from
+from solver.local_search.incremental_simulation import evaluate, simulate_from
 from solver.local_search.moves import critical_path, fill, pick, shift
 
 
@@ -86,27 +86,18 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def keep(best_order, order, count):  # type: ignore[no-untyped-def]
+    """Let this order be the best."""
+    for d in range(count.shape[0]):
+        for k in range(count[d]):
+            best_order[d, k] = order[d, k]
+
+
+@njit(cache=True, nogil=True)
 def settle(  # type: ignore[no-untyped-def]
-    shop,
-    order,
-    count,
-    place,
-    opening,
-    held,
-    ticks,
-    span,
-    most,
-    weights,
-    hot,
-    cold,
-    moves,
-    reach,
-    filling,
-    seed,
-    best_order,
-    halt,
+    shop, rows, opening, held, ticks, span, most, weights, hot, cold, moves, reach, filling, seed, best_order, halt
 ):
-    """Anneal `order` in place from temperature `hot` to `cold`; `best_order` ends as the best order met.
+    """Anneal the orders in place from temperature `hot` to `cold`; `best_order` ends as the best order met.
 
     No order is taken whose devices need more than `most` ticks from their openings without noise (-1: any may), nor
     one that breaks the capacity. The energy is the mean over the samples, or without samples what `memory_energy`
@@ -114,11 +105,11 @@ def settle(  # type: ignore[no-untyped-def]
     order given runs in a cycle.
     """
     np.random.seed(seed)
+    order, count, place, rank = rows
     n, by_mean = shop.ticks.shape[0], ticks.shape[1] > 0
     start, new_start = np.zeros(n, np.int64), np.zeros(n, np.int64)
     sequence, new_sequence = np.arange(n), np.arange(n)
-    rank, missing = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    path, gaps = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    missing, path, gaps = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     end, new_end = np.zeros(ticks.shape), np.zeros(ticks.shape)
     energy = best = -1.0
     critical = waiting = 0
@@ -172,7 +163,5 @@ def settle(  # type: ignore[no-untyped-def]
             critical, waiting = critical_path(shop, None, order, count, place, start, longest, path, gaps)
         if best < 0 or energy < best:
             best = energy
-            for d in range(count.shape[0]):
-                for k in range(count[d]):
-                    best_order[d, k] = order[d, k]
+            keep(best_order, order, count)
     return best

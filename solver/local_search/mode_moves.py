@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT, carry, cut, fuse, join, split
+from solver.local_search.mode_edits import carry, cut, fuse, join, split
+from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT
 from solver.local_search.moves import distance
 
 

@@ -48,11 +48,11 @@ def test_the_kernels_mean_is_that_of_the_simulator(seed: int) -> None:
     timeline = best_times(one, random_order(one, random))
     local, noise = EqualValueSearch(timeline), Noise(0.2, 20, seed)
     units, ticks = local.annealer.units, local._samples(noise)
-    order, count, place = local.annealer.packed(units.orders)
+    rows = local.annealer.rows(units.orders)
     found = settle(
-        local.annealer.shop._replace(capacity=np.full(one.devices, -1)), order, count, place,
+        local.annealer.shop._replace(capacity=np.full(one.devices, -1)), rows,
         np.array(local.openings), np.array(local.held), ticks, local.span, -1, np.ones(one.devices), 1.0, 0.1,
-        0, 8, 0.0, 0, order.copy(), HALT,
+        0, 8, 0.0, 0, rows.order.copy(), HALT,
     )  # fmt: skip
     assert found == pytest.approx(under_noise(timeline, *noise).of(one.objective).mean, rel=1e-9)
 

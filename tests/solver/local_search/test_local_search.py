@@ -46,7 +46,7 @@ def test_a_unit_jumps_over_its_line_in_line_and_moving_it_back_undoes_it() -> No
     random, problem = Random(0), ROWS[0].problem(1)
     units = Units(problem, start(problem).schedule)
     annealer = Annealer(units)
-    order, count, place = annealer.packed(units.orders)
+    order, count, place, _ = annealer.rows(units.orders)
     for _ in range(300):
         d = random.randrange(len(count))
         source, target = random.choices(range(int(count[d])), k=2)

@@ -23,8 +23,9 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.mode_edits import begin, carry, undo
 from solver.local_search.mode_moves import change_mode
-from solver.local_search.modes import ABSENT, FUSED, begin, carry, undo
+from solver.local_search.modes import ABSENT, FUSED
 from solver.local_search.window_lns import Windows, placed_in, timed
 from tests.support import makers
 from tests.support.brute_force import optimum, tiny_problem

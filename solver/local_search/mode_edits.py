@@ -1,0 +1,178 @@
+"""The edits that a move of annealing may consist of where modes are open, compiled, and their undoing.
+
+The edits of a move are noted in `log`, by which `undo` takes them back. `touched` is what they reach: the lowest and
+the highest place on the device, and the least rank of what they met.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+from solver.local_search.modes import ABSENT, FORWARD, FUSED, OTHER, ROLE, attach, detach, insert, remove, renew
+
+# Edits that a move may consist of at most.
+MOST_EDITS = 12
+_CARRY, _JOIN, _CUT, _FUSE, _SPLIT = range(5)
+
+
+@njit(cache=True, nogil=True)
+def begin(modes):  # type: ignore[no-untyped-def]
+    """Begin a move: nothing is noted, nothing touched."""
+    modes.log[0, 0] = 0
+    modes.touched[0], modes.touched[1], modes.touched[2] = ABSENT, -1, ABSENT
+
+
+@njit(cache=True, nogil=True)
+def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
+    """Note that an edit reaches these places."""
+    modes.touched[0] = min(modes.touched[0], low)
+    modes.touched[1] = max(modes.touched[1], high)
+    for k in range(low, high + 1):
+        modes.touched[2] = min(modes.touched[2], rows.rank[rows.order[d, k]])
+
+
+@njit(cache=True, nogil=True)
+def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
+    """Add an edit to the log."""
+    modes.log[0, 0] += 1
+    entry = modes.log[modes.log[0, 0]]
+    entry[0], entry[1], entry[2], entry[3] = edit, d, x, y
+
+
+@njit(cache=True, nogil=True)
+def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
+    """Join a backward to its weight pass, wherever that is."""
+    d, w = shop.device[b], modes.of[b, OTHER]
+    k = rows.place[w]
+    touch(modes, rows, d, rows.place[b], rows.place[b])
+    touch(modes, rows, d, k, k)
+    remove(rows, d, k)
+    modes.of[b, FUSED] = 1
+    renew(shop, modes, b)
+    note(modes, _FUSE, d, b, k)
+
+
+@njit(cache=True, nogil=True)
+def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
+    """Give a backward's weight pass a place of its own, behind the backward."""
+    d = shop.device[b]
+    insert(rows, d, k, modes.of[b, OTHER])
+    modes.touched[1] += 1
+    touch(modes, rows, d, rows.place[b], rows.place[b])
+    touch(modes, rows, d, k, k)
+    modes.of[b, FUSED] = 0
+    renew(shop, modes, b)
+    note(modes, _SPLIT, d, b, k)
+
+
+@njit(cache=True, nogil=True)
+def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
+    """Make a block of a forward and a fused backward, one right behind the other."""
+    touch(modes, rows, d, k, k + 1)
+    f, b = rows.order[d, k], rows.order[d, k + 1]
+    forward_first = modes.of[f, ROLE] == FORWARD
+    if not forward_first:
+        f, b = b, f
+    remove(rows, d, rows.place[f])
+    attach(shop, modes, rows, f, b)
+    note(modes, _JOIN, d, k, forward_first)
+
+
+@njit(cache=True, nogil=True)
+def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
+    """Make a block's two passes run one after the other."""
+    insert(rows, d, k + 1 - forward_first, detach(shop, modes, rows.order[d, k]))
+    modes.touched[1] += 1
+    touch(modes, rows, d, k, k + 1)
+    note(modes, _CUT, d, k, forward_first)
+
+
+@njit(cache=True, nogil=True)
+def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
+    """Move what is at one place of a device towards another; where it got to. Carrying it back undoes it.
+
+    Operations of one line keep their order, in blocks too: where two meet, they change sides. The way ends where
+    that would put a split backward into a block.
+    """
+    order, place = rows.order, rows.place
+    moved, k = order[d, source], source
+    step = 1 if target > source else -1
+    touch(modes, rows, d, min(source, target), max(source, target))
+    while k != target:
+        left = order[d, k + step]
+        if shop.line[left] == shop.line[moved] and _joined_line(shop, modes, left) == _joined_line(shop, modes, moved):
+            # Of the same kind: the one that is met goes on instead.
+            left, moved = moved, left
+        elif modes.mate[left] >= 0 or modes.mate[moved] >= 0:
+            if not _may_pass(shop, modes, left, moved):
+                break
+            left, moved = _pass(shop, modes, rows, left, moved)
+        order[d, k], place[left] = left, k
+        k += step
+    order[d, k], place[moved] = moved, k
+    note(modes, _CARRY, d, source, k)
+    return k
+
+
+@njit(cache=True, nogil=True)
+def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
+    """The line of the forward joined to a backward; -1 if there is none."""
+    return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
+
+
+@njit(cache=True, nogil=True)
+def _may_pass(shop, modes, left, moved):  # type: ignore[no-untyped-def]
+    """Whether no split backward comes into a block when these two pass each other."""
+    return shop.line[left] != shop.line[moved] or (modes.of[left, FUSED] and modes.of[moved, FUSED])
+
+
+@njit(cache=True, nogil=True)
+def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
+    """What two become, at least one of them a block, when they pass: what they have of one line changes sides."""
+    if shop.line[left] == shop.line[moved]:
+        # Their backwards change sides, which is the same as that their forwards do and they themselves do not pass.
+        f = detach(shop, modes, left) if modes.mate[left] >= 0 else -1
+        g = detach(shop, modes, moved) if modes.mate[moved] >= 0 else -1
+        if f >= 0:
+            attach(shop, modes, rows, f, moved)
+        if g >= 0:
+            attach(shop, modes, rows, g, left)
+        return moved, left
+    f = left if modes.of[left, ROLE] == FORWARD else modes.mate[left]
+    g = moved if modes.of[moved, ROLE] == FORWARD else modes.mate[moved]
+    if f < 0 or g < 0 or shop.line[f] != shop.line[g]:
+        return left, moved
+    left_block, moved_block = modes.mate[left] >= 0, modes.mate[moved] >= 0
+    if left_block:
+        detach(shop, modes, left)
+    if moved_block:
+        detach(shop, modes, moved)
+    if left_block:
+        attach(shop, modes, rows, g, left)
+    else:
+        left = g
+    if moved_block:
+        attach(shop, modes, rows, f, moved)
+    else:
+        moved = f
+    return left, moved
+
+
+@njit(cache=True, nogil=True)
+def undo(shop, modes, rows):  # type: ignore[no-untyped-def]
+    """Take back the edits in the log, the last first."""
+    for number in range(modes.log[0, 0], 0, -1):
+        entry = modes.log[number]
+        edit, d, x, y = entry[0], entry[1], entry[2], entry[3]
+        modes.log[0, 0] = number  # what is noted now goes behind it
+        if edit == _CARRY:
+            carry(shop, modes, rows, d, y, x)
+        elif edit == _JOIN:
+            cut(shop, modes, rows, d, x, y)
+        elif edit == _CUT:
+            join(shop, modes, rows, d, x)
+        elif edit == _FUSE:
+            split(shop, modes, rows, x, y)
+        else:
+            fuse(shop, modes, rows, x)
+    begin(modes)
