@@ -1,4 +1,4 @@
-"""`run`: executes a schedule file with PyTorch, checks every gradient, sets measured times beside predicted."""
+"""`run`: executes a schedule file with PyTorch, checks every gradient, compares measured times with predicted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from runtime.running.torch_timing import SPLITS, predicted
 
 _SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
 _LOWERINGS = ("comms", "torch")
-_SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long beside what the runtime itself takes
+_SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long compared with what the runtime itself takes
 
 
 def configure(parser: ArgumentParser) -> None:

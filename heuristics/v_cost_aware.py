@@ -56,7 +56,7 @@ class _Search:
         return self.least > self.load
 
     def drawn_together(self, starts: Sequence[float]) -> list[float]:
-        """Forward-backward improvement of starts, or of mere priorities; what gets better on the way is kept."""
+        """Forward-backward improvement of starts, or of priorities alone; what gets better on the way is kept."""
         best: Sequence[float] | None = None
         for _ in range(ROUNDS):
             built = insert_all(self.graph, starts, self.ceiling, [0] * self.problem.devices)

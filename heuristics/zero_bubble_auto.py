@@ -200,7 +200,7 @@ class _Search:
         return cap is None or held <= cap
 
     def _lag(self, i: int, to: int) -> int:
-        """From the i-th stage of the chain to one beside it."""
+        """From the i-th stage of the chain to a neighbour of it."""
         return self.problem.lag(self.chain[i], self.chain[to])
 
 

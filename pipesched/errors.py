@@ -50,6 +50,6 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean X?` for the known word nearest to a misspelt one, or nothing."""
     spelt = {name.lower(): name for name in known}
     letters = sorted(word.lower())
-    swapped = [name for name in spelt if sorted(name) == letters]  # a slip of two letters, as zvb for zbv
+    swapped = [name for name in spelt if sorted(name) == letters]  # two letters exchanged, as zvb for zbv
     near = swapped or get_close_matches(word.lower(), spelt, n=1)
     return f"; did you mean {spelt[near[0]]!r}?" if near else ""

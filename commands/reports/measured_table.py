@@ -1,4 +1,4 @@
-"""Measured traces beside their prediction, as `compare --measured` shows them: three numbers a schedule."""
+"""Measured traces compared with their prediction, as `compare --measured` shows them: three numbers a schedule."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def _noise(args: Namespace) -> Noise:
 
 
 def sentences(problem: Problem, found: Robustness, value: int | None) -> list[str]:
-    """The mean beside that of the best published schedule, and whether noise reverses their order."""
+    """The mean compared with that of the best published schedule, and whether noise reverses their order."""
     best, noise = found.best_published, found.noise
     samples = f"{counted(noise.samples, 'sample')}, seed {noise.seed}"
     said = f"under {_percent(noise)} noise ({samples}): mean {problem.objective} {_mean(problem, found.mean)}"

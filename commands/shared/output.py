@@ -21,7 +21,7 @@ def complain(line: str) -> None:
 
 
 def note(line: str) -> None:
-    """One line for the person, beside the result."""
+    """One line for the person, in addition to the result."""
     print(visible(line), file=sys.stderr)
 
 

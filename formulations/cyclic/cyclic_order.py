@@ -95,7 +95,7 @@ def _decide(model: Period, device: int, x: Copy, y: Copy) -> None:
 
 
 def _fuse(model: Period, device: int, held: list[Copy]) -> None:
-    """A weight block inside its backward stands right behind it, on every device it runs on."""
+    """A weight block inside its backward comes right behind it, on every device it runs on."""
     for fusion in model.graph.fusions:
         for i in range(model.copies):
             backward, weight = Copy(fusion.backward, i), Copy(fusion.weight, i)

@@ -109,7 +109,7 @@ class Pattern:
         level = -sum(change.total * self.repetitions[x][device] for x, change in held.items())
         peak = level
         for x in self.cyclic_orders[device]:
-            # A backward in one go takes nothing when it starts; its weight block stands right behind it.
+            # A backward in one go takes nothing when it starts; its weight block comes right behind it.
             if held[x].at_start > 0 and x not in self.fused:
                 peak = max(peak, level + held[x].at_start)
             level += held[x].total

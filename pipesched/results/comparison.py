@@ -1,4 +1,4 @@
-"""Published schedules beside the best one found, best first: what `compare` shows."""
+"""Published schedules compared with the best one found, best first: what `compare` shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evidence: what a check of a certificate needs beside the problem. All numbers are exact."""
+"""Evidence: what a check of a certificate needs in addition to the problem. All numbers are exact."""
 
 from __future__ import annotations
 

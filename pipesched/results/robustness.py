@@ -1,4 +1,4 @@
-"""A schedule under random durations: its mean value, beside those of the published schedules."""
+"""A schedule under random durations: its mean value, compared with those of the published schedules."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def earliest(
 ) -> int:
     """Raise `start` to the earliest starts and put nodes into `sequence` as they come to run; how many do.
 
-    What waits for node n stands from `at[n]` to before `at[n + 1]`: node `after[k]`, until `lag[k]` ticks past its end.
+    What waits for node n is from `at[n]` to before `at[n + 1]`: node `after[k]`, until `lag[k]` ticks past its end.
     `missing[n]`, which is used up, is how many n waits for.
     """
     found = 0

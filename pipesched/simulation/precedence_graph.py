@@ -55,7 +55,7 @@ class Graph:
         row = np.repeat(np.arange(len(parts)), parts)
         part = np.arange(len(row)) - self._first[row]
         in_block = block[row] >= 0
-        # The tasks of every pass type, one type behind the other, and where each node's stands among them.
+        # The tasks of every pass type, one type behind the other, and where each node's is among them.
         tasks = [each for pass_type in columns.pass_types for each in of[pass_type]]
         begin = np.cumsum([0, *(len(of[pass_type]) for pass_type in columns.pass_types)])
         task = begin[columns.pass_type[row]] + part

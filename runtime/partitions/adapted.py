@@ -1,4 +1,4 @@
-"""Plans beside a given one that runtimes can express more often: layers recomputed in the ways that settings can say.
+"""Plans near a given one that runtimes can express more often: layers recomputed in the ways that settings can say.
 
 On every stage each keeps no more of a micro-batch than the plan, so it fits in the same order of passes.
 """

@@ -17,7 +17,7 @@ from runtime.partitions.staged_model import StageCounts
 
 LETTERS = "EtmL"
 _SHORTENED = 4  # this many equal letters are written x*n
-_MOST_LETTERS = 100_000  # far more than any model has; a slip of the keyboard in a factor would take all memory
+_MOST_LETTERS = 100_000  # far more than any model has; a typing error in a factor would take all memory
 
 
 def layout_text(counts: Sequence[StageCounts]) -> str:

@@ -1,4 +1,4 @@
-"""The settings of runtimes for a plan; where one cannot express it, of the best plan beside it that it can."""
+"""The settings of runtimes for a plan; where one cannot express it, of the best plan near it that it can."""
 
 from __future__ import annotations
 

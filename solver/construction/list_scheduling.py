@@ -114,7 +114,7 @@ def sequential(problem: Problem) -> Schedule:
     """One micro-batch after the other, every backward fused: the schedule that fits whenever any does."""
     stages = problem.placement.stages
     pass_types = [(kind, stage) for kind in (F, BW) for stage in range(stages)]
-    rows: list[tuple[Ints, Ints, Ints]] = []  # devices, micro-batches, and places among the sorts
+    rows: list[tuple[Ints, Ints, Ints]] = []  # devices, micro-batches, and places among the pass types
     for device, chain in product(range(problem.devices), problem.placement.chains):
         on = [s for s in chain if problem.placement.stage_device[s] == device]
         if on:

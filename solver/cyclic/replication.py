@@ -99,7 +99,7 @@ def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
 
 
 def _cuts(timeline: Timeline) -> Iterator[Cut]:
-    """The schedule as it stands whenever a micro-batch sets out on the first chain, in the order of time."""
+    """The schedule as it is whenever a micro-batch sets out on the first chain, in the order of time."""
     problem = timeline.problem
     entry = problem.placement.chains[0][0]
     first = [walked.start for walked in problem.microbatches_of]

@@ -37,7 +37,7 @@ class Kernels:
         frozen = getattr(sys, "frozen", False)  # a program in one file, which is no interpreter
         if self._ready or self._compiler is not None or frozen or not sys.executable:
             return
-        # Modules are found where this process finds them, and not in the folder it stands in.
+        # Modules are found where this process finds them, and not in its own folder.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
         command = [sys.executable, "-P", "-m", self.module, *self._arguments]
         self._compiler = Popen(

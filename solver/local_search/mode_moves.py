@@ -58,7 +58,7 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-def]
-    """Join a forward or a backward to a near one that stands alone, other than `but`."""
+    """Join a forward or a backward to a near one that is alone, other than `but`."""
     step = 1 if np.random.random() < 0.5 else -1
     k = rows.place[node]
     first = np.random.randint(1, reach + 1)

@@ -104,7 +104,7 @@ def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
 
 
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
-    """Orders of tasks from an order of passes: as it stands, and with tasks of several passes interleaved."""
+    """Orders of tasks from an order of passes: as it is, and with tasks of several passes interleaved."""
     schedule = in_passes_of(jobs, schedule)
     running = running_of(jobs, schedule)
     waits = memory_waits(jobs, schedule)

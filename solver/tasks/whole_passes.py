@@ -35,7 +35,7 @@ def with_delays(problem: Problem) -> Problem:
 
 
 def with_blocks(problem: Problem, limits: Limits, stop: Event) -> Problem:
-    """A forward beside a backward of its device as a block: of all stages there, the longest of the best pairs."""
+    """A forward with a backward of its device as a block: of all stages there, the longest of the best pairs."""
     lengths: dict[tuple[Stage, Stage], int] = {}
     stages = []
     where = problem.placement

@@ -32,7 +32,7 @@ Entry = TypeVar("Entry")
 
 
 class WrongEntry(NamedTuple):
-    """An entry of a value that is not allowed: where it stands in it, as `[2]` or `.nodes[1]`, and what is allowed."""
+    """An entry of a value that is not allowed: its place in it, as `[2]` or `.nodes[1]`, and what is allowed."""
 
     place: str
     found: object

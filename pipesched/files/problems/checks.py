@@ -54,7 +54,7 @@ def placement_of(form: ProblemFile) -> Placement:
 
 
 def _size(form: ProblemFile, stages: int | None) -> Iterator[str]:
-    """A slip of the keyboard must not fill the machine's memory."""
+    """A typing error must not fill the machine's memory."""
     if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
         yield (
             f"microbatches: found {form.microbatches} on {stages} stages; allowed: up to {MOST_CELLS} stages times "

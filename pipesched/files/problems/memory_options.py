@@ -14,7 +14,7 @@ from pipesched.problem.problem import Problem
 
 Numbers = Fraction | list[Fraction]
 _STREAMS = (CopyStream("d2h"), CopyStream("h2d"))
-# Names of the columns of times and memory, beside those of other keys.
+# Names of the columns of times and memory, in addition to those of other keys.
 OUT, BACK, AMOUNT = ("offload", "out"), ("offload", "in"), ("offload", "amount")
 
 

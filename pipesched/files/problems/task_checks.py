@@ -70,7 +70,7 @@ def _unknown(path: str, name: str, known: list[str]) -> Iterator[str]:
 
 
 def _count(form: ProblemFile, stages: int | None) -> Iterator[str]:
-    """A slip of the keyboard must not fill the machine's memory."""
+    """A typing error must not fill the machine's memory."""
     assert form.tasks is not None
     layers = form.tasks.layers or 1
     repeated = sum(layers) if isinstance(layers, list) else layers * (stages or 0)

@@ -21,7 +21,7 @@ from pipesched.schedule.schedule import Schedule, parse_slot
 
 
 class ScheduleReader:
-    """Reads the parts of a schedule file beside its problem; every value in ticks is in the file's own tick."""
+    """Reads what a schedule file holds besides its problem; every value in ticks is in the file's own tick."""
 
     def __init__(self, path: str, document: Mapping[str, Any], problem: Problem) -> None:
         self._path, self._document = path, document
