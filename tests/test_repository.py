@@ -123,6 +123,17 @@ def test_the_index_of_the_docs_leads_to_every_page() -> None:
     assert index in links(ROOT / "README.md")
 
 
+def test_every_module_that_a_page_or_a_docstring_tells_to_run_is_there() -> None:
+    sources = [*PAGES, *(path for folder in ("benchmarks", "docs") for path in (ROOT / folder).rglob("*.py"))]
+    told = {name for path in sources for name in re.findall(r"python3? -m ((?:\w+\.)+\w+)", path.read_text())}
+    ours = {name for name in told if (ROOT / name.partition(".")[0]).is_dir()}
+    assert len(ours) > 10
+    places = {name: ROOT / name.replace(".", "/") for name in ours}
+    assert [
+        name for name, at in places.items() if not (at.with_suffix(".py").exists() or (at / "__main__.py").exists())
+    ] == []
+
+
 def test_the_page_of_schedules_is_current() -> None:
     from docs.make_schedules import PICTURES, page
 

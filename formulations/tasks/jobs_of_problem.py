@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from formulations.tasks.fused_never_better import fused_is_never_better
 from formulations.tasks.jobs import Choice, Holding, Job, Jobs, Precedence, limited_hosts
 from pipesched.problem.attainable_spans import largest_denominator
+from pipesched.problem.mode_gains import fused_is_never_better
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.task_network import Mode, PassType, TaskNetwork

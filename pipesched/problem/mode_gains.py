@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage, TaskSpec
 
 
 def saved_by_fusing(problem: Problem, stage: int) -> int:
@@ -32,7 +35,43 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
     own = problem.stages[stage]
     if own.weight is None or own.freed < 0:
         return False
-    split = own.ticks(B) + own.ticks(W)
+    split = _split_ticks(own)
     mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
     gains = any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
     return own.fused >= split and not gains
+
+
+def fused_is_never_better(problem: Problem, stage: int) -> bool:
+    """The same for passes of several tasks: a fused backward is no more than the tasks of B and W, or takes longer.
+
+    Here what B keeps may be more where memory is not limited, and a problem with blocks is left as it is.
+    """
+    own = problem.stages[stage]
+    takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None
+    if own.weight is None or takes_more or problem.overlaps:
+        return False
+    fused, backward, weight = (own.tasks_of(kind) for kind in (BW, B, W))
+    if len(fused) == len(backward) == len(weight) == 1:
+        streams = {task.stream for task in (*fused, *backward, *weight)}
+        return len(streams) == 1 and own.fused >= _split_ticks(own)
+    return _is_woven(fused, backward, weight)
+
+
+def _is_woven(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:
+    """Whether a fused backward runs the tasks of B in their order, each of W behind the one that it waits for."""
+    done, left = 0, list(weight)
+    for task in fused:
+        if done < len(backward) and task[:3] == backward[done][:3]:
+            done += 1
+            continue
+        ready = (w for w in left if task[:3] == w[:3] and (len(backward) if w.after is None else w.after + 1) <= done)
+        found = next(ready, None)
+        if found is None:
+            return False
+        left.remove(found)
+    return done == len(backward) and not left
+
+
+def _split_ticks(stage: Stage) -> int:
+    """B directly followed by W."""
+    return stage.ticks(B) + stage.ticks(W)

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.tasks.fused_never_better import fused_is_never_better
 from pipesched.problem.formatting import amount
+from pipesched.problem.mode_gains import fused_is_never_better
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.task_network import Resource, TaskType
