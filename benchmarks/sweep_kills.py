@@ -50,8 +50,8 @@ class Found:
     wrong: tuple[str, ...]
 
 
-def attack(kills: int, within: float, seed: int, folder: Path, cells: int, seconds: float) -> Found:
-    """Kill the sweep so many times, then let it end."""
+def attack(kills: int, within: float, seed: int, folder: Path, cells: int, seconds: float, at_last: int = 2) -> Found:
+    """Kill the sweep so many times, then let it end with so many cells at a time."""
     chance, wrong, reported = random.Random(seed), list[str](), set[tuple[str, str]]()
     (folder / "sweep.yaml").write_text(_FILE.replace("CELLS", str(cells // 2 - 1)))
     sweep, store, made = read_sweep(folder / "sweep.yaml"), folder / "out" / "sweep.sqlite", 0
@@ -63,7 +63,7 @@ def attack(kills: int, within: float, seed: int, folder: Path, cells: int, secon
         if not killed:
             break
     before = len(reported)
-    done, _ = _run(folder, seconds, None)
+    done, _ = _run(folder, seconds, None, at_last)
     wrong += _mistakes(store, sweep, reported | done)
     with Store(store) as known:
         counts = [known.solves(cell.key) for cell in sweep.cells]
@@ -71,9 +71,9 @@ def attack(kills: int, within: float, seed: int, folder: Path, cells: int, secon
     return Found(made, len(sweep.cells), before, tuple(wrong))
 
 
-def _run(folder: Path, seconds: float, kill_after: float | None) -> tuple[set[tuple[str, str]], bool]:
+def _run(folder: Path, seconds: float, kill_after: float | None, jobs: int = 2) -> tuple[set[tuple[str, str]], bool]:
     """The cells that one run reported, by their values; whether it was killed. None of its processes outlives it."""
-    command = [sys.executable, "-m", "pipesched", "sweep", "sweep.yaml", "-o", "out", "--jobs", "2"]
+    command = [sys.executable, "-m", "pipesched", "sweep", "sweep.yaml", "-o", "out", "--jobs", str(jobs)]
     command += ["--time-limit", str(seconds)]
     root = Path(__file__).resolve().parents[1]
     environment = os.environ | {"PYTHONPATH": str(root)}

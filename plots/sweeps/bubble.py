@@ -117,7 +117,7 @@ def _entries(shown: Sequence[Panel]) -> list[tuple[Handle, str]]:
     best = Line2D([], [], color=grey, marker="D", markersize=3, linewidth=1, linestyle=":", markerfacecolor="white")
     return [
         *entries,
-        (Line2D([], [], color=grey, linewidth=0.9, linestyle=(0, (3, 2))), "no schedule is below"),
+        (Line2D([], [], color=grey, linewidth=0.9, linestyle=(0, (3, 2))), "at the proved bound, same work"),
         (Patch(facecolor=grey, alpha=2 * _BAND), "open: between the two"),
         (known, "published") if len(series) == 1 else (best, "best published"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait as wait_for
@@ -17,6 +18,7 @@ from solver.sweeps.solve_cell import Task
 # A fresh interpreter: a copy of this one would hold its threads' locks, and the store's file.
 _CONTEXT = multiprocessing.get_context("spawn")
 _stopping: Any = None  # of a worker
+_TOLD_WITHIN = 2.0  # seconds
 
 
 class ProcessPool:
@@ -73,11 +75,21 @@ def _begin(stopping: Any) -> None:
     """In each process, first: Ctrl-C is for the parent, which tells us; and when that dies, so do we."""
     global _stopping  # noqa: PLW0603 - what a process of a pool is given at its start can be kept nowhere else
     _stopping = stopping
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: Thread(target=_end_unless_told, daemon=True).start())
     parent = multiprocessing.parent_process()
     if parent is not None:
         Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
+
+
+def _end_unless_told() -> None:
+    """SIGTERM may come to all processes at once: then the parent asks us to end with what was found."""
+    until = time.monotonic() + _TOLD_WITHIN
+    while time.monotonic() < until:
+        if _stopping.is_set():
+            return
+        time.sleep(_TOLD_WITHIN / 20)
+    os._exit(1)
 
 
 def _end_with(sentinel: int) -> None:

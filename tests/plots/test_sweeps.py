@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from pipesched.sweeps.table import Table
+from plots.sweeps.bubble import render_bubble
 from plots.sweeps.facets import MOST_PANELS, colours, left_out, panels
 from plots.sweeps.makespan_span import render_makespan_span
 from plots.sweeps.memory import published_places
@@ -42,17 +43,25 @@ def texts(svg: bytes) -> str:
         (("placement=linear,v-shape",), {"makespan-span"}),
         (("devices=2,4", "microbatches=1p,2p", "memory=1p,2p"),
          {"memory", "bubble-devices", "bubble-micro-batches", "makespan-span", "ratio"}),
-        (("layers[0].forward=1,2",), set()),
     ],
 )  # fmt: skip
-def test_the_axes_choose_the_pictures(options: tuple[str, ...], names: set[str]) -> None:
-    if options[0].startswith("layers"):
-        empty = table(of := sweep("memory=1,2"), [outcome(None)] * len(of.cells))
-        assert pictures(empty) == {}
-        return
-    made = pictures(swept(*options), "svg")
-    assert set(made) == {f"{name}.svg" for name in names}
-    assert all(image.startswith(b"<?xml") for image in made.values())
+def test_the_axes_choose_the_pictures(
+    options: tuple[str, ...], names: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("memory", "bubble", "makespan_span", "ratio"):
+        monkeypatch.setattr(f"plots.sweeps.pictures.render_{kind}", lambda *_: b"")
+    assert set(pictures(swept(*options), "svg")) == {f"{name}.svg" for name in names}
+
+
+def test_no_picture_of_nothing() -> None:
+    assert pictures(table(sweep("memory=1,2"), [outcome(None)] * 2)) == {}
+
+
+def test_one_series_has_a_line_for_each_published_schedule() -> None:
+    found = swept("microbatches=2,4,8", gap=0.9)
+    svg = texts(render_bubble(found, found.sweep.axes.axes[0], "svg"))
+    assert "1f1b" in svg and "gpipe" not in svg  # which does not fit
+    assert "at the proved bound" in svg and "Bubble (makespan), %" in svg
 
 
 def test_the_same_table_gives_the_same_bytes() -> None:
