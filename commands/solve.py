@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass
 from pathlib import Path
 
-from commands.reports import min_memory, robustness, schedule_table, sensitivity, text_gantt
+from commands.reports import robustness, text_gantt
 from commands.reports.html.origin import typed
-from commands.reports.html.solve import Extras, solve_report
+from commands.reports.html.solve import solve_report
 from commands.reports.min_memory import add_less_memory, reduce_memory
 from commands.reports.sensitivity import add_explain, explained
+from commands.reports.solve import Found, show
 from commands.shared import runtime_restrictions as expressible
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
 from commands.shared.output import (
-    complain,
     files_written,
-    memory_line,
     note,
-    percent,
     write_json,
 )
-from commands.shared.output import time as time_text
 from commands.shared.output_folder import record_output
 from commands.shared.search_options import add_limits, not_interrupted, refuse_period, search
 from commands.shared.watch import add_watch
@@ -34,14 +30,8 @@ from pipesched.measurement.calibration import with_measured_times
 from pipesched.measurement.trace import read_measured
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
-from pipesched.problem.rescale import in_ticks_of
-from pipesched.results.comparison import with_solution
-from pipesched.results.explanation import Explanation
 from pipesched.results.explanation_document import explanation_document
-from pipesched.results.least_memory import LeastMemory
-from pipesched.results.robustness import Robustness
-from pipesched.results.solution import Solution, Status
-from pipesched.schedule.metrics import Metrics
+from pipesched.results.solution import Status
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
 
@@ -87,7 +77,7 @@ def run(args: Namespace) -> Exit:
     folder, text = _folder(problem, args.output), typed(args.problem)
     found = _find(problem, args, whole)
     if not args.json:
-        _print(found)
+        show(found)
         if found.solution.timeline:
             text_gantt.show_if_wanted(found.solution.timeline, args)
     with not_interrupted():
@@ -101,18 +91,7 @@ def run(args: Namespace) -> Exit:
     return _exit(found)
 
 
-@dataclass(frozen=True)
-class _Found:
-    """All that one run of the command brings: the solution, and what else was asked for."""
-
-    solution: Solution
-    memory: LeastMemory | None = None
-    explanation: Explanation | None = None
-    noise: Robustness | None = None
-    robust: bool = False
-
-
-def _find(problem: Problem, args: Namespace, whole: Problem) -> _Found:
+def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
     """Search; then, unless interrupted, for less memory or a smaller mean, and for why it is not faster.
 
     `whole` is the problem before `--for` restricted it.
@@ -140,7 +119,7 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> _Found:
         solution = robustness.searched(solution, args)
     if args.target:
         solution = expressible.expressed(solution, args.target, whole)
-    return _Found(solution, memory, explanation, robustness.of(solution, args), args.robust is not None)
+    return Found(solution, memory, explanation, robustness.of(solution, args), args.robust is not None)
 
 
 def _folder(problem: Problem, output: str | None) -> Path | None:
@@ -154,7 +133,7 @@ def _folder(problem: Problem, output: str | None) -> Path | None:
     return make_folder(output)
 
 
-def _exit(found: _Found) -> Exit:
+def _exit(found: Found) -> Exit:
     solution, explanation = found.solution, found.explanation
     if solution.interrupted or (explanation is not None and explanation.interrupted):
         return Exit.INTERRUPTED
@@ -162,7 +141,7 @@ def _exit(found: _Found) -> Exit:
     return codes.get(solution.status, Exit.DONE)
 
 
-def _write(found: _Found, folder: Path, args: Namespace, text: str | None) -> list[Path]:
+def _write(found: Found, folder: Path, args: Namespace, text: str | None) -> list[Path]:
     """All the files of a solve, with those of the runtime it is for; what that cannot express is said and left out.
 
     `text` is the problem as typed, for the report.
@@ -170,15 +149,11 @@ def _write(found: _Found, folder: Path, args: Namespace, text: str | None) -> li
     solution, target = found.solution, args.target
     timeline = solution.timeline
     assert timeline is not None
-    assert solution.metrics is not None
-    extras = Extras(found.memory, found.explanation, found.noise)
     written = [
         write_schedule(folder / "schedule.json", ScheduleFile.of(solution, timeline)),
         draw(timeline, "gantt", folder / "gantt.png", solution.metrics),
         draw(timeline, "memory", folder / "memory.png", solution.metrics),
-        write_whole(
-            folder / "report.html", solve_report(solution, _verdict(found, solution.metrics), extras, args, text)
-        ),
+        write_whole(folder / "report.html", solve_report(found, args, text)),
     ]
     exporter = EXPORTERS[RESTRICTIONS[target].exporter if target else "torch-csv"]
     what = f"files for {target}" if target else "CSV for PyTorch"
@@ -192,7 +167,7 @@ def _write(found: _Found, folder: Path, args: Namespace, text: str | None) -> li
     return written + [write_whole(folder / f"schedule{suffix}", text) for suffix, text in texts.items()]
 
 
-def _extras(found: _Found, args: Namespace, files: list[Path]) -> dict[str, object]:
+def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, object]:
     """What the command adds: schedules not tried, files, and what was asked for; null where there is no schedule."""
     solution, memory, explanation = found.solution, found.memory, found.explanation
     extras: dict[str, object] = {
@@ -205,50 +180,6 @@ def _extras(found: _Found, args: Namespace, files: list[Path]) -> dict[str, obje
     if args.explain:
         extras["explanation"] = None if explanation is None else explanation_document(explanation)
     return extras
-
-
-def _verdict(found: _Found, metrics: Metrics) -> str:
-    """What was found and what is proved of it, in a sentence."""
-    solution = found.solution
-    problem, objective = solution.problem, solution.problem.objective
-    value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
-    bound = time_text(problem, solution.lower_bound_ticks)
-    if solution.status is Status.OPTIMAL:
-        return f"optimal: {value}, bubble {percent(metrics.bubble(objective))}; no schedule is better"
-    if found.robust:
-        return f"chosen for its mean under noise: {value} without noise; none is below {bound}"
-    if found.memory and in_ticks_of(problem, found.memory.best, found.memory.scale.problem) != solution.value_ticks:
-        best = time_text(found.memory.scale.problem, found.memory.best)
-        known = f"the optimum is {best}" if best == bound else f"the best found is {best}, none is below {bound}"
-        return f"chosen for low memory: {value} ({known})"
-    return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}"
-
-
-def _print(found: _Found) -> None:
-    solution = found.solution
-    problem = solution.problem
-    if solution.status is Status.INFEASIBLE:
-        complain(f"infeasible: {solution.reason}")
-        return
-    schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks)
-    if solution.metrics is None:
-        complain("no schedule found in the time given")
-        return
-    print(_verdict(found, solution.metrics))
-    print(memory_line(problem, solution.metrics))
-    if solution.certificate:
-        print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")
-    if found.noise:
-        print("\n".join(robustness.sentences(problem, found.noise, solution.value_ticks)))
-    for text in solution.notes:
-        if text not in problem.notes:  # those were said as the file was read
-            print(f"note: {text}")
-    if found.memory:
-        print("\n".join(min_memory.sentences(found.memory)))
-    if found.explanation:
-        sensitivity.show(solution, found.explanation)
-    if solution.interrupted:
-        print("interrupted: this is the best schedule found until then")
 
 
 COMMANDS.register(Command("solve", "the best schedule for a problem, with proof", configure, run))

@@ -10,11 +10,18 @@ from pipesched.results.certificate import Certificate
 from plots.html.parts import Paragraph, Part, Points
 from solver.analysis.bottleneck import bottleneck
 
+# What a reader is told of the check, and of how to repeat it.
 _SAID = {
-    Verdict.VERIFIED: "Checked without the solver, from the evidence in schedule.json",
-    Verdict.TRUSTED: "Not checked without the solver",
-    Verdict.NOT_VERIFIED: "Not checked without the solver",
-    Verdict.REFUSED: "THE CHECK REFUSES IT",
+    Verdict.VERIFIED: (
+        "Checked without the solver, from the evidence in schedule.json",
+        " `pipesched check schedule.json` does it again.",
+    ),
+    Verdict.TRUSTED: (
+        "Not checked without the solver",
+        " `pipesched check schedule.json --again` repeats that search with other parameters.",
+    ),
+    Verdict.NOT_VERIFIED: ("Not checked without the solver", ""),
+    Verdict.REFUSED: ("THE CHECK REFUSES IT", " `pipesched check schedule.json` does it again."),
 }
 
 
@@ -23,9 +30,10 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
     if certificate is None:
         return []
     finding = check_bound(problem, certificate)
+    opening, repeat = _SAID[finding.verdict]
     return [
         Paragraph(f"{certificate.text} ({certificate.kind})"),
-        Paragraph(f"{_SAID[finding.verdict]}: {finding.text}. `pipesched check schedule.json` does it again."),
+        Paragraph(f"{opening}: {finding.text.rstrip('.')}.{repeat}"),
     ]
 
 

@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from dataclasses import dataclass
 
 from commands.reports import min_memory, robustness, sensitivity
 from commands.reports.html.bound import argument, binding
 from commands.reports.html.origin import file_section, reproduce_section
+from commands.reports.solve import Found, verdict
 from commands.shared import not_applicable
 from commands.shared.output import bubbles_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.problem.formatting import size
 from pipesched.results.comparison import OURS, with_solution
-from pipesched.results.explanation import Explanation
 from pipesched.results.explanation_text import footnotes
 from pipesched.results.gap import gap
-from pipesched.results.least_memory import LeastMemory
-from pipesched.results.robustness import Robustness
 from pipesched.results.solution import Solution
 from plots.html.parts import Course, Folded, Moment, Paragraph, Part, Points, Schedules, Section, Table
 from plots.html.report import capitalised, report
 
 
-@dataclass(frozen=True)
-class Extras:
-    """What was asked for besides the best schedule."""
-
-    memory: LeastMemory | None = None
-    explanation: Explanation | None = None
-    noise: Robustness | None = None
-
-
-def solve_report(solution: Solution, verdict: str, extras: Extras, args: Namespace, text: str | None) -> str:
-    """The page; `verdict` is the sentence that the command prints, `text` the problem as typed."""
+def solve_report(found: Found, args: Namespace, text: str | None) -> str:
+    """The page; `text` is the problem as typed."""
+    solution = found.solution
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None
     subtitle = f"{size(problem)}, placement {problem.placement.name}; minimise {problem.objective.value}"
@@ -42,21 +31,21 @@ def solve_report(solution: Solution, verdict: str, extras: Extras, args: Namespa
     sections = [
         Section("Schedules side by side", [_table(solution), *_not_applicable(solution)]),
         Section("Passes and memory", [peaks, _timelines(solution)]),
-        Section("Why not better", [*argument(problem, solution.certificate), *_why_not_better(solution, extras)]),
-        *_sections(solution, extras),
+        Section("Why not better", [*argument(problem, solution.certificate), *_why_not_better(found)]),
+        *_sections(found),
         Section("The search", [_course(solution), moments]),
         file_section("The problem", text, args.problem),
         reproduce_section(args, solution.wall_seconds),
     ]
     if solution.notes:
         sections.insert(0, Section("Notes", [Points(solution.notes)]))
-    return report(problem.name, subtitle, sentence(solution, verdict), sections)
+    return report(problem.name, subtitle, sentence(solution, verdict(found, metrics)), sections)
 
 
-def sentence(solution: Solution, verdict: str) -> str:
-    """The verdict, and what the best published schedule costs more."""
+def sentence(solution: Solution, said: str) -> str:
+    """What is found and proved, and what the best published schedule costs more."""
     problem, best, value = solution.problem, solution.best_candidate, solution.value_ticks
-    said = capitalised(verdict) + "."
+    said = capitalised(said) + "."
     if best is None or best.metrics is None or not value:
         return said + (" No published schedule applies and fits." if best is None else "")
     more = best.metrics.value(problem.objective) / value - 1
@@ -108,11 +97,12 @@ def _timelines(solution: Solution) -> Schedules:
     return Schedules([(f"{OURS} (best found)", solution.timeline), *published])
 
 
-def _why_not_better(solution: Solution, extras: Extras) -> list[Part]:
-    it = extras.explanation
+def _why_not_better(found: Found) -> list[Part]:
+    solution, it = found.solution, found.explanation
     if it is None:
+        binds = binding(solution.problem, solution.certificate)
         said = "`solve --explain` also tries what more memory, faster links and other stages would bring."
-        return [*binding(solution.problem, solution.certificate), Paragraph(said)]
+        return [*binds, Paragraph(said)] if binds else []
     parts: list[Part] = [Points(sensitivity.lines(it))]
     if it.effects:
         headers = [(header.replace("\n", " "), number) for header, number in sensitivity.columns(solution)]
@@ -120,13 +110,13 @@ def _why_not_better(solution: Solution, extras: Extras) -> list[Part]:
     return [*parts, *map(Paragraph, footnotes(it))]
 
 
-def _sections(solution: Solution, extras: Extras) -> list[Section]:
+def _sections(found: Found) -> list[Section]:
     sections = []
-    if extras.noise:
-        said = robustness.sentences(solution.problem, extras.noise, solution.value_ticks)
+    if found.noise:
+        said = robustness.sentences(found.solution.problem, found.noise, found.solution.value_ticks)
         sections.append(Section("Under noise", [Points(said)]))
-    if extras.memory:
-        sections.append(Section("Least memory", [Points(min_memory.sentences(extras.memory))]))
+    if found.memory:
+        sections.append(Section("Least memory", [Points(min_memory.sentences(found.memory))]))
     return sections
 
 

@@ -24,6 +24,8 @@ from tests.support.makers import gpt_1_5b, problem
 from tests.support.report_text import report_text
 from tests.support.self_contained import loaded_by, packed_in, scripts_of
 
+# Until what was asked for is drawn.
+TWO_FRAMES = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 HOSTILE = "</script><img src=x onerror=alert(1)> \"'&`"
 PROBLEM = """\
 name: tiny  # a comment that is kept
@@ -184,13 +186,13 @@ def test_the_report_is_alive(browser: Any, solved: Path) -> None:
     page.focus(f"{chart} >> nth=1")
     before = page.locator(f"{chart} >> nth=0").screenshot()
     page.keyboard.press("+")
-    page.wait_for_timeout(100)
+    page.evaluate(TWO_FRAMES)
     assert page.locator(f"{chart} >> nth=0").screenshot() != before  # both show the same part of time
     page.select_option(".choose select >> nth=1", label="none")
     page.wait_for_function("document.querySelectorAll('#schedules .pipesched-canvases').length === 1")
     drawn = page.locator(course).screenshot()
     page.click("#theme")
-    page.wait_for_timeout(100)
+    page.evaluate(TWO_FRAMES)
     assert page.inner_text("#theme") == "Colours: light" and page.locator(course).screenshot() != drawn
     assert page.get_attribute("#schedules .pipesched-chart", "data-theme") == "light"
     page.click("nav a >> text=How to reproduce")

@@ -1,0 +1,72 @@
+"""What a solve prints: schedules side by side, the verdict, why no schedule is better, and what else was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from commands.reports import min_memory, robustness, schedule_table, sensitivity
+from commands.shared.output import complain, memory_line, percent
+from commands.shared.output import time as time_text
+from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.comparison import with_solution
+from pipesched.results.explanation import Explanation
+from pipesched.results.least_memory import LeastMemory
+from pipesched.results.robustness import Robustness
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Found:
+    """All that one run of the command brings: the solution, and what else was asked for."""
+
+    solution: Solution
+    memory: LeastMemory | None = None
+    explanation: Explanation | None = None
+    noise: Robustness | None = None
+    robust: bool = False
+
+
+def verdict(found: Found, metrics: Metrics) -> str:
+    """What was found and what is proved of it, in a sentence."""
+    solution = found.solution
+    problem, objective = solution.problem, solution.problem.objective
+    value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
+    bound = time_text(problem, solution.lower_bound_ticks)
+    if solution.status is Status.OPTIMAL:
+        return f"optimal: {value}, bubble {percent(metrics.bubble(objective))}; no schedule is better"
+    if found.robust:
+        return f"chosen for its mean under noise: {value} without noise; none is below {bound}"
+    if found.memory and in_ticks_of(problem, found.memory.best, found.memory.scale.problem) != solution.value_ticks:
+        best = time_text(found.memory.scale.problem, found.memory.best)
+        known = f"the optimum is {best}" if best == bound else f"the best found is {best}, none is below {bound}"
+        return f"chosen for low memory: {value} ({known})"
+    return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}"
+
+
+def show(found: Found) -> None:
+    """The table, and what is found and proved in sentences."""
+    solution = found.solution
+    problem = solution.problem
+    if solution.status is Status.INFEASIBLE:
+        complain(f"infeasible: {solution.reason}")
+        return
+    schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks)
+    if solution.metrics is None:
+        complain("no schedule found in the time given")
+        return
+    print(verdict(found, solution.metrics))
+    print(memory_line(problem, solution.metrics))
+    if solution.certificate:
+        print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")
+    if found.noise:
+        print("\n".join(robustness.sentences(problem, found.noise, solution.value_ticks)))
+    for text in solution.notes:
+        if text not in problem.notes:  # those were said as the file was read
+            print(f"note: {text}")
+    if found.memory:
+        print("\n".join(min_memory.sentences(found.memory)))
+    if found.explanation:
+        sensitivity.show(solution, found.explanation)
+    if solution.interrupted:
+        print("interrupted: this is the best schedule found until then")
