@@ -3,6 +3,8 @@
 python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     solve, compare, simulate, validate, export,
                                                               run, profile, frontier, plot, schedules: each
                                                               takes --help
+python3 go.py --extra torch run results/schedule.json         with what an extra needs (torch, web, parquet, cluster):
+                                                              later calls have it too
 python3 go.py test                                            the test suite; more arguments go to pytest
 python3 go.py test --extra torch                              also what needs PyTorch
 python3 go.py check                                           lint, types and layers
@@ -38,7 +40,7 @@ def install(*extras: str) -> None:
         if mark.exists() and mark.read_text() == wanted:
             continue
         target = f"{ROOT}[{extra}]" if extra else str(ROOT)
-        print(f"installing pipesched{f'[{extra}]' if extra else ''}", file=sys.stderr)
+        print(f"installing pipesched{f'[{extra}]' if extra else ''}, which takes a minute or more", file=sys.stderr)
         command = [PYTHON, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--editable", target]
         if subprocess.run(command, check=False).returncode:
             sys.exit("the installation failed; what pip said is above")
@@ -96,8 +98,12 @@ def main() -> int:
         return test(sys.argv[2:])
     if sys.argv[1] == "check":
         return check()
-    install()
-    return become("-P", "-m", "pipesched", *sys.argv[1:])
+    words, extras = sys.argv[1:], []
+    while words[:1] == ["--extra"] and len(words) > 1:
+        extras.append(words[1])
+        words = words[2:]
+    install(*extras)
+    return become("-P", "-m", "pipesched", *words)
 
 
 if __name__ == "__main__":

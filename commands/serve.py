@@ -11,6 +11,7 @@ from commands.shared.file_arguments import add_json
 from commands.shared.option_values import seconds, whole
 from commands.shared.output import note, write_json
 from pipesched.errors import BadInput
+from pipesched.extras import to_install
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -57,7 +58,7 @@ def run(args: Namespace) -> Exit:
         from web.server import is_loopback, serve
         from web.settings import Settings
     except ModuleNotFoundError as missing:
-        raise BadInput(f"serve needs {missing.name}, which is not installed: pip install 'pipesched[web]'") from None
+        raise BadInput(f"serve needs {missing.name}, which is not installed: {to_install('web')}") from None
     settings = Settings(
         hosts=frozenset(args.allow_host),
         cells=args.most_cells,

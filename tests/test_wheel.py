@@ -252,6 +252,15 @@ def test_go_uses_our_modules(editable_python: Path, shadows: Path, monkeypatch: 
     assert Path("by_go.json").exists()
 
 
+def test_go_installs_the_extras_named_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    go, done = script("go"), []
+    monkeypatch.setattr(go, "install", lambda *extras: done.append(extras))
+    monkeypatch.setattr(go, "become", lambda *command: done.append(command))
+    monkeypatch.setattr(sys, "argv", ["go.py", "--extra", "torch", "--extra", "web", "serve", "--port", "0"])
+    go.main()
+    assert done == [("torch", "web"), ("-P", "-m", "pipesched", "serve", "--port", "0")]
+
+
 def test_run_uses_our_modules_and_the_users_model(wheel_python: Path, shadows: Path) -> None:
     pytest.importorskip("torch.distributed.pipelining.schedules")
     model = ["--model", "theirs:make", "--steps", "2", "--device", "cpu"]

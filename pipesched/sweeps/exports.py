@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from pipesched.errors import BadInput
+from pipesched.extras import to_install
 from pipesched.sweeps.table import Row, Table
 from pipesched.sweeps.values import as_number, label
 
@@ -61,7 +62,7 @@ def to_parquet(table: Table) -> bytes:
 def refuse_without_parquet() -> None:
     """`BadInput` where Parquet cannot be written; better known before a long search."""
     if find_spec("pyarrow") is None:
-        allowed = "after pip install 'pipesched[parquet]'"
+        allowed = f"after {to_install('parquet')}"
         raise BadInput(f"--parquet: found no pyarrow, which writes Parquet; allowed: {allowed}")
 
 

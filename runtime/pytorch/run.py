@@ -6,6 +6,7 @@ import importlib.util
 import os
 
 from pipesched.errors import BadInput
+from pipesched.extras import to_install
 from pipesched.measurement.trace import Measured
 from pipesched.problem.time_units import seconds_in
 from runtime.pytorch.launch import launch
@@ -15,7 +16,7 @@ from runtime.running.job import Job, Outcome
 def need_torch() -> None:
     """`BadInput` with what to type where torch is not installed."""
     if importlib.util.find_spec("torch") is None:
-        raise BadInput("torch: not installed, and running a schedule needs it: pip install pipesched[torch]")
+        raise BadInput(f"torch: not installed, and this command needs it: {to_install('torch')}")
 
 
 def seconds_per_unit(job: Job) -> float | None:

@@ -7,6 +7,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from pipesched.errors import BadInput
+from pipesched.extras import to_install
 from pipesched.version import VERSION
 from solver.sweeps.executor import Ended, run_task
 from solver.sweeps.solve_cell import Task
@@ -74,8 +75,7 @@ def _connected(address: str) -> Client:
     try:
         from distributed import Client
     except ImportError:
-        allowed = "pip install 'pipesched[cluster]'"
-        raise BadInput(f"--cluster: found no dask.distributed; allowed: after {allowed}") from None
+        raise BadInput(f"--cluster: found no dask.distributed; allowed: after {to_install('cluster')}") from None
     try:
         return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:

@@ -241,4 +241,4 @@ def test_everything_else_works_without_torch(schedule_path: str) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", script, schedule_path], cwd=ROOT, capture_output=True, text=True, env=environment, check=False)  # fmt: skip
     assert done.returncode == 2, done.stderr
-    assert done.stderr.splitlines()[-1].endswith("pip install pipesched[torch]")
+    assert done.stderr.splitlines()[-1].endswith("-m pip install 'pipesched[torch]'")

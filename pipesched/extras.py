@@ -1,0 +1,11 @@
+"""What to type to install an extra: with the interpreter that runs, since another one's pip would not serve it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+
+def to_install(extra: str) -> str:
+    """The command; pip then finds this very pipesched installed, and adds what the extra needs."""
+    return f"{shlex.quote(sys.executable or 'python')} -m pip install 'pipesched[{extra}]'"
