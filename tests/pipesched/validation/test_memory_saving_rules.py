@@ -79,7 +79,7 @@ def test_copies_of_one_stream_take_turns() -> None:
     late = broken(two, O0_0=7)
     assert ("overlap", "O0.0 O0.1") in {(v.rule, " ".join(map(str, v.passes))) for v in validate(late)}
     shared = replace(problem(3, 2, offload=COPIES | {"on": {"stream": "pcie", "devices": [0, 1]}}), microbatches=1)
-    assert shared.resource(1, "pcie") == Resource(0, "pcie")
+    assert shared.dependencies.resource(1, "pcie") == Resource(0, "pcie")
     plain = schedule(*(f"F{s}.0 O{s}.0 L{s}.0 BW{s}.0" for s in (0, 1)))
     orders = {Resource(s, "compute"): (task(f"F{s}.0"), task(f"BW{s}.0")) for s in (0, 1)}
     orders[Resource(0, "pcie")] = tuple(map(task, ("O0.0", "O1.0", "L1.0", "L0.0")))

@@ -1,0 +1,69 @@
+"""What every analytic bound proves of a few hundred problems, held by a file: a bound that proves less is noticed too.
+
+    python -m tests.solver.bounds.test_certificate_values
+
+writes the file anew, after a change that is meant to change what is proved.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.proofs.bound_branches import BRANCHES, Branch
+from benchmarks.proofs.bound_problems import changed, draw
+from pipesched.problem.problem import Objective, Problem
+from solver.bounds.analytic.catalogue import certificates
+from solver.cyclic.period_bounds import period_certificates
+
+HELD = Path(__file__).with_name("certificate_values.json")
+# Problems of each branch. Values that multipliers of a solver prove are left out: they may differ between machines.
+COUNT, SOLVED = 12, "load and memory over modes"
+KINDS = [branch for branch in BRANCHES if branch.kind not in ("Lagrangian", "linear relaxation")]
+
+
+def values(problem: Problem) -> str:
+    """Each kind of bound with its values in ticks, by device."""
+    proved = [(one.kind, one.device, str(one.value)) for one in certificates(problem, problem.objective)]
+    if len({len(walked) for walked in problem.microbatches_of}) == 1:
+        proved += [
+            (f"period: {one.kind}", one.device, str(one.value))
+            for one in period_certificates(problem)
+            if one.kind != SOLVED
+        ]
+    kinds = sorted({kind for kind, _, _ in proved})
+    return "; ".join(
+        f"{kind} "
+        + " ".join(value for own, _, value in sorted(proved, key=lambda one: (str(one[1]), one[2])) if own == kind)
+        for kind in kinds
+    )
+
+
+def drawn(branch: Branch) -> list[Problem]:
+    """Half as the branch draws them, half some numbers away, of both objectives."""
+    random = Random(branch.name)
+    found = []
+    for number in range(COUNT):
+        problem = draw(random, branch.likely)
+        for _ in range(4 * (number % 2)):
+            problem = changed(random, problem, branch.likely)
+        found.append(problem)
+    return found
+
+
+@pytest.mark.parametrize("branch", KINDS, ids=lambda branch: branch.name)
+def test_what_is_proved(branch: Branch) -> None:
+    held = json.loads(HELD.read_text(encoding="utf-8"))[branch.name]
+    assert [values(problem) for problem in drawn(branch)] == held
+
+
+def test_both_objectives_are_held() -> None:
+    assert {problem.objective for problem in drawn(KINDS[0])} == {Objective.MAKESPAN, Objective.SPAN}
+
+
+if __name__ == "__main__":
+    every = {branch.name: [values(problem) for problem in drawn(branch)] for branch in KINDS}
+    HELD.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
