@@ -21,11 +21,12 @@ from solver.limits import Limits
 from solver.planning.plan import plan
 
 _MARK = "<!-- rows: python -m benchmarks.plans -->"
-_HEADER = "| case | published | plan | bound | gap | placement | layers of each stage | seconds |\n" + "|---" * 8 + "|"
+_HEADER = (
+    "| case | published | plan | bound | gap | placement | layers of each stage | seconds | load |\n" + "|---" * 9 + "|"
+)
 _LLAMA_HEADER = (
-    "| model | devices | micro-batches | even split, 1F1B | even split, VPP | best split, 1F1B | plan | bound | gap |\n"
-    + "|---" * 9
-    + "|"
+    "| model | devices | micro-batches | even split, 1F1B | even split, VPP | best split, 1F1B | plan | bound | gap "
+    "| load |\n" + "|---" * 10 + "|"
 )
 
 
@@ -68,10 +69,23 @@ def _row(case: Case, limits: Limits) -> str:
     published = f"{plain(case.published)} ({case.by})" if case.published is not None else "–"
     if found.best is None:
         bound = plain(float(found.lower_bound))
-        return f"| {case.name} | {published} | none found | {bound} | | | | {limits.seconds:.0f} |"
+        return f"| {case.name} | {published} | none found | {bound} | | | | {limits.seconds:.0f} | {_load()} |"
     counts = " ".join(map(str, found.best.partition.counts))
-    cells = [case.name, published, *_figures(found), str(found.best.choice), counts, f"{found.wall_seconds:.0f}"]
+    cells = [
+        case.name,
+        published,
+        *_figures(found),
+        str(found.best.choice),
+        counts,
+        f"{found.wall_seconds:.0f}",
+        _load(),
+    ]
     return f"| {' | '.join(cells)} |"
+
+
+def _load() -> str:
+    """The machine's load average over the last minute."""
+    return f"{os.getloadavg()[0]:.0f}"
 
 
 def _figures(found: Plan) -> list[str]:
@@ -92,7 +106,7 @@ def _llama_rows(args: Namespace) -> Iterator[str]:
                     _published(problem, Choice("linear", 1), "1f1b", args),
                 ]
                 found = plan(problem, _limits(args, 10))
-                cells = [name, str(devices), str(microbatches), *known, *_figures(found)]
+                cells = [name, str(devices), str(microbatches), *known, *_figures(found), _load()]
                 yield f"| {' | '.join(cells)} |"
 
 
@@ -105,8 +119,7 @@ def _published(problem: PlanProblem, choice: Choice, name: str, args: Namespace)
 def _write(page: Path, tables: list[str], args: Namespace) -> None:
     """Put the tables behind the page's mark."""
     workers = args.workers or os.cpu_count()
-    load = os.getloadavg()[1]
-    measured = f"Measured with {workers} workers; load average of the machine while it ran: {load:.1f}."
+    measured = f"Measured with {workers} workers; `load` is the machine's load average at the end of a row."
     text = page.read_text(encoding="utf-8")
     page.write_text(text.split(_MARK)[0] + "\n\n".join([_MARK, *tables, measured]) + "\n", encoding="utf-8")
 

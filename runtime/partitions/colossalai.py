@@ -33,7 +33,7 @@ def arguments():
 def _write(model: StagedModel) -> PartitionSettings:
     """One stage a device: with more, the plugin refuses any list but one of as many numbers as it has devices."""
     loop(_NAME, model, chunks=1)
-    no_mtp(_NAME, model, "num_layers_per_stage counts transformer layers only")
+    no_mtp(_NAME, model, "its models have none, and num_layers_per_stage counts transformer layers only")
     known_ways(_NAME, model, *FULL)
     layers = [one.layers for one in model.counts]
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from pipesched.errors import BadInput
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, no_mtp
+from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -17,10 +18,12 @@ _NAME = "flagscale"
 
 def _write(model: StagedModel) -> PartitionSettings:
     loop(_NAME, model, chunks=1)
-    no_mtp(_NAME, model, "hetero_pipeline_layer_split counts transformer layers only")
+    mtp_on_last_stage(_NAME, model, "it puts them beside the head")
     known_ways(_NAME, model, *FULL)
     split = [one.layers for one in model.counts]
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)
+    if any(first_recomputed(_NAME, model, Role.MTP)):
+        raise BadInput(f"{_NAME}: not supported: recomputed multi-token prediction layers; it leaves them out")
     values: dict[str, object] = {"flagscale-layer-split": split}
     lines = [
         header(model, "FlagScale"),
@@ -42,6 +45,8 @@ def _write(model: StagedModel) -> PartitionSettings:
             *(f"      - {row}" for row in table),
         ]
     lines += ["model:", f"  num_layers: {model.layers}"]
+    if model.mtp:
+        lines.append(f"  mtp_num_layers: {model.mtp}")
     return PartitionSettings(values, "\n".join(lines) + "\n", order_notes(model))
 
 

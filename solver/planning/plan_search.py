@@ -23,10 +23,11 @@ from solver.planning.progress import PlanProgress, Report
 
 # Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
 _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
-_START_SHARE = 0.15
-_BOUND_SHARE = 0.2
-_FIRST_SHARE = 0.1
-_JOINT_SHARE = 0.4
+_START_SHARE = 0.1
+_BOUND_SHARE = 0.25
+_FIRST_SHARE = 0.08
+_JOINT_SHARE = 0.32
+_AGAIN_SHARE = 0.15
 _STEP_SHARE = 0.05
 _LEAST_STEP = 0.2
 
@@ -68,6 +69,7 @@ class PlanSearch:
             self._relax_all()
             self._visit_all()
             self._anneal()
+            self._raise_bound()
             self._search()
 
     def _open(self) -> list[ChoiceSearch]:
@@ -123,6 +125,13 @@ class PlanSearch:
                     choice.offer(search.candidate())
             able += [choice for choice, _ in found]
         return list(dict.fromkeys(able))
+
+    def _raise_bound(self) -> None:
+        """The least bound once more, for longer and below a better plan."""
+        if self._open() and not self._done():
+            choice = min(self._open(), key=lambda each: each.bound or 0)
+            self._say(f"{choice.choice}: bound over all partitions")
+            self._relax(choice, _AGAIN_SHARE * self.budget.whole)
 
     def _visit_all(self) -> None:
         """An order for a partition of each placement: small problems are proved so."""

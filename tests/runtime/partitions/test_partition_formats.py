@@ -87,7 +87,9 @@ def test_what_is_written_is_read_back(form: PartitionFormat) -> None:
         main = settings.values[form.main]
         layers = model.layers + (model.mtp if form.name == "mindformers" else 0)
         read = form.read(main if isinstance(main, str) else json.dumps(main), model.devices, layers)
-        if form.name == "mindspeed":  # it says nothing of MTP
+        if form.name == "flagscale":
+            assert yaml.safe_load(settings.text)["model"].get("mtp_num_layers", 0) == model.mtp
+        if form.name in ("mindspeed", "flagscale"):  # their lists say nothing of MTP
             assert read == tuple(one._replace(mtp=0) for one in model.counts)
         elif form.name == "mindformers":  # it counts MTP as layers
             assert read == tuple(one._replace(layers=one.layers + one.mtp, mtp=0) for one in model.counts)
