@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import islice
+from math import inf
 from threading import Event
 
 from formulations.cyclic.block_graph import BlockGraph, graph_of
@@ -22,6 +23,7 @@ from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from solver.backends.interruptible import run_within
 from solver.construction.list_scheduling import families, list_schedules
 from solver.construction.timing import best_times
 from solver.cyclic.pattern_extraction import read_pattern
@@ -82,14 +84,19 @@ def best_period(
         return ProblemPeriod(problem, PeriodSolution(None, bound, 0.0), certificates)
     graph = graph_of(problem)
     known: list[Pattern] = []
-    long = long_run(problem, graph)
-    for schedule in _schedules(long):
-        pattern = read_pattern(simulate(long, schedule), graph)
-        if pattern is not None:
-            known.append(pattern)
-        late = limits.deterministic is None and time.monotonic() - started > _READING_SHARE * limits.seconds
-        if late or stop.is_set() or (pattern is not None and pattern.period == bound):
-            break
+    soon = inf if limits.deterministic is not None else started + _READING_SHARE * limits.seconds
+
+    def read() -> None:
+        long = long_run(problem, graph)
+        for schedule in _schedules(long):
+            pattern = read_pattern(simulate(long, schedule), graph)
+            if pattern is not None:
+                known.append(pattern)
+            if time.monotonic() > soon or stop.is_set() or (pattern is not None and pattern.period == bound):
+                return
+
+    # One schedule of a large problem may take longer than all the time there is.
+    run_within(inf if limits.deterministic is not None else started + limits.seconds - time.monotonic(), stop, read)
 
     def part(share: float) -> Limits:
         left = max(0.0, limits.seconds - (time.monotonic() - started))

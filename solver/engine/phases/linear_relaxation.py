@@ -12,13 +12,17 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class LinearRelaxation:
-    """It needs long only where it gains little, so that it gets a share of the time."""
+    """It needs long only where it gains little, so that it gets a share of the time.
+
+    None where blocks overlap: parts of blocks cost nothing there, so that it proves .57 to .7 of what counting modes
+    does.
+    """
 
     share: float = 0.15
     name: str = "linear relaxation"
 
     def applies(self, search: Search) -> bool:
-        return search.engine.raise_bounds and not search.takes_long_to_state
+        return search.engine.raise_bounds and not search.problem.overlaps and not search.takes_long_to_state
 
     def run(self, search: Search) -> None:
         """Stating the program of a long problem takes many times the share, and looks at no clock."""

@@ -23,7 +23,7 @@ class LocalSearch:
 
     With a gap above `near` a worker looks for a better bound meanwhile, if there is another; near it what is missing is
     more often the schedule. Where none does, `left_share` of the time is left for that, or for CP-SAT where the
-    literals are not too many for it to find much.
+    literals are not too many for it to find much; or half of what is left by then, if that is less.
     """
 
     left_share: float = 0.35
@@ -44,7 +44,8 @@ class LocalSearch:
             self.with_bounds(search)
             return
         few = literal_count(search.problem, range(search.problem.devices)) <= self.many_literals
-        improve_orders(search, search.clock.left() - (search.clock.share(self.left_share) if far or few else 0))
+        left = search.clock.left()
+        improve_orders(search, max(left / 2, left - search.clock.share(self.left_share)) if far or few else left)
 
     def with_bounds(self, search: Search) -> None:
         """One worker looks for better bounds while the others improve schedules; when it is through, all of them do."""

@@ -23,6 +23,7 @@ from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_run
+from solver.cyclic import problem_period
 from solver.engine import kernels, search
 from solver.engine.engine import ENGINE
 from solver.engine.phases import published
@@ -52,6 +53,13 @@ def test_work_that_takes_longer_is_ended() -> None:
 
     assert run_within(0.1, Event(), work) is None
     assert ended.is_set()
+
+
+def test_patterns_are_read_within_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One published schedule of a long run may take longer than all of the time."""
+    monkeypatch.setattr(problem_period, "_schedules", forever)
+    found = problem_period.best_period(problem(devices=2, microbatches=4), LIMITS)
+    assert found.pattern is not None  # one micro-batch after another
 
 
 def test_a_stop_ends_work() -> None:
