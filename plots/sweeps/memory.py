@@ -83,6 +83,10 @@ def _draw_series(series: Series, right: float, axes: Axes) -> None:
         axes.fill_between([left, end], bound, value, color=series.colour, alpha=_BAND, linewidth=0)
     axes.step(*_columns(lower), where="pre", color=series.colour, linewidth=0.9, linestyle=(0, (3, 2)))
     axes.step(*_columns(upper), where="post", color=series.colour, linewidth=1.7)
+    gaps = [(float(x), float(row.lower_bound), float(row.value)) for x, row in series.rows
+            if row.value is not None and row.lower_bound is not None]  # fmt: skip
+    axes.vlines([x for x, _, _ in gaps], [b for _, b, _ in gaps], [v for _, _, v in gaps], series.colour, linewidth=1)
+    axes.plot(*_columns([(x, bound) for x, bound, _ in gaps]), "_", color=series.colour, markersize=7, mew=1.4)
     axes.plot(*_columns(found), "o", color=series.colour, markersize=4.5)
 
 
@@ -137,7 +141,7 @@ def _entries(shown: Sequence[Panel]) -> list[tuple[Handle, str]]:
     grey = "#5f5f5f"
     return [
         *entries,
-        (Line2D([], [], color=grey, linewidth=0.9, linestyle=(0, (3, 2))), "no schedule is below"),
+        (Line2D([], [], color=grey, marker="_", linewidth=0.9, linestyle=(0, (3, 2))), "no schedule is below"),
         (Patch(facecolor=grey, alpha=2 * _BAND), "open: between the two"),
         (Line2D([], [], color=grey, marker="D", markersize=3.6, markerfacecolor="white", linestyle=""), "published"),
     ]
