@@ -51,7 +51,7 @@ async function ask() {
       else if (kind === "form") form.fill(content, edits);
       else if (kind === "mistakes") mistakes.push(...content);
       else if (kind === "failed") mistakes.push(content);
-      else if (kind === "problem" || kind === "plan") { problem.good = true; heard(kind, content); }
+      else if (kind === "problem" || kind === "plan") { problem.good = true; show([]); heard(kind, content); }
       else if (kind !== "end") heard(kind, content);
     });
   } catch (error) {
