@@ -1,7 +1,7 @@
 // What the search for a plan brought: every placement, the stages of the best, settings of runtimes, and the way on.
 
 import * as problems from "./problem.js";
-import { byId, figure, made, withUnit } from "./words.js";
+import { byId, figure, handOver, made, withUnit } from "./words.js";
 
 export function show(solution, labels) {
   const box = byId("plan");
@@ -38,8 +38,14 @@ function stages(solution) {
   return made("details", {}, made("summary", {}, "Stages of the best plan"), table("", ["Stage", "Device", "Layers", "Recomputed"], rows));
 }
 
+function save(name, text) {
+  const button = made("button", { type: "button" }, "Save");
+  button.addEventListener("click", () => handOver(`partition.${name}.txt`, new Blob([text])));
+  return button;
+}
+
 function settings(solution) {
   const one = ({ name, refusal, text }) =>
-    made("details", {}, made("summary", {}, refusal ? `${name}: not this plan` : name), ...(refusal ? [made("p", {}, refusal)] : []), ...(text ? [made("pre", {}, text)] : []));
+    made("details", {}, made("summary", {}, refusal ? `${name}: not this plan` : name), ...(refusal ? [made("p", {}, refusal)] : []), ...(text ? [save(name, text), made("pre", {}, text)] : []));
   return made("details", {}, made("summary", {}, "Settings of runtimes"), ...solution.settings_texts.map(one));
 }

@@ -1,0 +1,67 @@
+"""What processes and solves send, as answers: all of it at once, line by line, or as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import Any
+
+from pipesched.errors import BadInput
+from web.quick import Quick
+
+LINES, EVENTS = "application/x-ndjson", "text/event-stream"
+_News = tuple[str, Any] | None
+_OVER: _News = ("over", None)
+
+
+async def all_of(quick: Quick, work: str, *arguments: object) -> dict[str, Any]:
+    """All that a piece of work sends, the last of each kind; `BadInput` with what it complains of."""
+    found: dict[str, Any] = {}
+    async with contextlib.aclosing(quick.run(work, *arguments)) as messages:
+        async for kind, content in messages:
+            if kind == "mistakes":
+                raise BadInput(*content)
+            if kind in ("failed", "late"):
+                raise BadInput(content)
+            found[kind] = content
+    return found
+
+
+async def lines(quick: Quick, work: str, *arguments: object) -> AsyncIterator[str]:
+    """A line of JSON for each thing that a piece of work sends."""
+    async with contextlib.aclosing(quick.run(work, *arguments)) as messages:
+        async for kind, content in messages:
+            yield json.dumps({kind: content}) + "\n"
+    yield json.dumps({"end": True}) + "\n"
+
+
+async def events(news: AsyncGenerator[_News], closing: asyncio.Event) -> AsyncIterator[str]:
+    """Server-sent events, until the solve is over or the server is closing."""
+    closed = asyncio.ensure_future(closing.wait())
+    following = asyncio.ensure_future(_next(news))
+    try:
+        while not closing.is_set():
+            await asyncio.wait({following, closed}, return_when=asyncio.FIRST_COMPLETED)
+            if not following.done() or following.result() is _OVER:
+                return
+            yield _event(following.result())
+            following = asyncio.ensure_future(_next(news))
+    finally:
+        closed.cancel()
+        following.cancel()
+        await asyncio.gather(closed, following, return_exceptions=True)
+        await news.aclose()
+
+
+async def _next(news: AsyncGenerator[_News]) -> _News:
+    try:
+        return await anext(news)
+    except StopAsyncIteration:
+        return _OVER
+
+
+def _event(one: _News) -> str:
+    """One server-sent event; a comment where there is no news, so that nobody takes the connection for dead."""
+    return ": still searching\n\n" if one is None else f"event: {one[0]}\ndata: {json.dumps(one[1])}\n\n"
