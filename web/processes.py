@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import multiprocessing
+import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from threading import Lock, Thread
@@ -26,6 +27,25 @@ def _context() -> multiprocessing.context.BaseContext:
     found = multiprocessing.get_context("forkserver")
     found.set_forkserver_preload([_LOADED_ONCE])
     return found
+
+
+@contextlib.contextmanager
+def _our_path() -> Iterator[None]:
+    """The process that the others are copies of finds our packages where this one does.
+
+    By itself it would look in the working directory first, which may hold somebody's `web.py`, and not know our path.
+    """
+    ours = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "PYTHONSAFEPATH": "1"}
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 class Process:
@@ -50,7 +70,7 @@ class Process:
         self._ours, theirs = context.Pipe()
         arguments = (theirs, self._settings.memory_bytes, self._work, self._arguments)
         self._process = context.Process(target=run, args=arguments, daemon=True)  # type: ignore[attr-defined]
-        with _starting:
+        with _starting, _our_path():
             self._process.start()
         theirs.close()
 

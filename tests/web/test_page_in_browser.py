@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -27,10 +28,14 @@ LONG, PAUSE = 60_000, 50  # milliseconds; a shared machine is slow
 
 
 @pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """The address of a server started as a user starts it."""
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server started as a user starts it, in a folder whose modules are named like ours."""
+    folder = tmp_path_factory.mktemp("theirs")
+    for name in ("web", "solver"):
+        (folder / f"{name}.py").write_text("raise RuntimeError('a module of the user')\n")
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-m", "pipesched", "serve", "--port", "0", "--json", "--solves", "2", "--workers", "1"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
         said = "".join(iter(process.stdout.readline, "}\n")) + "}"
         yield json.loads(said)["url"]
