@@ -99,7 +99,7 @@ def draw_frontier(
     right = axes.get_xlim()[1]
     entries: list[tuple[Handle, str]] = [
         (Line2D([], [], color=FOUND, marker="o", markersize=5), "Best found"),
-        (Line2D([], [], color=PROVED, linewidth=1.2), "No schedule is below"),
+        (Line2D([], [], color=PROVED, linewidth=1.2), "Lower bound"),
         (Patch(facecolor=OPEN), "Open: between the two"),
     ]
     upper = [*spots, Spot(right, spots[-1].value)]

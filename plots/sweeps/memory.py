@@ -141,7 +141,7 @@ def _entries(shown: Sequence[Panel]) -> list[tuple[Handle, str]]:
     grey = "#5f5f5f"
     return [
         *entries,
-        (Line2D([], [], color=grey, marker="_", linewidth=0.9, linestyle=(0, (3, 2))), "no schedule is below"),
+        (Line2D([], [], color=grey, marker="_", linewidth=0.9, linestyle=(0, (3, 2))), "lower bound"),
         (Patch(facecolor=grey, alpha=2 * _BAND), "open: between the two"),
         (Line2D([], [], color=grey, marker="D", markersize=3.6, markerfacecolor="white", linestyle=""), "published"),
     ]
