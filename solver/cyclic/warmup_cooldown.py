@@ -6,6 +6,7 @@ state in between keeps the pattern.
 
 from __future__ import annotations
 
+import time
 from threading import Event
 
 from formulations.window.window_model import Window
@@ -25,10 +26,13 @@ _MOST_UNITS = 1_500
 def improve_warmup_cooldown(timeline: Timeline, limits: Limits, seconds: float, stop: Event) -> Timeline:
     """The timeline with the best warm-up and cool-down found, in so many seconds each or the limits' units of work."""
     for end_phase in (warm_up, cool_down):
+        started = time.monotonic()
         placed = placed_in(timeline)
         window = Window(placed, *end_phase(timeline), range(timeline.problem.devices))
         if sum(map(len, window.inside)) <= _MOST_UNITS and not stop.is_set():
-            _, schedule = solve_window(window, limits.seed, seconds, limits.deterministic, stop)
+            # Stating the window of a long schedule takes seconds too.
+            left = seconds - (time.monotonic() - started)
+            _, schedule = solve_window(window, limits.seed, left, limits.deterministic, stop)
             if schedule is not None:
                 timeline = _better(timeline, schedule)
     return timeline

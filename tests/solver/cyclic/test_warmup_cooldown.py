@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from random import Random
 from threading import Event
@@ -12,9 +13,11 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
+from solver.cyclic import warmup_cooldown
 from solver.cyclic.problem_period import best_period, best_unrolled
 from solver.cyclic.warmup_cooldown import cool_down, improve_warmup_cooldown, warm_up
 from solver.limits import Limits
+from solver.local_search.window_lns import placed_in
 from tests.support.brute_force import tiny_problem
 from tests.support.makers import gpt_1_5b, problem
 
@@ -78,3 +81,21 @@ def test_a_stop_leaves_them_as_they_are() -> None:
     stop.set()
     before = unrolled(problem(4, 16, memory={"activation": 1, "capacity": 2}))
     assert improve_warmup_cooldown(before, SURE, 60, stop) is before
+
+
+def test_stating_a_window_counts_as_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+
+    def slowly(timeline: Timeline) -> object:
+        time.sleep(0.1)
+        return placed_in(timeline)
+
+    def solved(_window: object, _seed: int, seconds: float, *_: object) -> tuple[bool, None]:
+        given.append(seconds)
+        return True, None
+
+    monkeypatch.setattr(warmup_cooldown, "placed_in", slowly)
+    monkeypatch.setattr(warmup_cooldown, "solve_window", solved)
+    improve_warmup_cooldown(unrolled(problem(2, 6)), Limits(workers=1), 60.0, Event())
+    assert len(given) == 2
+    assert max(given) < 59.95
