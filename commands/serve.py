@@ -58,7 +58,7 @@ def run(args: Namespace) -> Exit:
         from web.server import is_loopback, serve
         from web.settings import Settings
     except ModuleNotFoundError as missing:
-        raise BadInput(f"serve needs {missing.name}, which is not installed: {to_install('web')}") from None
+        raise BadInput(f"serve needs {missing.name}, which is not installed: {to_install('pipesched[web]')}") from None
     settings = Settings(
         hosts=frozenset(args.allow_host),
         cells=args.most_cells,

@@ -6,6 +6,6 @@ import shlex
 import sys
 
 
-def to_install(extra: str) -> str:
-    """The command; pip then finds this very pipesched installed, and adds what the extra needs."""
-    return f"{shlex.quote(sys.executable or 'python')} -m pip install 'pipesched[{extra}]'"
+def to_install(with_extra: str) -> str:
+    """The command for, say, `pipesched[torch]`; pip finds this very pipesched there, and adds what the extra needs."""
+    return f"{shlex.quote(sys.executable or 'python')} -m pip install '{with_extra}'"

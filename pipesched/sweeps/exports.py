@@ -62,7 +62,7 @@ def to_parquet(table: Table) -> bytes:
 def refuse_without_parquet() -> None:
     """`BadInput` where Parquet cannot be written; better known before a long search."""
     if find_spec("pyarrow") is None:
-        allowed = f"after {to_install('parquet')}"
+        allowed = f"after {to_install('pipesched[parquet]')}"
         raise BadInput(f"--parquet: found no pyarrow, which writes Parquet; allowed: {allowed}")
 
 

@@ -16,7 +16,7 @@ from runtime.running.job import Job, Outcome
 def need_torch() -> None:
     """`BadInput` with what to type where torch is not installed."""
     if importlib.util.find_spec("torch") is None:
-        raise BadInput(f"torch: not installed, and this command needs it: {to_install('torch')}")
+        raise BadInput(f"torch: not installed, and this command needs it: {to_install('pipesched[torch]')}")
 
 
 def seconds_per_unit(job: Job) -> float | None:

@@ -75,7 +75,9 @@ def _connected(address: str) -> Client:
     try:
         from distributed import Client
     except ImportError:
-        raise BadInput(f"--cluster: found no dask.distributed; allowed: after {to_install('cluster')}") from None
+        raise BadInput(
+            f"--cluster: found no dask.distributed; allowed: after {to_install('pipesched[cluster]')}"
+        ) from None
     try:
         return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
