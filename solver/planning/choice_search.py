@@ -67,6 +67,7 @@ class ChoiceSearch:
         self._solved = SolvedPartitions(plan)
         self._orders: list[OrderPaths] = []  # what proves the bound, where only these are allowed
         self._relaxed = self._distrusted = False
+        self.bound_is_final = False  # until a partition is excluded
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
         self._joint: dict[int, JointSearch] = {}
@@ -136,7 +137,7 @@ class ChoiceSearch:
             self._master.at_most(ceil(best / self.plan.tick))
         hint = self._first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
-        self.next, self._relaxed = found.partition, True
+        self.next, self._relaxed, self.bound_is_final = found.partition, True, found.complete
         self.argument = "load, head and tail, and round trips under the memory of every partition"
         if found.bound is not None:
             known = self.best is not None and self.best.partition not in self._solved.left_out

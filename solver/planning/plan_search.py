@@ -26,7 +26,7 @@ _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
 _START_SHARE = 0.1
 _BOUND_SHARE = 0.25
 _FIRST_SHARE = 0.08
-_JOINT_SHARE = 0.32
+_JOINT_SHARE = 0.4
 _AGAIN_SHARE = 0.15
 _LEAST_ROUNDS = 3
 _STEP_SHARE = 0.05
@@ -116,8 +116,9 @@ class PlanSearch:
         """The least bound once more, for longer and below a better plan."""
         if self._open() and not self._done():
             choice = min(self._open(), key=lambda each: each.bound or 0)
-            self._say(f"{choice.choice}: bound over all partitions")
-            self._relax(choice, _AGAIN_SHARE * self.budget.whole)
+            if not choice.bound_is_final:
+                self._say(f"{choice.choice}: bound over all partitions")
+                self._relax(choice, _AGAIN_SHARE * self.budget.whole)
 
     def _visit_all(self) -> None:
         """An order for a partition of each placement: small problems are proved so."""
