@@ -16,7 +16,6 @@ from pipesched.errors import BadInput, Disagreement, DoesNotApply
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.results.plan import Candidate, ChoiceResult
 from pipesched.results.plan_evidence import (
@@ -25,7 +24,6 @@ from pipesched.results.plan_evidence import (
     MeanLoad,
     OrderPaths,
     PlanEvidence,
-    SolvedPartition,
     TooManyStages,
 )
 from pipesched.results.solution import Solution, Status
@@ -40,6 +38,7 @@ from solver.planning.joint.search import JointSearch, applies, kernels_ready
 from solver.planning.master import Master
 from solver.planning.memory_fit import MemoryFit
 from solver.planning.nearby import nearby
+from solver.planning.solved_partitions import SolvedPartitions
 from solver.solve import solve
 
 # List schedules that are tried where no published order fits.
@@ -65,11 +64,10 @@ class ChoiceSearch:
         self.settled = False
         self.next: Partition | None = None
         self._start: Partition | None = None
-        self._solved: list[Fraction] = []  # values of partitions that are solved to the end, and left out
-        self._solved_partitions: dict[Partition, SolvedPartition] = {}
+        self._solved = SolvedPartitions(plan)
         self._orders: list[OrderPaths] = []  # what proves the bound, where only these are allowed
         self._relaxed = self._distrusted = False
-        self._left_out: set[Partition] = set()
+        self.bound_is_final = False  # until a partition is excluded
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
         self._joint: dict[int, JointSearch] = {}
@@ -94,7 +92,7 @@ class ChoiceSearch:
         if self._orders:
             return AllOrders(tuple(self._orders))
         if self._relaxed:
-            return AllPartitions(tuple(self._solved_partitions.values()))
+            return AllPartitions(self._solved.known)
         if self.bound is None:
             return TooManyStages()
         return None if self._distrusted else MeanLoad()
@@ -139,20 +137,20 @@ class ChoiceSearch:
             self._master.at_most(ceil(best / self.plan.tick))
         hint = self._first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
-        self.next, self._relaxed = found.partition, True
+        self.next, self._relaxed, self.bound_is_final = found.partition, True, found.complete
         self.argument = "load, head and tail, and round trips under the memory of every partition"
         if found.bound is not None:
-            known = self.best is not None and self.best.partition not in self._left_out
+            known = self.best is not None and self.best.partition not in self._solved.left_out
             if known and self.best is not None and found.bound > ceil(self.best.value / self.plan.tick):
                 raise Disagreement(f"{self.choice}: a bound of {found.bound} ticks above a plan of {self.best.value}")
-            self.bound = min([Fraction(found.bound), *self._solved])
+            self.bound = min([Fraction(found.bound), *self._solved.values])
             self.settled = best is not None and found.bound >= best / self.plan.tick
         elif best is not None:
-            if self.best is not None and self.best.value == best and self.best.partition not in self._left_out:
+            if self.best is not None and self.best.value == best and self.best.partition not in self._solved.left_out:
                 raise Disagreement("the search over partitions lost one that is known")
-            self.bound, self.settled = min([best / self.plan.tick, *self._solved]), True
-        elif self._solved:
-            self.bound, self.settled = min(self._solved), True
+            self.bound, self.settled = min([best / self.plan.tick, *self._solved.values]), True
+        elif self._solved.values:
+            self.bound, self.settled = min(self._solved.values), True
         else:
             self.no_plan("no partition fits the memory")
 
@@ -165,26 +163,11 @@ class ChoiceSearch:
         visits = self.visits[partition] = self.visits.get(partition, 0) + 1
         solution = self.solve(partition, most * 2 ** (visits - 1))
         self._offer(partition, solution)
-        lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / self.plan.tick
-        self._keep(partition, solution)
-        if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
+        lower = self._solved.add(partition, solution)
+        if partition in self._solved.left_out:
             self._master.exclude(partition)
-            self._left_out.add(partition)
-            self._solved += [lower] if solution.status is Status.OPTIMAL else []
         else:
             self._master.exclude(partition, int(lower))
-
-    def _keep(self, partition: Partition, solution: Solution) -> None:
-        """What is proved of a partition by itself, if it is more than before."""
-        before = self._solved_partitions.get(partition)
-        if solution.status is Status.INFEASIBLE:
-            self._solved_partitions[partition] = SolvedPartition(partition, None, solution.certificate)
-            return
-        bound = Fraction(solution.lower_bound_ticks) * solution.problem.tick
-        certificate = solution.certificate
-        if certificate is not None and (before is None or before.bound is None or bound > before.bound):
-            ticks = simplest(Fraction(certificate.value) * solution.problem.tick / self.plan.tick)
-            self._solved_partitions[partition] = SolvedPartition(partition, bound, replace(certificate, value=ticks))
 
     def solve(self, partition: Partition, most: float) -> Solution:
         """Any order for a partition, beginning with that of the best plan where it fits."""
@@ -259,11 +242,9 @@ class ChoiceSearch:
                 continue
             candidate = Candidate(self.choice, partition, timeline, name)
             if self.offer(candidate):
-                self._solved.append(candidate.value / self.plan.tick)
                 values.append(candidate.value)
-        self._solved_partitions[partition] = SolvedPartition(partition, min(values, default=None))
+        self._solved.add_published(partition, values)
         self._master.exclude(partition)
-        self._left_out.add(partition)
 
     def proved(self, bounds: Sequence[int], evidence: Sequence[OrderPaths]) -> None:
         """Bounds for each order that is allowed here, over all partitions; none where no partition fits."""

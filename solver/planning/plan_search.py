@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from fractions import Fraction
 from threading import Event
@@ -19,6 +18,7 @@ from solver.limits import Limits
 from solver.planning.budget import Budget
 from solver.planning.choice_search import ChoiceSearch
 from solver.planning.fixed_order import provable
+from solver.planning.joint_rounds import anneal_at_once, in_groups
 from solver.planning.progress import PlanProgress, Report
 
 # Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
@@ -26,8 +26,9 @@ _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
 _START_SHARE = 0.1
 _BOUND_SHARE = 0.25
 _FIRST_SHARE = 0.08
-_JOINT_SHARE = 0.32
+_JOINT_SHARE = 0.4
 _AGAIN_SHARE = 0.15
+_LEAST_ROUNDS = 3
 _STEP_SHARE = 0.05
 _LEAST_STEP = 0.2
 
@@ -93,45 +94,31 @@ class PlanSearch:
 
     def _anneal(self) -> None:
         """Partitions and orders together, a round for each placement; then again for the better half, down to one."""
-        each = max(_LEAST_STEP, _JOINT_SHARE * self.budget.whole / 3)
-        left, number = [choice for choice in self._open() if not self._done()], 0
-        while left and not self._done():
-            begun = len(left)
-            left = self._round(left, each / begun)
-            number += 1
-            if begun == 1 and number > 2:
+        left = self._open()
+        rounds = max(_LEAST_ROUNDS, 1 + (len(left) - 1).bit_length())
+        for _ in range(rounds):
+            if self._done() or not left:
                 return
-            left = sorted(left, key=_reached)[: max(1, -(-begun // 2))]
+            able = self._round(left, max(_LEAST_STEP, _JOINT_SHARE * self.budget.whole / rounds))
+            left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
 
     def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
-        """One round on each placement, as many at once as there are workers; those on which there can be one."""
-        workers = self.budget.workers
-        if len(choices) == 1:
-            jobs = [(choices[0], worker) for worker in range(workers)]
-        else:
-            jobs = [(choice, 0) for choice in choices]
+        """So many seconds or units for these placements; those of them that partitions and orders can be changed on."""
         able = []
-        for group in (jobs[at : at + workers] for at in range(0, len(jobs), workers)):
-            if self._done():
-                break
-            self._say(f"{group[0][0].choice}: partitions and orders together")
-            found = [(choice, search) for choice, at in group for search in [choice.joint(at)] if search is not None]
-            shares = [self.budget.progress(most * workers) for _ in found]
-            with ThreadPoolExecutor(workers) as pool:
-                runs = [pool.submit(search.run, share) for (_, search), share in zip(found, shares, strict=True)]
-                better = [run.result() for run in runs]
-            for (choice, search), improved in zip(found, better, strict=True):
-                if improved:
-                    choice.offer(search.candidate())
-            able += [choice for choice, _ in found]
+        for group in in_groups(choices, self.budget.workers):
+            if not self._done():
+                self._say(f"{group[0][0].choice}: partitions and orders together")
+                share = most * len({choice.choice for choice, _ in group}) / len(choices)
+                able += anneal_at_once(group, self.budget, share)
         return list(dict.fromkeys(able))
 
     def _raise_bound(self) -> None:
         """The least bound once more, for longer and below a better plan."""
         if self._open() and not self._done():
             choice = min(self._open(), key=lambda each: each.bound or 0)
-            self._say(f"{choice.choice}: bound over all partitions")
-            self._relax(choice, _AGAIN_SHARE * self.budget.whole)
+            if not choice.bound_is_final:
+                self._say(f"{choice.choice}: bound over all partitions")
+                self._relax(choice, _AGAIN_SHARE * self.budget.whole)
 
     def _visit_all(self) -> None:
         """An order for a partition of each placement: small problems are proved so."""

@@ -90,11 +90,14 @@ class JointSearch:
         Rounds cool from higher and lower temperatures in turn; where the order is free, every second one begins anew.
         """
         anew, hot = _FREE[self._rounds % len(_FREE)] if self._effort else _GIVEN[self._rounds % len(_GIVEN)]
-        self._rounds, before = self._rounds + 1, self.best
+        before = self.best
         self._now = self._anew() if anew else self.best
         while (over := progress()) < 1:
             self._step(self.best.value * hot * (_COLD / hot) ** over)
-        return self.best is not before
+        better = self.best is not before
+        # Of a given order low temperatures are left when they find nothing more.
+        self._rounds += bool(self._effort) or not better
+        return better
 
     def _anew(self) -> _State:
         """The first partition, with its order annealed from a high temperature where it is short."""

@@ -115,7 +115,7 @@ def test_forged_evidence_is_refused():
 
 
 def test_check_reads_what_plan_writes(tmp_path, capsys):
-    (tmp_path / "p.json").write_text(json.dumps(_UNIFORM), encoding="utf-8")
+    (tmp_path / "p.json").write_text(json.dumps(_UNIFORM | {"placement": "linear"}), encoding="utf-8")
     assert main(["plan", str(tmp_path / "p.json"), "--time-limit", "2", "-o", str(tmp_path)]) == 0
     capsys.readouterr()
     assert main(["check", str(tmp_path / "plan.json"), "--json"]) == 0
@@ -123,7 +123,8 @@ def test_check_reads_what_plan_writes(tmp_path, capsys):
     assert said["valid"]
     assert said["bound"] in ("verified", "trusted")
     document = json.loads((tmp_path / "plan.json").read_text(encoding="utf-8"))
-    document["plan"]["layers"] = [each + (-1) ** at for at, each in enumerate(document["plan"]["layers"])]
+    first, last = document["plan"]["layers"]
+    document["plan"]["layers"] = [first + 1, last - 1] if last > 1 else [first - 1, last + 1]
     (tmp_path / "plan.json").write_text(json.dumps(document), encoding="utf-8")
     assert main(["check", str(tmp_path / "plan.json")]) == 1
     assert "the schedule is not one of the stages that this partition makes" in capsys.readouterr().out

@@ -1,0 +1,36 @@
+"""Rounds of the joint search: on several placements, or from several seeds on one, as many at once as workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from solver.planning.budget import Budget
+from solver.planning.choice_search import ChoiceSearch
+
+# A placement, and which of the searches on it.
+Job = tuple[ChoiceSearch, int]
+
+
+def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Job]]:
+    """One search a placement; of a placement alone as many as there are workers."""
+    jobs = [(choice, 0) for choice in choices]
+    if len(jobs) == 1:
+        jobs = [(choices[0], number) for number in range(workers)]
+    for at in range(0, len(jobs), workers):
+        yield jobs[at : at + workers]
+
+
+def anneal_at_once(group: Sequence[Job], budget: Budget, most: float) -> list[ChoiceSearch]:
+    """A round of each, for so many seconds or units. Returns the placements that can be searched so."""
+    found = [(choice, search) for choice, number in group for search in [choice.joint(number)] if search is not None]
+    if not found:
+        return []
+    shares = [budget.progress(most) for _ in found]
+    with ThreadPoolExecutor(len(found)) as pool:
+        runs = [pool.submit(search.run, share) for (_, search), share in zip(found, shares, strict=True)]
+        better = [run.result() for run in runs]
+    for (choice, search), improved in zip(found, better, strict=True):
+        if improved:
+            choice.offer(search.candidate())
+    return [choice for choice, _ in found]

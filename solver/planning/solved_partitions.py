@@ -1,0 +1,50 @@
+"""Partitions of one placement whose orders were searched by themselves, with what is proved of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.attainable_spans import simplest
+from pipesched.results.plan_evidence import SolvedPartition
+from pipesched.results.solution import Solution, Status
+
+
+class SolvedPartitions:
+    """`values` (ticks) are the optima of those that are `left_out` of the master, where they have any plan."""
+
+    def __init__(self, plan: PlanProblem) -> None:
+        self._plan = plan
+        self._known: dict[Partition, SolvedPartition] = {}
+        self.values: list[Fraction] = []
+        self.left_out: set[Partition] = set()
+
+    @property
+    def known(self) -> tuple[SolvedPartition, ...]:
+        """What a bound over all partitions may rest on."""
+        return tuple(self._known.values())
+
+    def add(self, partition: Partition, solution: Solution) -> Fraction:
+        """A solve of any order; in ticks what it proves."""
+        tick = self._plan.tick
+        lower = Fraction(solution.lower_bound_ticks) * solution.problem.tick / tick
+        if solution.status in (Status.OPTIMAL, Status.INFEASIBLE):
+            self.left_out.add(partition)
+            self.values += [lower] if solution.status is Status.OPTIMAL else []
+        certificate, before = solution.certificate, self._known.get(partition)
+        if solution.status is Status.INFEASIBLE:
+            self._known[partition] = SolvedPartition(partition, None, certificate)
+        elif certificate is not None and (before is None or before.bound is None or lower * tick > before.bound):
+            ticks = simplest(Fraction(certificate.value) * solution.problem.tick / tick)
+            self._known[partition] = SolvedPartition(partition, lower * tick, replace(certificate, value=ticks))
+        return lower
+
+    def add_published(self, partition: Partition, values: Sequence[Fraction]) -> None:
+        """The values, in the file's unit, of all the published schedules that are allowed and fit."""
+        least = min(values, default=None)
+        self._known[partition] = SolvedPartition(partition, least)
+        self.values += [] if least is None else [least / self._plan.tick]
+        self.left_out.add(partition)
