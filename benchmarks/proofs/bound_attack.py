@@ -38,6 +38,8 @@ _RESULTS = Path(__file__).with_name("bound_attack.json")
 
 # Problems from one beginning to the next, at least as many as were drawn for it; how often one accepts a worse one.
 _WAY, _WORSE = 25, 0.04
+# Steps of the search for a better schedule, beyond which a problem has too many orders: more find little more.
+_STEPS = 3_000
 # Problems of a round, and its most seconds of processor time.
 _ROUND, _SECONDS = 500, 10.0
 
@@ -65,7 +67,7 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found
     for problem, claim in problems(branch, seed, end):
         objective = branch.objective or problem.objective
         try:
-            best = compared(problem, objective, claim.value)
+            best = compared(problem, objective, claim.value, _STEPS)
         except NotTiny:
             found.too_large += 1
             continue

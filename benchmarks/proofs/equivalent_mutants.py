@@ -20,6 +20,24 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "area: 0 -> 1": _ANY_MICRO_BATCH,
         "_left_for_weight: 0 -> 1 #3": _ANY_MICRO_BATCH,
     },
+    "solver/bounds/analytic/busy_interval.py": {"BusyIntervals._weights: 0 -> 1": _ANY_MICRO_BATCH},
+    "solver/bounds/analytic/critical_paths.py": {
+        **{f"Paths.__init__: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3")},
+        **{f"Paths._saving: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #4", " #5")},
+        **{f"blocks_outlast_passes: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2")},
+        **{f"Paths.__init__: True -> False{number}": _AS_LONG for number in ("", " #2")},
+    },
+    "solver/bounds/analytic/idle_gaps.py": {
+        name: _ANY_MICRO_BATCH for name in ("head_gap: 0 -> 1 #2", "between: 0 -> 1 #6", "_pending: 0 -> 1")
+    },
+    "solver/bounds/analytic/head_and_tail.py": {"head_and_tail: True -> False": _AS_LONG},
+    "solver/bounds/analytic/heads_and_tails.py": {
+        f"heads_and_tails: True -> False{number}": _AS_LONG for number in ("", " #2")
+    },
+    "solver/bounds/analytic/integral_warmup.py": {"_sums: 0 -> 1 #3": _ANY_MICRO_BATCH},
+    "solver/bounds/lagrangian/single_device.py": {
+        f"{name}: True -> False": _AS_LONG for name in ("_forwards", "_gradients")
+    },
     "solver/bounds/analytic/mode_counts.py": {
         "Durations.__init__.ticks: 0 -> 1": _ANY_MICRO_BATCH,
         **{f"Durations.__init__: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3", " #4")},
@@ -41,6 +59,7 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "Holder.__init__: 0 -> 1 #2": "Every device that one of several walked chains visits, all of them visit.",
     },
     "solver/bounds/analytic/mode_values.py": {
+        **{f"ModeValues._by_ends: True -> False{number}": _AS_LONG for number in ("", " #2")},
         "ModeValues.least: 1 -> 2": _NEVER,
     },
     "solver/cyclic/replication.py": {

@@ -49,7 +49,7 @@ _VALIDATOR = (_RULES, _OPTIONS, _UNEQUAL, "tests/pipesched/validation/test_valid
 TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/memory_energy.py": _BOUNDS[:2],
     "solver/bounds/analytic/busy_interval.py": _BOUNDS,
-    "solver/bounds/analytic/critical_paths.py": _BOUNDS,
+    "solver/bounds/analytic/critical_paths.py": ("tests/solver/bounds/test_critical_paths.py", *_BOUNDS),
     "solver/bounds/analytic/load.py": ("tests/solver/bounds/test_several_streams.py", *_BOUNDS),
     "solver/bounds/analytic/catalogue.py": ("tests/solver/bounds/test_several_streams.py",),
     "solver/bounds/analytic/idle_gaps.py": _BOUNDS,

@@ -136,6 +136,16 @@ def test_a_recomputation_needs_its_forward_and_no_gradient() -> None:
     assert [(v.rule, str(v.passes[0])) for v in validate(more)] == [("memory", "F0.1")]
 
 
+def test_what_a_forward_drops_is_given_back_by_order_alone() -> None:
+    """Beside streams for copies: between a forward and its recomputation another micro-batch has the memory."""
+    one = problem(1, offload=COPIES, recompute=[{"name": "full", "time": 3, "keeps": 0}])
+    assert len(one.streams) == 3
+    timeline = simulate(one, schedule("F0.0 F0.1 R0.0 BW0.0 R0.1 BW0.1 F0.2 BW0.2"))
+    assert validate(timeline) == []
+    kept = simulate(one, schedule("F0.0 F0.1 BW0.0 R0.1 BW0.1 F0.2 BW0.2"))
+    assert {(v.rule, str(v.passes[0])) for v in validate(kept)} == {("memory", "F0.1")}
+
+
 @pytest.mark.parametrize(
     "order", ["F0.0 BW0.0", "F0.0 O0.0 BW0.0", "F0.0 R0.0 O0.0 L0.0 BW0.0", "F0.0 R0.0 Rb0.0 BW0.0"]
 )
