@@ -26,7 +26,7 @@ from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import plain, size
 from pipesched.problem.problem import Problem
-from pipesched.results.frontier import Frontier, Point
+from pipesched.results.analysis.frontier import Frontier, Point
 from pipesched.schedule.metrics import measure
 from plots.frontier import render_frontier
 from solver.analysis.memory_levels import MemoryLevels

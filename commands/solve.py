@@ -30,7 +30,7 @@ from pipesched.measurement.calibration import with_measured_times
 from pipesched.measurement.trace import read_measured
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
-from pipesched.results.explanation_document import explanation_document
+from pipesched.results.analysis.explanation_document import explanation_document
 from pipesched.results.solution import Status
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS

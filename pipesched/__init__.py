@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from pipesched.problem.placement import Placement as Placement
     from pipesched.problem.problem import Objective as Objective
     from pipesched.problem.problem import Problem as Problem
+    from pipesched.results.analysis.explanation import Explanation as Explanation
+    from pipesched.results.analysis.frontier import Frontier as Frontier
     from pipesched.results.candidate import Candidate as Candidate
-    from pipesched.results.explanation import Explanation as Explanation
-    from pipesched.results.frontier import Frontier as Frontier
     from pipesched.results.solution import Solution as Solution
     from pipesched.results.solution import Status as Status
     from pipesched.schedule.metrics import Metrics as Metrics

@@ -15,7 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from pipesched.problem.formatting import plain, size
-from pipesched.results.frontier import Frontier
+from pipesched.results.analysis.frontier import Frontier
 from plots.frame import Handle, legend_below
 from plots.labels import label
 from plots.render import DPI, MARGIN, Format, saved

@@ -10,8 +10,8 @@ from commands.shared.output import time as time_text
 from commands.shared.search_options import interrupt_sets, limits_of, progress_line
 from commands.shared.watch import stop_event
 from pipesched.problem.formatting import plain
-from pipesched.results.least_memory import LeastMemory
-from pipesched.results.memory_scale import MemoryScale
+from pipesched.results.analysis.least_memory import LeastMemory
+from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.solution import Solution
 from solver.analysis.min_memory import least_memory
 

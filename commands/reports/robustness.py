@@ -11,7 +11,7 @@ from commands.shared.search_options import interrupt_sets, limits_of, progress_l
 from commands.shared.watch import stop_event
 from pipesched.problem.formatting import counted, plain
 from pipesched.problem.problem import Problem
-from pipesched.results.robustness import Robustness
+from pipesched.results.analysis.robustness import Robustness
 from pipesched.results.solution import Solution
 from pipesched.simulation.noise import Noise
 from solver.analysis.robustness import USUAL, most_robust, robustness

@@ -11,9 +11,9 @@ from commands.shared.search_options import interrupt_sets, limits_of, progress_l
 from commands.shared.tables import table
 from commands.shared.watch import stop_event
 from pipesched.problem.formatting import plain
-from pipesched.results.bottleneck import story
-from pipesched.results.explanation import Explanation
-from pipesched.results.explanation_text import advice, footnotes, gain_text, grouped
+from pipesched.results.analysis.bottleneck import story
+from pipesched.results.analysis.explanation import Explanation
+from pipesched.results.analysis.explanation_text import advice, footnotes, gain_text, grouped
 from pipesched.results.solution import Solution
 from solver.analysis.sensitivity import explain
 

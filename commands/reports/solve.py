@@ -8,10 +8,10 @@ from commands.reports import min_memory, robustness, schedule_table, sensitivity
 from commands.shared.output import complain, memory_line, percent
 from commands.shared.output import time as time_text
 from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.analysis.explanation import Explanation
+from pipesched.results.analysis.least_memory import LeastMemory
+from pipesched.results.analysis.robustness import Robustness
 from pipesched.results.comparison import with_solution
-from pipesched.results.explanation import Explanation
-from pipesched.results.least_memory import LeastMemory
-from pipesched.results.robustness import Robustness
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics
 

@@ -9,7 +9,7 @@ from math import gcd
 
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
-from pipesched.results.memory_scale import MemoryScale
+from pipesched.results.analysis.memory_scale import MemoryScale
 from solver.memory_weights import weights_of
 
 # A device whose levels are more than this counts in steps instead: the greatest common divisor of its amounts.

@@ -13,8 +13,8 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective
 from pipesched.problem.rescale import in_ticks_of
-from pipesched.results.least_memory import LeastMemory
-from pipesched.results.memory_scale import MemoryScale
+from pipesched.results.analysis.least_memory import LeastMemory
+from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.rescale import value_of

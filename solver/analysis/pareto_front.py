@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from pipesched.problem.attainable_spans import Value
+from pipesched.results.analysis.frontier import Point
 from pipesched.results.certificate import Certificate
-from pipesched.results.frontier import Point
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline

@@ -12,9 +12,9 @@ from threading import Event
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.analysis.frontier import Frontier, Point
+from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.candidate import Candidate
-from pipesched.results.frontier import Frontier, Point
-from pipesched.results.memory_scale import MemoryScale
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
 from solver.analysis.memory_levels import MemoryLevels

@@ -9,7 +9,7 @@ from fractions import Fraction
 from pipesched.files.exact_numbers import common_step
 from pipesched.problem.formatting import memory_amount
 from pipesched.problem.problem import Pool, Problem
-from pipesched.results.explanation import Perturbation, PerturbationKind
+from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
 
 TENTH = Fraction(1, 10)
 

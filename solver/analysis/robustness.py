@@ -12,8 +12,8 @@ from threading import Event
 
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Objective
+from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate
-from pipesched.results.robustness import Rival, Robustness
 from pipesched.results.solution import Solution
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import BATCH, Noise, under_noise

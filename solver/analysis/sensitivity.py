@@ -8,7 +8,7 @@ from threading import Event
 from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.explanation import BoundAndValue, Effect, Explanation
+from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline

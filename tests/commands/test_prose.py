@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pipesched.results.explanation_text import footnotes
+from pipesched.results.analysis.explanation_text import footnotes
 
 
 def test_the_gap_of_the_unchanged_problem_is_explained() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.bottleneck import story
+from pipesched.results.analysis.bottleneck import story
 from pipesched.results.certificate import Certificate
 from plots.html.parts import Paragraph, Part, Points
 from solver.analysis.bottleneck import bottleneck

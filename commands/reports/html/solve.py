@@ -12,8 +12,8 @@ from commands.shared import not_applicable
 from commands.shared.output import bubbles_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.problem.formatting import size
+from pipesched.results.analysis.explanation_text import footnotes
 from pipesched.results.comparison import OURS, with_solution
-from pipesched.results.explanation_text import footnotes
 from pipesched.results.gap import gap
 from pipesched.results.solution import Solution
 from plots.html.parts import Course, Folded, Moment, Paragraph, Part, Points, Schedules, Section, Table

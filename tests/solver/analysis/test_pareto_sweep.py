@@ -17,9 +17,9 @@ from matplotlib.transforms import Bbox
 
 from commands.main import main
 from pipesched.problem.problem import Objective
+from pipesched.results.analysis.frontier import Frontier, Point
+from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.certificate import Certificate
-from pipesched.results.frontier import Frontier, Point
-from pipesched.results.memory_scale import MemoryScale
 from pipesched.validation.validator import validate
 from plots.frontier import Known, Spot, draw_frontier, render_frontier
 from solver.analysis.memory_levels import MemoryLevels

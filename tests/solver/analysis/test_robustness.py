@@ -15,7 +15,7 @@ from commands.main import main
 from commands.reports.robustness import sentences
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.robustness import Rival, Robustness
+from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.noise import Noise, under_noise
 from pipesched.simulation.simulator import simulate

@@ -14,9 +14,9 @@ import pytest
 from commands.main import main
 from commands.reports.sensitivity import lines, rows
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.bottleneck import Cause, story
+from pipesched.results.analysis.bottleneck import Cause, story
+from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation, Perturbation
 from pipesched.results.certificate import Certificate
-from pipesched.results.explanation import BoundAndValue, Effect, Explanation, Perturbation
 from solver.analysis.bottleneck import bottleneck
 from solver.analysis.perturbations import changes
 from solver.analysis.sensitivity import explain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
-from pipesched.results.explanation import Effect, Explanation, PerturbationKind
+from pipesched.results.analysis.explanation import Effect, Explanation, PerturbationKind
 
 NOT_TOLD = "not told"
 

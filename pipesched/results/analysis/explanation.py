@@ -7,7 +7,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 from pipesched.problem.problem import Problem
-from pipesched.results.bottleneck import Bottleneck
+from pipesched.results.analysis.bottleneck import Bottleneck
 
 
 class PerturbationKind(StrEnum):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pipesched.problem.attainable_spans import Value
-from pipesched.results.memory_scale import MemoryScale
+from pipesched.results.analysis.memory_scale import MemoryScale
 
 
 @dataclass(frozen=True)

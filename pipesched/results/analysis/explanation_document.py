@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pipesched.results.bottleneck import story
-from pipesched.results.explanation import BoundAndValue, Effect, Explanation
-from pipesched.results.explanation_text import advice
+from pipesched.results.analysis.bottleneck import story
+from pipesched.results.analysis.explanation import BoundAndValue, Effect, Explanation
+from pipesched.results.analysis.explanation_text import advice
 
 
 def explanation_document(it: Explanation) -> dict[str, object]:

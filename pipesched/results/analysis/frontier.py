@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
+from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from pipesched.results.memory_scale import MemoryScale
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 
