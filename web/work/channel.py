@@ -71,8 +71,8 @@ def run(connection: Connection, memory_bytes: int, name: str, arguments: tuple[o
     except Exception as error:
         traceback.print_exc(file=sys.stderr)  # for who runs the server
         channel.send("failed", defect_note(f"{type(error).__name__} on the server, whose log has the details"))
-    finally:
-        connection.close()
+    # The connection is left open: it ends with this process, and a thread that listens takes a closed one for the end
+    # of the server.
 
 
 def _limit_memory(memory_bytes: int) -> None:
