@@ -27,9 +27,9 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         **{f"blocks_outlast_passes: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2")},
         **{f"Paths.__init__: True -> False{number}": _AS_LONG for number in ("", " #2")},
     },
-    "solver/bounds/analytic/idle_gaps.py": {
-        name: _ANY_MICRO_BATCH for name in ("head_gap: 0 -> 1 #2", "between: 0 -> 1 #6", "_pending: 0 -> 1")
-    },
+    "solver/bounds/analytic/idle_gaps.py": dict.fromkeys(
+        ("head_gap: 0 -> 1 #2", "between: 0 -> 1 #6", "_pending: 0 -> 1"), _ANY_MICRO_BATCH
+    ),
     "solver/bounds/analytic/head_and_tail.py": {"head_and_tail: True -> False": _AS_LONG},
     "solver/bounds/analytic/heads_and_tails.py": {
         f"heads_and_tails: True -> False{number}": _AS_LONG for number in ("", " #2")
