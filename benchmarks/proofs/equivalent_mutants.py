@@ -20,6 +20,7 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "area: 0 -> 1": _ANY_MICRO_BATCH,
         "_left_for_weight: 0 -> 1 #3": _ANY_MICRO_BATCH,
     },
+    "solver/bounds/analytic/catalogue.py": {"Bound: 9 -> 10": "A rank behind all that bounds name, either way."},
     "solver/bounds/analytic/busy_interval.py": {"BusyIntervals._weights: 0 -> 1": _ANY_MICRO_BATCH},
     "solver/bounds/analytic/critical_paths.py": {
         **{f"Paths.__init__: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3")},

@@ -18,6 +18,7 @@ from benchmarks.proofs.bound_problems import changed, draw
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.catalogue import certificates
 from solver.cyclic.period_bounds import period_certificates
+from tests.support.makers import problem as linear
 
 HELD = Path(__file__).with_name("certificate_values.json")
 # Problems of each branch. Values that multipliers of a solver prove are left out: they may differ between machines.
@@ -58,6 +59,13 @@ def drawn(branch: Branch) -> list[Problem]:
 def test_what_is_proved(branch: Branch) -> None:
     held = json.loads(HELD.read_text(encoding="utf-8"))[branch.name]
     assert [values(problem) for problem in drawn(branch)] == held
+
+
+def test_a_device_without_room_for_a_micro_batch_is_bounded_too() -> None:
+    """No schedule is within its memory, and no bound divides by how many micro-batches fit."""
+    one = linear(2, 3, memory={"activation": 2, "capacity": 2})
+    for room in ((0, 2), (1, 2), (2, 0)):
+        assert certificates(one.with_room(room), Objective.MAKESPAN)[0].value >= 9  # the work of a device
 
 
 def test_both_objectives_are_held() -> None:
