@@ -35,6 +35,9 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "solver/bounds/analytic/heads_and_tails.py": {
         f"heads_and_tails: True -> False{number}": _AS_LONG for number in ("", " #2")
     },
+    "solver/bounds/analytic/round_trip.py": {
+        "round_trip: 1 -> 2": "What is asked of `spare` is only whether any forward is known to run later.",
+    },
     "solver/bounds/analytic/integral_warmup.py": {"_sums: 0 -> 1 #3": _ANY_MICRO_BATCH},
     "solver/bounds/lagrangian/single_device.py": {
         f"{name}: True -> False": _AS_LONG for name in ("_forwards", "_gradients")
