@@ -16,7 +16,9 @@ import pytest
 from benchmarks.proofs.bound_branches import BRANCHES, Branch
 from benchmarks.proofs.bound_problems import changed, draw
 from pipesched.problem.problem import Objective, Problem
+from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.head_and_tail import head_and_tail
 from solver.cyclic.period_bounds import period_certificates
 from tests.support.makers import problem as linear
 
@@ -66,6 +68,16 @@ def test_a_device_without_room_for_a_micro_batch_is_bounded_too() -> None:
     one = linear(2, 3, memory={"activation": 2, "capacity": 2})
     for room in ((0, 2), (1, 2), (2, 0)):
         assert certificates(one.with_room(room), Objective.MAKESPAN)[0].value >= 9  # the work of a device
+
+
+def test_evidence_of_head_and_tail_says_to_which_end_its_sentence_goes() -> None:
+    ends = []
+    for problem in [problem for branch in KINDS[::4] for problem in drawn(branch)]:
+        for one in head_and_tail(problem, problem.objective):
+            assert isinstance(one.evidence, AroundDevice)
+            assert one.evidence.to_last_forward is ("its last forward ends" in one.text)
+            ends.append(one.evidence.to_last_forward)
+    assert {True, False} == {*ends}
 
 
 def test_both_objectives_are_held() -> None:
