@@ -39,8 +39,8 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "round_trip: 1 -> 2": "What is asked of `spare` is only whether any forward is known to run later.",
     },
     "solver/bounds/analytic/integral_warmup.py": {
-        "_Heads.least_values: low + 2 * (high - low) -> low - 2 * (high - low)": "Another way up to a value that can be "
-        "kept to: none below `low` can, and the least one is then found by halving.",
+        "_Heads.least_values: low + 2 * (high - low) -> low - 2 * (high - low)": "Another way up to a value that can "
+        "be kept to: none below `low` can, and the least one is then found by halving.",
         "_sums: 0 -> 1 #3": _ANY_MICRO_BATCH,
     },
     "solver/bounds/lagrangian/single_device.py": {
