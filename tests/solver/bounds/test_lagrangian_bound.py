@@ -113,7 +113,8 @@ def tried_out(device: OneDevice, trip: Trip, multipliers: Multipliers, until: in
     return rest(0, 0)
 
 
-@pytest.mark.parametrize("seed", range(80))
+# The last two notice a cost that is looked up one tick too late.
+@pytest.mark.parametrize("seed", (*range(80), 92, 104))
 def test_the_cheapest_way_is_that_of_all_times_tried(seed: int) -> None:
     random = Random(seed)
     visits, earliest, held = [], 0, 0
