@@ -15,20 +15,20 @@ _NEVER = "Any negative number stands for a row that is never possible."
 
 # By file and by the mutant's name.
 EQUIVALENT: Mapping[str, Mapping[str, str]] = {
-    "solver/bounds/analytic/memory_energy.py": {
+    "solver/bounds/analytic/idle_time/memory_energy.py": {
         "held_at_last_forward: longest > waiting -> longest >= waiting": _EQUAL,
         "area: 0 -> 1": _ANY_MICRO_BATCH,
         "_left_for_weight: 0 -> 1 #3": _ANY_MICRO_BATCH,
     },
     "solver/bounds/analytic/catalogue.py": {"Bound: 9 -> 10": "A rank behind all that bounds name, either way."},
-    "solver/bounds/analytic/busy_interval.py": {"BusyIntervals._weights: 0 -> 1": _ANY_MICRO_BATCH},
+    "solver/bounds/analytic/idle_time/busy_interval.py": {"BusyIntervals._weights: 0 -> 1": _ANY_MICRO_BATCH},
     "solver/bounds/analytic/critical_paths.py": {
         **{f"Paths.__init__: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3")},
         **{f"Paths._saving: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #4", " #5")},
         **{f"blocks_outlast_passes: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2")},
         **{f"Paths.__init__: True -> False{number}": _AS_LONG for number in ("", " #2")},
     },
-    "solver/bounds/analytic/idle_gaps.py": dict.fromkeys(
+    "solver/bounds/analytic/idle_time/idle_gaps.py": dict.fromkeys(
         ("head_gap: 0 -> 1 #2", "between: 0 -> 1 #6", "_pending: 0 -> 1"), _ANY_MICRO_BATCH
     ),
     "solver/bounds/analytic/head_and_tail.py": {"head_and_tail: True -> False": _AS_LONG},
@@ -46,7 +46,7 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "solver/bounds/lagrangian/single_device.py": {
         f"{name}: True -> False": _AS_LONG for name in ("_forwards", "_gradients")
     },
-    "solver/bounds/analytic/mode_counts.py": {
+    "solver/bounds/analytic/modes/counts.py": {
         "Durations.__init__.ticks: 0 -> 1": _ANY_MICRO_BATCH,
         **{f"Durations.__init__: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3", " #4")},
         **{f"modes_count: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3")},
@@ -55,18 +55,18 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "ModeCounts._work: 0 -> 1": _NOT_USED,
         "ModeCounts._work: 1 -> 2": _NOT_USED,
     },
-    "solver/bounds/analytic/mode_delays.py": {
+    "solver/bounds/analytic/modes/delays.py": {
         "_less_if_split: ticks.b is None or ticks.w is None -> ticks.b is None and ticks.w is None": _NOT_USED,
         "Delays.__init__: 0 -> 1": _NOT_USED,
         "Delays.__init__: 0 -> 1 #2": _NOT_USED,
         "_less_if_split: 0 -> 1": _NOT_USED,
         "most_split: 1 -> 2 #5": _NEVER,
     },
-    "solver/bounds/analytic/mode_memory.py": {
+    "solver/bounds/analytic/modes/memory.py": {
         "Holder.__init__: True -> False": _AS_LONG,
         "Holder.__init__: 0 -> 1 #2": "Every device that one of several walked chains visits, all of them visit.",
     },
-    "solver/bounds/analytic/mode_values.py": {
+    "solver/bounds/analytic/modes/values.py": {
         **{f"ModeValues._by_ends: True -> False{number}": _AS_LONG for number in ("", " #2")},
         "ModeValues.least: 1 -> 2": _NEVER,
     },

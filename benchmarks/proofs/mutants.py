@@ -47,13 +47,13 @@ _UNEQUAL = "tests/pipesched/test_microbatch_scale.py"
 _VALIDATOR = (_RULES, _OPTIONS, _UNEQUAL, "tests/pipesched/validation/test_validator.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
-    "solver/bounds/analytic/memory_energy.py": _BOUNDS[:2],
-    "solver/bounds/analytic/busy_interval.py": _BOUNDS,
+    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:2],
+    "solver/bounds/analytic/idle_time/busy_interval.py": _BOUNDS,
     "solver/bounds/analytic/critical_paths.py": ("tests/solver/bounds/test_critical_paths.py", *_BOUNDS),
     "solver/bounds/analytic/load.py": ("tests/solver/bounds/test_several_streams.py", *_BOUNDS),
     "solver/bounds/analytic/catalogue.py": ("tests/solver/bounds/test_several_streams.py",),
-    "solver/bounds/analytic/idle_gaps.py": _BOUNDS,
-    "solver/bounds/analytic/knapsack.py": _BOUNDS,
+    "solver/bounds/analytic/idle_time/idle_gaps.py": _BOUNDS,
+    "solver/bounds/analytic/idle_time/knapsack.py": _BOUNDS,
     "solver/bounds/analytic/round_trip.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
@@ -63,10 +63,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     **{
         f"solver/bounds/analytic/{name}.py": _MODES
         for name in (
-            "mode_counts",
-            "mode_values",
-            "mode_delays",
-            "mode_memory",
+            "modes/counts",
+            "modes/values",
+            "modes/delays",
+            "modes/memory",
             "unpaired_passes",
             "memory_and_modes",
         )

@@ -12,8 +12,8 @@ from fractions import Fraction
 from pipesched.problem.formatting import amount, counted, memory_text, plain
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.idle_time.memory_energy import area
 from solver.bounds.analytic.in_flight import until_room
-from solver.bounds.analytic.memory_energy import area
 from solver.cyclic.mode_bound import mode_bound
 
 

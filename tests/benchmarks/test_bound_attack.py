@@ -20,8 +20,8 @@ from benchmarks.proofs.joint_orders import compared, least_below
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
-from solver.bounds.analytic import busy_interval as stay
 from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.idle_time import busy_interval as stay
 from tests.solver.bounds.test_memory_energy import LONG_WEIGHTS
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build, costs_of

@@ -41,7 +41,7 @@ def test_mutants_that_change_nothing_are_mutants(file: str) -> None:
 
 def test_a_row_for_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    file = "solver/bounds/analytic/memory_energy.py"
+    file = "solver/bounds/analytic/idle_time/memory_energy.py"
     every = names((ROOT / file).read_text(encoding="utf-8"))
     equal = next(iter(EQUIVALENT[file]))
     one, other = [name for name in every if name != equal][:2]

@@ -7,10 +7,10 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import AroundDevice
-from solver.bounds.analytic.busy_interval import BusyInterval, BusyIntervals
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
 from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
+from solver.bounds.analytic.idle_time.busy_interval import BusyInterval, BusyIntervals
 
 
 def head_and_tail(problem: Problem, objective: Objective) -> list[Certificate]:

@@ -19,7 +19,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
-from solver.bounds.analytic.idle_gaps import forced_apart, head_gap, tail_gap
+from solver.bounds.analytic.idle_time.idle_gaps import forced_apart, head_gap, tail_gap
 
 # Devices of several stages with more sums of forward durations than this are treated as able to switch at any time.
 _MOST_SUMS = 10_000

@@ -18,10 +18,10 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
-from solver.bounds.analytic.mode_counts import modes_count
-from solver.bounds.analytic.mode_delays import most_split
-from solver.bounds.analytic.mode_memory import Held, Holder
-from solver.bounds.analytic.mode_values import ModeValues
+from solver.bounds.analytic.modes.counts import modes_count
+from solver.bounds.analytic.modes.delays import most_split
+from solver.bounds.analytic.modes.memory import Held, Holder
+from solver.bounds.analytic.modes.values import ModeValues
 
 
 def memory_and_modes(problem: Problem, objective: Objective) -> list[Certificate]:

@@ -12,7 +12,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
-from solver.bounds.analytic.idle_gaps import Between, Gap, between, forced_apart, head_gap, tail_gap
+from solver.bounds.analytic.idle_time.idle_gaps import Between, Gap, between, forced_apart, head_gap, tail_gap
 
 
 def round_trip(problem: Problem, objective: Objective) -> list[Certificate]:

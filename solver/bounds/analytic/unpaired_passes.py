@@ -16,8 +16,8 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import OnDevice
 from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.critical_paths import Paths, visited
-from solver.bounds.analytic.mode_counts import Numbers, modes_count
-from solver.bounds.analytic.mode_values import Argument, ModeValues
+from solver.bounds.analytic.modes.counts import Numbers, modes_count
+from solver.bounds.analytic.modes.values import Argument, ModeValues
 
 # Rows, columns and words.
 _NEIGHBOURS = (

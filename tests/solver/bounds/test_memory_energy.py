@@ -10,7 +10,7 @@ from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.analytic.memory_energy import area, held_at_last_forward, unused_at_first
+from solver.bounds.analytic.idle_time.memory_energy import area, held_at_last_forward, unused_at_first
 from tests.support.columns import Costs, Memory, build
 
 

@@ -18,12 +18,12 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.analytic import mode_counts
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.analytic.knapsack import most_value
-from solver.bounds.analytic.mode_memory import Holder
-from solver.bounds.analytic.mode_values import ModeValues
+from solver.bounds.analytic.idle_time.knapsack import most_value
+from solver.bounds.analytic.modes import counts as mode_counts
+from solver.bounds.analytic.modes.memory import Holder
+from solver.bounds.analytic.modes.values import ModeValues
 from tests.support.brute_force import optimum
 from tests.support.columns import Costs, Memory, build
 

@@ -16,9 +16,9 @@ from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.passes import Pass, W
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.analytic.idle_gaps import between, forced_apart, head_gap, waiting_in_memory
-from solver.bounds.analytic.knapsack import most_value
-from solver.bounds.analytic.memory_energy import area, held_at_last_forward, unused_at_first
+from solver.bounds.analytic.idle_time.idle_gaps import between, forced_apart, head_gap, waiting_in_memory
+from solver.bounds.analytic.idle_time.knapsack import most_value
+from solver.bounds.analytic.idle_time.memory_energy import area, held_at_last_forward, unused_at_first
 
 
 class BusyInterval(NamedTuple):

@@ -11,9 +11,9 @@ import numpy as np
 from pipesched.problem.problem import Objective, Problem
 from solver.bounds.analytic.critical_paths import Paths, chains_on
 from solver.bounds.analytic.heads_and_tails import HeadsAndTails, heads_and_tails
-from solver.bounds.analytic.idle_gaps import forced_apart
-from solver.bounds.analytic.knapsack import most_value
-from solver.bounds.analytic.mode_counts import ModeCounts, Numbers
+from solver.bounds.analytic.idle_time.idle_gaps import forced_apart
+from solver.bounds.analytic.idle_time.knapsack import most_value
+from solver.bounds.analytic.modes.counts import ModeCounts, Numbers
 
 
 class Argument(NamedTuple):

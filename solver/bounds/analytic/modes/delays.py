@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.bounds.analytic.mode_counts import Durations, ModeCounts, Numbers
-from solver.bounds.analytic.mode_values import ModeValues
+from solver.bounds.analytic.modes.counts import Durations, ModeCounts, Numbers
+from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Weights(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pipesched.problem.passes import F, Pass, W
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.analytic.knapsack import most_value
+from solver.bounds.analytic.idle_time.knapsack import most_value
 
 
 class Gap(NamedTuple):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.problem.problem import Problem
-from solver.bounds.analytic.mode_counts import Numbers
-from solver.bounds.analytic.mode_delays import Delays, Weights
-from solver.bounds.analytic.mode_values import ModeValues
+from solver.bounds.analytic.modes.counts import Numbers
+from solver.bounds.analytic.modes.delays import Delays, Weights
+from solver.bounds.analytic.modes.values import ModeValues
 
 
 class Held(NamedTuple):
