@@ -26,8 +26,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     try:
         if sys.stdout is None:
             raise BadInput("standard output is closed; open it, or send it to /dev/null")
-        parsed = parser().parse_args(arguments)
-        parsed.words = list(sys.argv[1:] if arguments is None else arguments)  # as a report shows how to reproduce it
+        words = list(sys.argv[1:] if arguments is None else arguments)
+        parsed = parser(words).parse_args(words)
+        parsed.words = words  # as a report shows how to reproduce it
         code = watch(parsed, lambda: _answer(parsed)) if getattr(parsed, "watch", False) else _answer(parsed)
         return exit_code(code)
     except BadInput as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
+from importlib.util import find_spec
 from typing import Generic, Protocol, TypeVar
 
 from pipesched.errors import BadInput, did_you_mean
@@ -52,6 +53,16 @@ class Registry(Generic[Item]):
             known = ", ".join(self.names())
             raise BadInput(f"unknown {self._noun} {name!r}; known: {known}{did_you_mean(name, self._items)}")
         return self._items[name]
+
+    def alone(self, name: str) -> Item | None:
+        """The item that the module of its name registers, without importing the others; None if there is no such.
+
+        A module has the name of its item, with `_` for `-`.
+        """
+        module = f"{self._package}.{name.replace('-', '_')}"
+        if name not in self._items and name.replace("-", "_").isidentifier() and find_spec(module) is not None:
+            importlib.import_module(module)
+        return self._items.get(name)
 
     def _load(self) -> None:
         if not self._loaded:

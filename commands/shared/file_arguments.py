@@ -16,8 +16,6 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
-from plots.catalogue import PLOTS
-from plots.render import render
 from plots.zoom import Window
 
 
@@ -78,6 +76,9 @@ def draw(
 
     `metrics`, where more is known than the timeline tells; `window`, in ticks, where not all of it is drawn.
     """
+    from plots.catalogue import PLOTS
+    from plots.render import render
+
     problem = timeline.problem
     title = f"{problem.name} · {timeline.schedule.name}\n{caption(metrics or measure(timeline), problem)}"
     kind = PLOTS[plot]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
-from commands.shared.catalogue import COMMANDS, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.output import complain
 from commands.shared.versions import ShowVersions
 from pipesched.errors import did_you_mean
@@ -29,13 +30,21 @@ class _Parser(ArgumentParser):
         raise SystemExit(Exit.BAD_INPUT)
 
 
-def parser() -> ArgumentParser:
-    """The whole command line."""
+def parser(words: Sequence[str] = ()) -> ArgumentParser:
+    """The command line as these words need it: of one command where they begin with its name, else all of it."""
     root = _Parser(prog="pipesched", description="The best schedule for your pipeline-parallel training, with proof.")
     root.add_argument("--version", action=ShowVersions, help="the versions of pipesched and of what it rests on")
     subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in COMMANDS:
+    for command in _needed(words):
         sub = subparsers.add_parser(command.name, help=command.help, description=command.help)
         command.configure(sub)
         sub.set_defaults(run=command.run)
     return root
+
+
+def _needed(words: Sequence[str]) -> Iterable[Command]:
+    """The commands whose arguments must be known: each imports what it works with, seconds for all of them."""
+    if words and words[0] == "--version":
+        return ()
+    asked = COMMANDS.alone(words[0]) if words else None
+    return COMMANDS if asked is None else (asked,)

@@ -60,7 +60,7 @@ def test_a_search_that_is_ended_writes_its_best_schedule(sent: signal.Signals, c
 def test_sigterm_before_there_is_anything_to_write(tmp_path: Path) -> None:
     body = (
         "import sys, time, commands.main as m\n"
-        "m.parser = lambda: type('P', (), {'parse_args': lambda s, a: type('A', (), {'run': lambda s, a: wait()})()})()\n"
+        "m.parser = lambda _: type('P', (), {'parse_args': lambda s, a: type('A', (), {'run': lambda s, a: wait()})()})()\n"
         "def wait():\n    print('ready', file=sys.stderr, flush=True)\n    time.sleep(600)\n"
         "sys.exit(m.main([]))"
     )
