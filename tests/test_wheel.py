@@ -29,7 +29,6 @@ MOVED = {
     "runtime.pytorch.models",
     "plots",
 }
-TINY = ["--hidden", "8", "--heads", "2", "--sequence", "4", "--vocabulary", "8"]
 
 # Builds the wheel from the folder itself, from the source distribution made of it, and that of an editable install.
 BUILD = """
@@ -265,13 +264,6 @@ def test_run_uses_our_modules_and_the_users_model(wheel_python: Path, shadows: P
     pytest.importorskip("torch.distributed.pipelining.schedules")
     model = ["--model", "theirs:make", "--steps", "2", "--device", "cpu"]
     assert json.loads(run(wheel_python, "-m", "pipesched", "run", "schedule.json", *model, "--json"))["good"]
-
-
-def test_profile_uses_our_modules(wheel_python: Path, shadows: Path) -> None:
-    pytest.importorskip("torch")
-    fast = ["--repetitions", "1", "--warm-up", "1", "--transfer", "1"]
-    run(wheel_python, "-m", "pipesched", "profile", *TINY, *fast, "-o", "profile.yaml")
-    assert Path("profile.yaml").exists()
 
 
 def test_the_script_and_a_notebook_use_the_wheels_modules(wheel_python: Path, shadows: Path) -> None:
