@@ -1,4 +1,4 @@
-"""Why no result is better, as parts of a report: the certificate, whether it was checked, and what binds."""
+"""Why no result is better, as parts of a report: the certificate, whether it was checked, and the bottleneck."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
     ]
 
 
-def binding(problem: Problem, certificate: Certificate | None) -> list[Part]:
+def limiting(problem: Problem, certificate: Certificate | None) -> list[Part]:
     """What keeps the problem from being faster, read off the analytic bounds; nothing where these do not tell it."""
     if problem.objective is Objective.PERIOD or not problem.network.one_task_each:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 
 from commands.reports import min_memory, robustness, sensitivity
-from commands.reports.html.bound import argument, binding
+from commands.reports.html.bound import argument, limiting
 from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.solve import Found, verdict
 from commands.shared import not_applicable
@@ -100,9 +100,9 @@ def _timelines(solution: Solution) -> Schedules:
 def _why_not_better(found: Found) -> list[Part]:
     solution, it = found.solution, found.explanation
     if it is None:
-        binds = binding(solution.problem, solution.certificate)
+        limited_by = limiting(solution.problem, solution.certificate)
         said = "`solve --explain` also tries what more memory, faster links and other stages would bring."
-        return [*binds, Paragraph(said)] if binds else []
+        return [*limited_by, Paragraph(said)] if limited_by else []
     parts: list[Part] = [Points(sensitivity.lines(it))]
     if it.effects:
         headers = [(header.replace("\n", " "), number) for header, number in sensitivity.columns(solution)]
