@@ -59,13 +59,14 @@ else:
     from pipesched.lazy_names import LazyNames
 
     _names = LazyNames(__name__)
+    _SHOWN = frozenset(("pipesched.problem.problem", "pipesched.schedule.schedule"))
 
     # `from pipesched import *` must not need torch, nor replace a user's own `torch`.
     __all__ = ["__version__", *_names.without("torch")]  # noqa: PLE0604 - all of them are strings
 
     def __getattr__(name):
         found = _names(name)
-        if "pipesched.problem.problem" in sys.modules:  # else there is nothing yet that a notebook could show
+        if not _SHOWN.isdisjoint(sys.modules):  # else there is nothing yet that a notebook could show
             import pipesched.notebook.shown  # noqa: F401
         return found
 
