@@ -52,15 +52,15 @@ function steps(moments, end) {
 // Axes and lines, as uPlot takes them.
 function linesOf(what, unit, powers, colours) {
   const stepped = uPlot.paths.stepped({ align: 1 }), font = "12px system-ui, sans-serif";
-  const short = (_, numbers) => numbers.map((number) => (number === null ? "" : String(Number(number.toPrecision(6)))));
-  const axis = (label, size) => ({
-    label, size, stroke: colours.ink, grid: { stroke: colours.grid, width: 1 }, ticks: { stroke: colours.grid }, font, labelFont: font, values: short,
+  const short = (digits) => (_, numbers) => numbers.map((number) => (number === null ? "" : String(Number(number.toPrecision(digits)))));
+  const axis = (label, size, digits) => ({
+    label, size, stroke: colours.ink, grid: { stroke: colours.grid, width: 1 }, ticks: { stroke: colours.grid }, font, labelFont: font, values: short(digits),
   });
   const exact = (_, v, n, i) => (i === null ? "–" : v === null ? "none yet" : `${Number(v.toPrecision(9))} ${unit}`);
   const line = (label, name, width) => ({ label, stroke: colours[name], width, paths: stepped, points: { show: false }, value: exact });
   return {
     scales: { x: { time: false, distr: powers ? 3 : 1, range: (_, least, most) => [least, most] }, y: { range: aroundAll } },
-    axes: [axis("Seconds of the search", 34), axis(unit ? `${what} (${unit})` : what, 70)],
+    axes: [axis("Seconds of the search", 34, 3), axis(unit ? `${what} (${unit})` : what, 70, 6)],
     series: [{ label: "Seconds", value: (_, v) => (v === null ? "–" : v.toFixed(2)) }, line(`Best ${what}`, "best", 4), line("Lower bound", "bound", 2)],
     cursor: { drag: { x: true, y: false } },
   };
