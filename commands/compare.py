@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from commands.options import noise as noise_options
+from commands.options.search import add_limits, limits_of, refuse_period, search
 from commands.reports import measured_table, schedule_table, side_by_side
-from commands.shared import noise_options
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
-from commands.shared.search_options import add_limits, limits_of, refuse_period, search
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput, Deadlock, Disagreement
