@@ -11,14 +11,14 @@ from hashlib import sha256
 from itertools import accumulate, pairwise
 
 from pipesched.html_of import html_of
-from pipesched.problem.dependencies import Dependencies
 from pipesched.problem.memory_options import HostPool, SharedStream
 from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
-from pipesched.problem.network_of_problem import network_of
+from pipesched.problem.network.dependencies import Dependencies
+from pipesched.problem.network.network_of_problem import network_of
+from pipesched.problem.network.task_network import Mode, TaskNetwork
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.task_network import Mode, TaskNetwork
 
 
 class Objective(StrEnum):

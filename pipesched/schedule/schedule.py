@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.html_of import html_of
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, F, Pass, Slot, Task, parse_pass
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.pass_table import PassTable
 
 
