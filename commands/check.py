@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from threading import Event
 
+from commands.options.search import add_limits, interrupt_sets, limits_of
 from commands.reports.plan_check import check_plan
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
-from commands.shared.search_options import add_limits, interrupt_sets, limits_of
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, Verdict
 from pipesched.errors import Deadlock, Disagreement

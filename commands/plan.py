@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
+from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from commands.reports.html.origin import typed
 from commands.reports.html.plan import plan_report
 from commands.reports.plan import show
@@ -23,7 +24,6 @@ from commands.shared.partition_settings import (
     with_partition,
     write_settings,
 )
-from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.plan_answer import plan_text

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from formulations.tasks.jobs import Holding, Jobs, Precedence
 from formulations.tasks.placed_jobs import PlacedJobs
-from pipesched.problem.task_network import Resource
+from pipesched.problem.network.task_network import Resource
 
 
 class WindowJobs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesched.problem.task_network import HostMemory
+from pipesched.problem.network.task_network import HostMemory
 from pipesched.schedule.timeline import Timeline
 
 

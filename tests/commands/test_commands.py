@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from commands.main import main
-from commands.shared.option_values import share
-from commands.shared.search_options import _line
+from commands.options.search import _line
+from commands.options.values import share
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate

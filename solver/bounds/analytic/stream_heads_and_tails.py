@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.mode_gains import fused_is_never_better
+from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.task_network import Resource, TaskType
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import StreamTasks
 from solver.bounds.analytic.catalogue import BOUNDS, Bound

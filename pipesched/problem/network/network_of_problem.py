@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from pipesched.problem.dependencies import Dependencies
 from pipesched.problem.memory_options import HostPool
-from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, PassKind, W
-from pipesched.problem.stage import Stage
-from pipesched.problem.stage_memory import device_change, given_up, host_change
-from pipesched.problem.task_network import (
+from pipesched.problem.network.dependencies import Dependencies
+from pipesched.problem.network.stage_memory import device_change, given_up, host_change
+from pipesched.problem.network.task_network import (
     Arc,
     HostMemory,
     MemoryChange,
@@ -19,6 +17,8 @@ from pipesched.problem.task_network import (
     TaskTemplate,
     TaskType,
 )
+from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, PassKind, W
+from pipesched.problem.stage import Stage
 
 # The passes that move an activation to the host and back.
 _COPIES = (OFFLOAD, RELOAD)

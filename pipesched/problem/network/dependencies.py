@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pipesched.problem.memory_options import SharedStream
+from pipesched.problem.network.task_network import Need, Resource
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.task_network import Need, Resource
 
 # What the task is called that sends a pass's tensor to another device.
 SENDING = "transfer"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 
+from pipesched.notebook.timeline_html import framed, legend
 from pipesched.problem.formatting import counted
 from pipesched.problem.passes import Slot
 from pipesched.schedule.drawing.colours import shade
 from pipesched.schedule.drawing.svg import Cell, svg
-from pipesched.schedule.drawing.timeline_html import framed, legend
 from pipesched.schedule.schedule import Schedule
 
 _LEAST = 24  # slots that the picture is wide for, so that those of a short order are no wider than usual

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from commands.options.values import share, whole
 from commands.shared.file_arguments import picture_kind
-from commands.shared.option_values import share, whole
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
 from pipesched.files.atomic_write import write_whole

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from commands.options.values import seconds, share, whole
 from commands.shared.console import redraws
-from commands.shared.option_values import seconds, share, whole
 from commands.shared.output import time
 from commands.shared.termination import end, terminated
 from commands.shared.watch import stop_event
