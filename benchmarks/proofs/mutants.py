@@ -40,11 +40,13 @@ _BOUNDS = (
 _MODES = (
     _VALUES,
     "tests/solver/bounds/test_mode_bounds.py",
+    "tests/solver/bounds/test_mode_sentences.py",
 )
 _RULES = "tests/pipesched/validation/test_task_rules.py"
 _OPTIONS = "tests/pipesched/validation/test_memory_saving_rules.py"
 _UNEQUAL = "tests/pipesched/test_microbatch_scale.py"
 _VALIDATOR = (_RULES, _OPTIONS, _UNEQUAL, "tests/pipesched/validation/test_validator.py")
+_CHECK = ("tests/pipesched/checking/test_proved_values.py", "tests/pipesched/checking/test_check_bound.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:2],
@@ -60,6 +62,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/in_flight.py": _BOUNDS,
     "solver/bounds/analytic/heads_and_tails.py": _BOUNDS,
     "solver/bounds/analytic/stream_head_and_tail.py": ("tests/solver/bounds/test_several_streams.py",),
+    "solver/bounds/analytic/stream_heads_and_tails.py": ("tests/solver/bounds/test_several_streams.py",),
     **{
         f"solver/bounds/analytic/{name}.py": _MODES
         for name in (
@@ -82,6 +85,28 @@ TESTS: dict[str, tuple[str, ...]] = {
     },
     "pipesched/validation/task_order_rules.py": (_RULES,),
     "pipesched/validation/memory_order_rule.py": (_RULES, _OPTIONS, "tests/solver/tasks/test_task_solve.py"),
+    **{
+        f"pipesched/checking/{name}.py": _CHECK
+        for name in (
+            "attainable",
+            "check",
+            "coverage",
+            "device_arguments",
+            "head_and_tail",
+            "lagrangian",
+            "least_times",
+            "memory_and_modes",
+            "memory_over_time",
+            "one_device",
+            "stream_head_and_tail",
+            "stream_load",
+            "stream_tasks",
+            "task_paths",
+            "unpaired",
+            "warm_up",
+        )
+    },
+    "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_check.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
     "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
 }
