@@ -75,9 +75,12 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     "solver/cyclic/period_bounds.py": (*_BOUNDS[:2], "tests/solver/cyclic/test_period_search.py"),
-    "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "solver/bounds/lagrangian/bound.py": (
+        "tests/solver/bounds/test_lagrangian_horizons.py",
+        "tests/solver/bounds/test_lagrangian_bound.py",
+    ),
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_multipliers.py",),
     "solver/bounds/lagrangian/single_device.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     **{
         f"pipesched/validation/{name}.py": _VALIDATOR

@@ -85,7 +85,10 @@ def of_devices(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
             around = AroundDevice(device, owner, last)
             yield "head and tail", said(lambda around=around: head_and_tail(problem, around))
         some = multipliers(problem, device, random.choice(owners), random)
-        yield "Lagrangian", said(lambda some=some: greatest(lambda u: lagrangian(problem, replace(some, until=u)), most))
+        yield (
+            "Lagrangian",
+            said(lambda some=some: greatest(lambda u: lagrangian(problem, replace(some, until=u)), most)),
+        )
     for stage in range(len(problem.stages)):
         yield "in-flight limit", said(lambda stage=stage: in_flight_limit(problem, OnStage(stage)))
 
