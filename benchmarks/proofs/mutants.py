@@ -46,7 +46,7 @@ _RULES = "tests/pipesched/validation/test_task_rules.py"
 _OPTIONS = "tests/pipesched/validation/test_memory_saving_rules.py"
 _UNEQUAL = "tests/pipesched/test_microbatch_scale.py"
 _VALIDATOR = (_RULES, _OPTIONS, _UNEQUAL, "tests/pipesched/validation/test_validator.py")
-_CHECK = ("tests/pipesched/checking/test_proved_values.py", "tests/pipesched/checking/test_check_bound.py")
+_CHECK = tuple(f"tests/pipesched/checking/test_{name}.py" for name in ("proved_values", "coverage", "check_bound"))
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:2],
