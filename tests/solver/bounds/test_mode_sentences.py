@@ -27,9 +27,9 @@ CASES: dict[str, Problem] = {
     "last gradient and last forward": equal(placement.linear(4), 12, 3, _SHORT),
     "all outside and all split": equal(placement.linear(2), 1, 2, _SHORT, overlapped=15),
     "one micro-batch that is in no block": equal(placement.linear(2), 1, 1, (37, 52, 5, 55), 15),
-    "one micro-batch on a device": equal(placement.explicit(2, [0, 0, 1]), 1, 2, (49, 13, 32, 16), 12),
-    "one never split on a device": equal(placement.explicit(2, [0, 0, 1]), 1, 2, (49, 30, 0, 30), 12).with_stages(
-        weight=(None,) * 3
+    "one micro-batch": equal(placement.linear(2), 1, 2, (32, 25, 9, 25), 10),
+    "one micro-batch that is never split": equal(placement.linear(2), 1, 2, (37, 28, 26, 52), 17).with_stages(
+        weight=(None, None), backward=(52, 52)
     ),
     "span of another device": replace(equal(placement.linear(3), 4, 2, _SHORT, 24), objective=Objective.SPAN),
 }
