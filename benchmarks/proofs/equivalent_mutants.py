@@ -52,6 +52,10 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         **{f"modes_count: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3")},
         "Durations.__init__: min((one for one in of_forward if one is not None), default=None) -> "
         "max((one for one in of_forward if one is not None), default=None)": _EVERY_BLOCK,
+        "ModeCounts._work: one.b is not None and one.w is not None -> one.b is not None or one.w is not None": "Either "
+        "both are told or neither is.",
+        "compact: np.abs(values).max(initial=0) > _LONGEST -> np.abs(values).max(initial=0) >= _LONGEST": "A sum of just "
+        "that much is exact in both kinds of integers.",
         "ModeCounts._work: 0 -> 1": _NOT_USED,
         "ModeCounts._work: 1 -> 2": _NOT_USED,
     },
