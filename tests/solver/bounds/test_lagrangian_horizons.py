@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from math import floor
+from math import floor, inf
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -21,7 +21,7 @@ import pytest
 
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
-from formulations.single_device.visits import OneDevice
+from formulations.single_device.visits import Later, OneDevice, Trip, Visit
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Problem
@@ -30,7 +30,7 @@ from pipesched.results.evidence import DeviceMultipliers
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.lagrangian import bound
 from solver.bounds.lagrangian.subproblem import Multipliers
-from tests.support.makers import gpt_1_5b
+from tests.support.makers import gpt_1_5b, problem
 
 HELD = Path(__file__).with_name("lagrangian_horizons.json")
 (LIKELY,) = (branch.likely for branch in BRANCHES if branch.name == "Lagrangian")
@@ -59,10 +59,10 @@ def given(found: Found) -> Iterator[list[int]]:
         yield asked
 
 
-def tried(problem: Problem, proved: int, at_most: int) -> tuple[list[int], list[Certificate]]:
+def tried(one: Problem, proved: int, at_most: int) -> tuple[list[int], list[Certificate]]:
     """The horizons and what is proved."""
     with given(even) as asked:
-        return asked, list(bound.lagrangian_bounds(problem, proved, at_most, 60, Event()))
+        return asked, list(bound.lagrangian_bounds(one, proved, at_most, 60, Event()))
 
 
 def problems() -> list[tuple[Problem, int, int]]:
@@ -88,25 +88,51 @@ def test_which_horizons_are_tried_and_what_is_proved() -> None:
 
 def test_all_that_is_proved_stands_the_check() -> None:
     count = 0
-    for problem, low, high in problems():
-        for one in tried(problem, low, high)[1]:
-            assert check_bound(problem, one).verdict is Verdict.VERIFIED
+    for bounded, low, high in problems():
+        for one in tried(bounded, low, high)[1]:
+            assert check_bound(bounded, one).verdict is Verdict.VERIFIED
             assert isinstance(one.evidence, DeviceMultipliers) and one.evidence.device == one.device
             count += 1
     assert count > 20
 
 
 def test_it_ends_where_no_multipliers_are_found_or_none_prove_more_than_is_known() -> None:
-    problem = gpt_1_5b(4, 12, 2)
+    one = gpt_1_5b(4, 12, 2)
     with given(lambda *_: None) as asked:
-        assert not list(bound.lagrangian_bounds(problem, 0, 1_000_000, 60, Event()))
+        assert not list(bound.lagrangian_bounds(one, 0, 1_000_000, 60, Event()))
     assert len(asked) == 2  # once on either device
     with given(even) as asked:
-        assert not list(bound.lagrangian_bounds(problem, 900_000, 1_000_000, 60, Event()))
+        assert not list(bound.lagrangian_bounds(one, 900_000, 1_000_000, 60, Event()))
         assert len(asked) == 2
-        assert not list(bound.lagrangian_bounds(problem, 0, 2**60 + 1, 60, Event()))
-        assert not list(bound.lagrangian_bounds(problem, 0, 1_000_000, 0, Event()))
-    assert len(asked) == 2
+        assert not list(bound.lagrangian_bounds(one, 0, 2**60 + 1, 60, Event()))
+        assert not list(bound.lagrangian_bounds(one, 0, 1_000_000, 0, Event()))
+        assert len(asked) == 2
+        assert not list(bound.lagrangian_bounds(one, 0, 2**60, 60, Event()))
+    assert len(asked) == 4
+
+
+def test_the_device_that_begins_first_and_ends_last_measures_the_span_of_another() -> None:
+    """Device 2 has most to do; the ways to it from device 0 and back are the longest."""
+    one = problem(3, 6, times={"forward": [1, 1, 9], "backward": 2, "weight": 1, "transfer": 3}, objective="span")
+    found = tried(one, 0, 150)[1]
+    assert {(each.device, each.evidence.owner) for each in found} == {(2, 0)}  # type: ignore[union-attr]
+
+
+def test_the_next_horizon_is_halfway_where_counts_say_nothing() -> None:
+    def following(few: float, many: float) -> int:
+        return bound._next(bound._Asked(100, few), bound._Asked(200, many), 10)
+
+    assert [following(5.0, many) for many in (9.0, 10.0, 10.005)] == [150, 150, 150]
+    assert following(5.0, 20.0) == 100 + 100 * 5 // 15
+    assert (following(9.9, 20.0), following(5.0, 10.02)) == (112, 188)  # no nearer than an eighth
+    assert (following(8.0, inf), following(4.0, inf)) == (125, 188)
+
+
+def test_what_one_micro_batch_takes_alone() -> None:
+    visits = Visit(0, 10, 5, 30, 2, 0, None), Visit(15, 20, 0, 0, 0, 1, Later(7, 1))
+    trips = (Trip(8, visits),)
+    assert bound._alone(OneDevice(4, trips, all_by_the_end=True)) == 42
+    assert bound._alone(OneDevice(4, trips, all_by_the_end=False)) == 40
 
 
 if __name__ == "__main__":
