@@ -54,8 +54,8 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "max((one for one in of_forward if one is not None), default=None)": _EVERY_BLOCK,
         "ModeCounts._work: one.b is not None and one.w is not None -> one.b is not None or one.w is not None": "Either "
         "both are told or neither is.",
-        "compact: np.abs(values).max(initial=0) > _LONGEST -> np.abs(values).max(initial=0) >= _LONGEST": "A sum of just "
-        "that much is exact in both kinds of integers.",
+        "compact: np.abs(values).max(initial=0) > _LONGEST -> np.abs(values).max(initial=0) >= _LONGEST": "A sum of "
+        "just that much is exact in both kinds of integers.",
         "ModeCounts._work: 0 -> 1": _NOT_USED,
         "ModeCounts._work: 1 -> 2": _NOT_USED,
     },

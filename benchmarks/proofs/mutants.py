@@ -31,14 +31,16 @@ from pipesched.files.atomic_write import write_whole
 COMMAND = "python -m benchmarks.proofs.mutants"
 _RESULTS = Path(__file__).with_name("mutants.json")
 _VALUES = "tests/solver/bounds/test_certificate_values.py"
+_SENTENCES = "tests/solver/bounds/test_sentences.py"
 _BOUNDS = (
     _VALUES,
+    _SENTENCES,
     "tests/solver/bounds/test_memory_energy.py",
     "tests/benchmarks/test_bound_attack.py",
     "tests/solver/bounds/test_analytic_bounds.py",
 )
 _MODES = (
-    "tests/solver/bounds/test_mode_sentences.py",
+    _SENTENCES,
     _VALUES,
     "tests/solver/bounds/test_mode_bounds.py",
 )
@@ -49,7 +51,7 @@ _VALIDATOR = ("tests/pipesched/validation/test_validator.py", _RULES, _OPTIONS, 
 _CHECK = ("tests/pipesched/checking/test_coverage.py", "tests/pipesched/checking/test_proved_values.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
-    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:2],
+    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:3],
     "solver/bounds/analytic/idle_time/busy_interval.py": _BOUNDS,
     "solver/bounds/analytic/critical_paths.py": ("tests/solver/bounds/test_critical_paths.py", *_BOUNDS),
     "solver/bounds/analytic/load.py": ("tests/solver/bounds/test_several_streams.py", *_BOUNDS),
@@ -59,8 +61,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/round_trip.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
-    "solver/bounds/analytic/in_flight.py": _BOUNDS[:2],
-    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS[:2],
+    "solver/bounds/analytic/in_flight.py": _BOUNDS[:3],
+    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS[:3],
     "solver/bounds/analytic/stream_head_and_tail.py": ("tests/solver/bounds/test_several_streams.py",),
     "solver/bounds/analytic/stream_heads_and_tails.py": ("tests/solver/bounds/test_several_streams.py",),
     **{
@@ -74,7 +76,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "memory_and_modes",
         )
     },
-    "solver/cyclic/period_bounds.py": _BOUNDS[:2],
+    "solver/cyclic/period_bounds.py": _BOUNDS[:3],
     "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_horizons.py",),
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_multipliers.py",),
