@@ -108,7 +108,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "warm_up",
         )
     },
-    "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_check.py",),
+    "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
     "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
 }
