@@ -74,6 +74,9 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         **{f"ModeValues._by_ends: True -> False{number}": _AS_LONG for number in ("", " #2")},
         "ModeValues.least: 1 -> 2": _NEVER,
     },
+    "pipesched/checking/check.py": {
+        "_proved: 0 -> 1 #2": "What is proved is compared with a value of 0 or less alone.",
+    },
     "solver/cyclic/replication.py": {
         "_rows: columns.slot[rows] + rounds * (end - begin) -> columns.slot[rows] - rounds * (end - begin)": "Slots "
         "are numbered anew: what counts is where one ends, and there the next has another number either way.",

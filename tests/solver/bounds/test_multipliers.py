@@ -74,6 +74,14 @@ def test_dual_values_become_integers_that_add_up_to_the_worth_of_the_device(
     assert bool(found.holding.any()) is bool(capacity)
 
 
+def test_an_instant_that_is_worth_one_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(monkeypatch, Program(values=(1.0, 100 / 2**56, 0.0)))
+    found = find_multipliers(device(None), 300, 60)
+    assert found is not None
+    assert found.running.min() == 1
+    assert len(found.instants) > 190  # two of three
+
+
 @pytest.mark.parametrize("values", [(0.0,), (-1.0,), (float("nan"),), (float("inf"),)])
 def test_values_that_are_worth_nothing_or_no_numbers_are_none(
     monkeypatch: pytest.MonkeyPatch, values: tuple[float, ...]
@@ -114,6 +122,9 @@ def test_the_solver_finds_multipliers_of_time_and_memory() -> None:
         (device(times=(997, 1999, 3001), away=3), 500_000, 999),
         (device(times=(14407, 14380, 9676), away=1610), 2_000_000, 1596),
         (device(times=(0, 0, 0), away=0), 2_000_000, 5000),
+        (device(times=(0, 0, 0), away=0), 4000, 10),
+        (device(times=(7, 11, 13), away=0), 2000, 1),
+        (OneDevice(4, (Trip(1, (Visit(0, 50, 0, 0, 1, 1, None),) * 19),), all_by_the_end=True), 15_780, 50),
         (
             OneDevice(4, (Trip(1, tuple(Visit(0, 7, 0, 0, 1, 1, None) for _ in range(40_000))),), all_by_the_end=True),
             900,
