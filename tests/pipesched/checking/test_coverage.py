@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import pytest
 
 from pipesched.checking.attainable import greatest_attainable_below, least_attainable, least_attainable_above
 from pipesched.checking.check import check_bound
-from pipesched.checking.coverage import require_covered, unknown
+from pipesched.checking.coverage import _used, require_covered, unknown
 from pipesched.checking.finding import NotCoveredError, Verdict
 from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
 from pipesched.problem.passes import F
@@ -68,6 +68,20 @@ def test_plain_problems_are_covered_and_periods_and_mixed_streams_are_not() -> N
         require_covered(replace(PLAIN, objective=Objective.PERIOD))
     with pytest.raises(NotCoveredError, match="different streams"):
         require_covered(PLAIN.with_stages(stream=("compute", "comm")))
+
+
+@dataclass
+class Newer:
+    """What a quantity that is added to problems may look like."""
+
+    given: int
+    plain: int = 3
+    several: list[int] = field(default_factory=list)
+
+
+def test_a_quantity_is_in_use_where_it_is_not_as_by_default() -> None:
+    assert _used(Newer(1), {"given"}) == []
+    assert _used(Newer(1, 4, [5]), set()) == ["given", "plain", "several"]
 
 
 def test_a_quantity_is_known_only_to_the_arguments_that_say_so() -> None:
