@@ -95,7 +95,6 @@ TESTS: dict[str, tuple[str, ...]] = {
             "coverage",
             "device_arguments",
             "head_and_tail",
-            "lagrangian",
             "least_times",
             "memory_and_modes",
             "memory_over_time",
@@ -108,6 +107,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "warm_up",
         )
     },
+    "pipesched/checking/lagrangian.py": ("tests/pipesched/checking/test_forged_multipliers.py", *_CHECK),
     "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
     "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
