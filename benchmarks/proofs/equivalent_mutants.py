@@ -77,6 +77,11 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "pipesched/checking/check.py": {
         "_proved: 0 -> 1 #2": "What is proved is compared with a value of 0 or less alone.",
     },
+    "pipesched/checking/lagrangian.py": {": 60 -> 61": "Any time behind all instants, which are below 2**59."},
+    "pipesched/checking/memory_over_time.py": {
+        "_pace: 0 -> 1": "Where no stage holds anything nothing is needed either; half the square of the room is then "
+        "less than the square of it, so that nothing counts as lost at any pace.",
+    },
     "solver/cyclic/replication.py": {
         "_rows: columns.slot[rows] + rounds * (end - begin) -> columns.slot[rows] - rounds * (end - begin)": "Slots "
         "are numbered anew: what counts is where one ends, and there the next has another number either way.",
