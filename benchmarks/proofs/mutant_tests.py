@@ -13,23 +13,27 @@ from math import ceil
 from pathlib import Path
 
 _VALUES = "tests/solver/bounds/test_certificate_values.py"
+_SENTENCES = "tests/solver/bounds/test_sentences.py"
 _BOUNDS = (
     _VALUES,
+    _SENTENCES,
     "tests/solver/bounds/test_memory_energy.py",
     "tests/benchmarks/test_bound_attack.py",
     "tests/solver/bounds/test_analytic_bounds.py",
 )
 _MODES = (
+    _SENTENCES,
     _VALUES,
     "tests/solver/bounds/test_mode_bounds.py",
 )
 _RULES = "tests/pipesched/validation/test_task_rules.py"
 _OPTIONS = "tests/pipesched/validation/test_memory_saving_rules.py"
 _UNEQUAL = "tests/pipesched/test_microbatch_scale.py"
-_VALIDATOR = (_RULES, _OPTIONS, _UNEQUAL, "tests/pipesched/validation/test_validator.py")
+_VALIDATOR = ("tests/pipesched/validation/test_validator.py", _RULES, _OPTIONS, _UNEQUAL)
+_CHECK = ("tests/pipesched/checking/test_coverage.py", "tests/pipesched/checking/test_proved_values.py")
 # Each file, and the tests meant for it, the quick ones first.
 TESTS: dict[str, tuple[str, ...]] = {
-    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:2],
+    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:3],
     "solver/bounds/analytic/idle_time/busy_interval.py": _BOUNDS,
     "solver/bounds/analytic/critical_paths.py": ("tests/solver/bounds/test_critical_paths.py", *_BOUNDS),
     "solver/bounds/analytic/load.py": ("tests/solver/bounds/test_several_streams.py", *_BOUNDS),
@@ -39,9 +43,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/round_trip.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
-    "solver/bounds/analytic/in_flight.py": _BOUNDS,
-    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS,
+    "solver/bounds/analytic/in_flight.py": _BOUNDS[:3],
+    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS[:3],
     "solver/bounds/analytic/stream_head_and_tail.py": ("tests/solver/bounds/test_several_streams.py",),
+    "solver/bounds/analytic/stream_heads_and_tails.py": ("tests/solver/bounds/test_several_streams.py",),
     **{
         f"solver/bounds/analytic/{name}.py": _MODES
         for name in (
@@ -53,10 +58,10 @@ TESTS: dict[str, tuple[str, ...]] = {
             "memory_and_modes",
         )
     },
-    "solver/cyclic/period_bounds.py": (*_BOUNDS[:2], "tests/solver/cyclic/test_period_search.py"),
-    "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "solver/cyclic/period_bounds.py": _BOUNDS[:3],
+    "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_horizons.py",),
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
+    "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_multipliers.py",),
     "solver/bounds/lagrangian/single_device.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     **{
         f"pipesched/validation/{name}.py": _VALIDATOR
@@ -64,6 +69,28 @@ TESTS: dict[str, tuple[str, ...]] = {
     },
     "pipesched/validation/task_order_rules.py": (_RULES,),
     "pipesched/validation/memory_order_rule.py": (_RULES, _OPTIONS, "tests/solver/tasks/test_task_solve.py"),
+    **{
+        f"pipesched/checking/{name}.py": _CHECK
+        for name in (
+            "attainable",
+            "check",
+            "coverage",
+            "device_arguments",
+            "head_and_tail",
+            "least_times",
+            "memory_and_modes",
+            "memory_over_time",
+            "one_device",
+            "stream_head_and_tail",
+            "stream_load",
+            "stream_tasks",
+            "task_paths",
+            "unpaired",
+            "warm_up",
+        )
+    },
+    "pipesched/checking/lagrangian.py": ("tests/pipesched/checking/test_forged_multipliers.py", *_CHECK),
+    "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
     "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
 }

@@ -19,7 +19,8 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.head_and_tail import head_and_tail
-from solver.cyclic.period_bounds import period_certificates
+from solver.cyclic.mode_bound import mode_bound
+from solver.cyclic.period_bounds import one_of_each_chain, period_certificates
 from tests.support.makers import problem as linear
 
 HELD = Path(__file__).with_name("certificate_values.json")
@@ -78,6 +79,18 @@ def test_evidence_of_head_and_tail_says_to_which_end_its_sentence_goes() -> None
             assert one.evidence.to_last_forward is ("its last forward ends" in one.text)
             ends.append(one.evidence.to_last_forward)
     assert {True, False} == {*ends}
+
+
+@pytest.mark.parametrize(("placement", "each"), (("bidirectional", 2), ("linear", 1)))
+def test_what_is_proved_of_one_of_each_chain_counts_for_each_micro_batch(placement: str, each: int) -> None:
+    times = {"forward": 10, "backward": 10, "weight": 10, "fused": 16, "overlapped": 24}
+    one = linear(2, 4, placement=placement, times=times, memory={"capacity": 2})
+    bound = mode_bound(one_of_each_chain(one))
+    (found,) = (certificate for certificate in period_certificates(one) if certificate.kind == SOLVED)
+    assert bound is not None
+    assert found.value * each == bound.value > 0
+    which = f"device{'s' if len(bound.devices) > 1 else ''} {', '.join(map(str, bound.devices))}, each times"
+    assert which in found.text and found.device == bound.devices[0]
 
 
 def test_both_objectives_are_held() -> None:

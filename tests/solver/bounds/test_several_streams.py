@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import product
 from random import Random
+from typing import Any
 
 import pytest
 
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.checking.stream_head_and_tail import stream_head_and_tail as checked_around
+from pipesched.checking.stream_tasks import stream_tasks as checked_tasks
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import B, F
 from pipesched.problem.placement import Placement, interleaved, linear
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.results.evidence import AroundStream, StreamTasks
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
+from solver.bounds.analytic.stream_head_and_tail import stream_head_and_tail
 from solver.bounds.analytic.stream_heads_and_tails import stream_heads_and_tails
 from solver.construction.list_scheduling import sequential
 from tests.support.columns import Costs, Memory, build, with_tasks
@@ -56,6 +65,48 @@ def test_a_stream_that_blocks_leave_idle_proves_nothing() -> None:
     one = copies(3)
     overlapped = one.with_stages(overlapped=(1,))
     assert all("compute" in found.text for found in certificates(overlapped, Objective.SPAN))
+
+
+def checked(argument: Callable[[Problem, Any], Fraction | int], one: Problem, evidence: object) -> Fraction | int:
+    """What the check of bounds finds by the same argument; less than nothing where it says nothing."""
+    try:
+        return argument(one, evidence)
+    except (NotCoveredError, RefusedEvidenceError):
+        return -1
+
+
+def test_each_stream_is_bounded_by_what_the_check_finds_for_it_and_no_less() -> None:
+    """The check is written without the bounds: of each stream the strongest of all devices' spans."""
+    random, several = Random(1), 0
+    for one in map(tiny_tasks, map(Random, range(150))):
+        if one.network.one_task_each:
+            continue
+        owners = [None] if one.objective is Objective.MAKESPAN else list(range(one.devices))
+        around, sets = (
+            {(found.device, found.evidence.stream): found for found in bound(one, one.objective)}  # type: ignore[union-attr]
+            for bound in (stream_head_and_tail, stream_heads_and_tails)
+        )
+        for where in product(range(one.devices), one.streams):
+            best = max(checked(checked_around, one, AroundStream(*where, owner)) for owner in owners)
+            assert (around[where].value if where in around else -1) == best
+            several += best > 0
+            if where in sets:
+                assert checked(checked_tasks, one, sets[where].evidence) == sets[where].value
+                for owner in owners * 4:
+                    some = StreamTasks(*where, owner, one.tick, random.randint(0, 9), random.randint(0, 9))
+                    assert checked(checked_tasks, one, some) <= sets[where].value
+    assert several > 200
+
+
+def test_a_stream_is_sure_to_run_if_any_stage_uses_it_in_every_mode() -> None:
+    """Stage 0 copies in its forward; stage 1 on the same device copies only where its backward is split."""
+    where = interleaved(1, 2)
+    costs = Costs((1, 1), (1, 2), (1, 1), (2, 3), (0, 0))
+    copy, alone = TaskSpec("d2h", 1), TaskSpec(COMPUTE, 1)
+    parts = {(F, 0): (alone, copy), (B, 1): (alone, copy)}
+    one = with_tasks(build(where, 2, costs, Memory((0, 0), (0, 0), (None,))), parts)
+    found = [c for c in stream_head_and_tail(one, Objective.MAKESPAN) if "d2h" in c.text]
+    assert [c.value for c in found] == [1 + 2 + 2]
 
 
 def test_bounds_for_one_stream_are_refused() -> None:

@@ -1,0 +1,158 @@
+"""What each argument of the check proves of some hundred problems, held by a file: a slip either way is noticed.
+
+    python -m tests.pipesched.checking.test_proved_values
+
+writes the file anew, after a change that is meant to change what is proved. That nothing is proved above an optimum is
+the matter of `test_forged_evidence.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from benchmarks.proofs.bound_branches import BRANCHES, Branch
+from benchmarks.proofs.bound_problems import changed, draw
+from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.checking.head_and_tail import head_and_tail
+from pipesched.checking.lagrangian import lagrangian
+from pipesched.checking.memory_and_modes import memory_and_modes
+from pipesched.checking.stream_head_and_tail import stream_head_and_tail
+from pipesched.checking.stream_load import stream_load
+from pipesched.checking.stream_tasks import stream_tasks
+from pipesched.checking.unpaired import unpaired_passes
+from pipesched.checking.warm_up import integral_warm_up
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.evidence import (
+    AroundDevice,
+    AroundStream,
+    DeviceMultipliers,
+    OnDevice,
+    OnStage,
+    OnStream,
+    StreamTasks,
+)
+from tests.support.task_brute_force import tiny_tasks
+
+HELD = Path(__file__).with_name("proved_values.json")
+COUNT, STREAMS = 3, 60
+Value = Fraction | int
+
+
+def said(argument: Callable[[], Value]) -> str:
+    """The value; a letter where the evidence is refused, or the problem not covered."""
+    try:
+        return str(argument())
+    except RefusedEvidenceError:
+        return "r"
+    except NotCoveredError:
+        return "n"
+
+
+def greatest(holds: Callable[[int], Value], most: int) -> int:
+    """The greatest whole number up to which nothing is refused, as bisection finds it."""
+    least, above = 0, most
+    while above - least > 1:
+        middle = (least + above) // 2
+        try:
+            holds(middle)
+            least = middle
+        except RefusedEvidenceError:
+            above = middle
+    return least
+
+
+def of_devices(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
+    """Each argument about devices with what it proves of each."""
+    most = 3 * sum(s.forward + s.fused + 2 * s.transfer for s in problem.stages) * problem.microbatches
+    owners = (None,) if problem.objective is Objective.MAKESPAN else range(problem.devices)
+    for device in range(problem.devices):
+        one = OnDevice(device)
+        yield "load", said(lambda one=one: load(problem, one))
+        yield "round trip", said(lambda one=one: round_trip(problem, one))
+        yield "unpaired", said(lambda one=one: unpaired_passes(problem, one))
+        yield "warm-up", said(lambda one=one: greatest(lambda b: integral_warm_up(problem, one, b), most))
+        yield "modes", said(lambda one=one: greatest(lambda b: memory_and_modes(problem, one, b), most))
+        for owner, last in product(owners, (False, True)):
+            around = AroundDevice(device, owner, last)
+            yield "head and tail", said(lambda around=around: head_and_tail(problem, around))
+        some = multipliers(problem, device, random.choice(owners), random)
+        yield (
+            "Lagrangian",
+            said(lambda some=some: greatest(lambda u: lagrangian(problem, replace(some, until=u)), most)),
+        )
+    for stage in range(len(problem.stages)):
+        yield "in-flight limit", said(lambda stage=stage: in_flight_limit(problem, OnStage(stage)))
+
+
+def multipliers(problem: Problem, device: int, owner: int | None, random: Random) -> DeviceMultipliers:
+    """Any of a device."""
+    instants = tuple(sorted(random.sample(range(60), 6)))
+    running = tuple(random.choice((0, 1, 1, 2, 5)) for _ in instants)
+    holding = tuple(0 if problem.room[device] is None else random.choice((0, 0, 1, 2)) for _ in instants)
+    unit = problem.resolution * random.choice((1, 1, Fraction(3, 2)))
+    return DeviceMultipliers(device, owner, problem.tick, 1, unit, instants, running, holding)
+
+
+def of_streams(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
+    """Each argument about streams with what it proves of each stream of each device."""
+    owners = (None,) if problem.objective is Objective.MAKESPAN else range(problem.devices)
+    for device, stream in product(range(problem.devices), problem.streams):
+        load_of = OnStream(device, stream)
+        yield "load", said(lambda one=load_of: stream_load(problem, one))
+        for owner in owners:
+            around = AroundStream(device, stream, owner)
+            yield "head and tail", said(lambda one=around: stream_head_and_tail(problem, one))
+            head, tail = random.choice((0, random.randint(0, 12))), random.choice((0, random.randint(0, 12)))
+            tasks = StreamTasks(device, stream, owner, problem.tick, head, tail)
+            yield "tasks", said(lambda one=tasks: stream_tasks(problem, one))
+
+
+def line(found: Iterator[tuple[str, str]]) -> str:
+    """The arguments, each with all that it said."""
+    values: dict[str, list[str]] = {}
+    for name, value in found:
+        values.setdefault(name, []).append(value)
+    return "; ".join(" ".join((name, *each)) for name, each in values.items())
+
+
+def drawn(branch: Branch) -> Iterator[Problem]:
+    """Problems as the branch draws them, with some neighbours, of both objectives."""
+    random = Random(f"check {branch.name}")
+    for number in range(COUNT):
+        problem = draw(random, branch.likely)
+        for _ in range(3 * (number % 2)):
+            problem = changed(random, problem, branch.likely)
+        yield replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+
+
+def proved(branch: Branch) -> list[str]:
+    """A line for each problem."""
+    return [line(of_devices(problem, Random(branch.name))) for problem in drawn(branch)]
+
+
+def streams() -> list[str]:
+    """A line for each problem with several streams."""
+    return [line(of_streams(tiny_tasks(Random(seed)), Random(seed))) for seed in range(STREAMS)]
+
+
+@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
+def test_what_the_check_proves_of_devices(branch: Branch) -> None:
+    assert proved(branch) == json.loads(HELD.read_text(encoding="utf-8"))[branch.name]
+
+
+def test_what_the_check_proves_of_streams() -> None:
+    assert streams() == json.loads(HELD.read_text(encoding="utf-8"))["streams"]
+
+
+if __name__ == "__main__":
+    every = {branch.name: proved(branch) for branch in BRANCHES} | {"streams": streams()}
+    HELD.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
