@@ -13,6 +13,7 @@ from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidence
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.memory_and_modes import memory_and_modes
+from pipesched.checking.relaxation.weak_duality import linear_relaxation
 from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.stream_load import HARMLESS, stream_load
 from pipesched.checking.stream_tasks import stream_tasks
@@ -31,6 +32,7 @@ from pipesched.results.evidence import (
     OnStage,
     OnStream,
     Refutation,
+    RowMultipliers,
     StreamTasks,
 )
 
@@ -51,6 +53,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "stream head and tail": lambda problem, evidence, _: stream_head_and_tail(problem, _as(AroundStream, evidence)),
     "stream heads and tails": lambda problem, evidence, _: stream_tasks(problem, _as(StreamTasks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
+    "linear relaxation": lambda problem, evidence, one: linear_relaxation(
+        problem, _as(RowMultipliers, evidence), one.value
+    ),
 }
 
 # Quantities that only these arguments know of.

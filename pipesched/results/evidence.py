@@ -8,6 +8,7 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from pipesched.errors import BadInput
+from pipesched.results.relaxation_rows import RowName, parse_row
 
 # Beyond these a file holds no evidence that this tool wrote.
 _MOST_ENTRIES, _MOST_DIGITS = 100_000, 60
@@ -93,13 +94,39 @@ class DeviceMultipliers:
 
 
 @dataclass(frozen=True)
+class RowMultipliers:
+    """Multipliers of rows of the linear relaxation, which add up to the bound; `device` has rows of order and memory.
+
+    All devices have if it is None. `multipliers[i]` of `denominator` is that of `rows[i]`, which is stated in ticks of
+    `tick` units of the problem's time, and in `memory_unit`s of its memory.
+    """
+
+    device: int | None
+    tick: Fraction
+    memory_unit: Fraction
+    denominator: int
+    rows: tuple[RowName, ...]
+    multipliers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
     devices: tuple[int, ...] | None
 
 
-Evidence = OnDevice | OnStage | OnStream | AroundDevice | AroundStream | StreamTasks | DeviceMultipliers | Refutation
+Evidence = (
+    OnDevice
+    | OnStage
+    | OnStream
+    | AroundDevice
+    | AroundStream
+    | StreamTasks
+    | DeviceMultipliers
+    | RowMultipliers
+    | Refutation
+)
 
 _FORMS: dict[str, type[Any]] = {
     "device": OnDevice,
@@ -109,6 +136,7 @@ _FORMS: dict[str, type[Any]] = {
     "around stream": AroundStream,
     "tasks of a stream": StreamTasks,
     "multipliers": DeviceMultipliers,
+    "multipliers of rows": RowMultipliers,
     "refutation": Refutation,
 }
 
@@ -123,7 +151,9 @@ def evidence_document(evidence: Evidence) -> dict[str, object]:
 def _written(value: object) -> object:
     if isinstance(value, Fraction):
         return str(value)
-    return list(value) if isinstance(value, tuple) else value
+    if isinstance(value, tuple):
+        return [str(one) if isinstance(one, RowName) else one for one in value]
+    return value
 
 
 def evidence_from(document: object) -> Evidence:
@@ -151,9 +181,11 @@ def _read(value: object, choices: tuple[Any, ...]) -> object:
         return value if int in choices and abs(value) < 10**_MOST_DIGITS else None
     if isinstance(value, str):
         return value if str in choices else _fraction(value) if Fraction in choices else None
-    listed = isinstance(value, list) and any(get_args(choice) == (int, ...) for choice in choices)
-    if not listed or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
+    held = {get_args(choice)[0] for choice in choices if get_args(choice)}
+    if not held or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
         return None
+    if RowName in held:
+        return tuple(parse_row(str(one)) for one in value)
     whole = all(isinstance(one, int) and not isinstance(one, bool) and abs(one) < 10**_MOST_DIGITS for one in value)
     return tuple(value) if whole else None
 
