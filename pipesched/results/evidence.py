@@ -110,6 +110,19 @@ class RowMultipliers:
 
 
 @dataclass(frozen=True)
+class ModeMultipliers:
+    """Multipliers of a period's rows: of each device's load and memory over time, and of blocks with each forward.
+
+    Those of blocks, by stage, are in ticks of `tick` units of the problem's time.
+    """
+
+    tick: Fraction
+    loads: tuple[Fraction, ...]
+    memory: tuple[Fraction, ...]
+    blocks: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
@@ -125,6 +138,7 @@ Evidence = (
     | StreamTasks
     | DeviceMultipliers
     | RowMultipliers
+    | ModeMultipliers
     | Refutation
 )
 
@@ -137,6 +151,7 @@ _FORMS: dict[str, type[Any]] = {
     "tasks of a stream": StreamTasks,
     "multipliers": DeviceMultipliers,
     "multipliers of rows": RowMultipliers,
+    "multipliers of modes": ModeMultipliers,
     "refutation": Refutation,
 }
 
@@ -152,7 +167,7 @@ def _written(value: object) -> object:
     if isinstance(value, Fraction):
         return str(value)
     if isinstance(value, tuple):
-        return [str(one) if isinstance(one, RowName) else one for one in value]
+        return [one if isinstance(one, int) else str(one) for one in value]
     return value
 
 
@@ -180,12 +195,16 @@ def _read(value: object, choices: tuple[Any, ...]) -> object:
     if isinstance(value, int):
         return value if int in choices and abs(value) < 10**_MOST_DIGITS else None
     if isinstance(value, str):
-        return value if str in choices else _fraction(value) if Fraction in choices else None
+        number = _fraction(value) if Fraction in choices else None
+        return value if str in choices else number or None
     held = {get_args(choice)[0] for choice in choices if get_args(choice)}
     if not held or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
         return None
     if RowName in held:
         return tuple(parse_row(str(one)) for one in value)
+    if Fraction in held:
+        numbers = [_fraction(str(one)) for one in value]
+        return None if None in numbers else tuple(numbers)
     whole = all(isinstance(one, int) and not isinstance(one, bool) and abs(one) < 10**_MOST_DIGITS for one in value)
     return tuple(value) if whole else None
 
@@ -198,4 +217,4 @@ def _fraction(text: str) -> Fraction | None:
         number = Fraction(text)
     except (ValueError, ZeroDivisionError):
         return None
-    return number if number > 0 else None
+    return number
