@@ -95,8 +95,7 @@ def run(args: Namespace) -> int:
                 problem = family.problem(p, length * p)
                 if not (args.resume and store.has(problem.name, settings_of(limits))):
                     store.add(problem.name, _measured(problem, limits))
-                    found = store.records[problem.name]
-                    print(f"{problem.name}: {_cell(found)} {found.error}", file=sys.stderr, flush=True)
+                    print(f"{problem.name}: {_cell(store.records[problem.name])}", file=sys.stderr, flush=True)
     found = store.under(settings_of(limits))
     text = markdown(args.devices, args.lengths, found, store.machine)
     print(text)

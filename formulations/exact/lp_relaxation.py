@@ -95,7 +95,7 @@ class Relaxation:
         steps = Fraction(total, _SCALE)
         return least_from((steps - self.model.zeros) / self.model.scale, self.model.parts)
 
-    def evidence(self, multipliers: Sequence[float], device: int | None) -> RowMultipliers | None:
+    def evidence(self, multipliers: Sequence[float]) -> RowMultipliers | None:
         """The multipliers as `proved` takes them, each of a row that bounds from below; None if one has no name."""
         names, found = list[RowName](), list[int]()
         for row, multiplier in zip(self.rows, multipliers, strict=True):
@@ -108,7 +108,7 @@ class Relaxation:
             found.append(-y if row.at_least is None else y)
         problem = self.model.problem
         step = problem.tick / self.model.scale
-        return RowMultipliers(device, step, problem.resolution, _SCALE, tuple(names), tuple(found))
+        return RowMultipliers(step, problem.resolution, _SCALE, tuple(names), tuple(found))
 
     def weights(self, multipliers: Sequence[float]) -> dict[str, int]:
         """How many rows of each rule have a multiplier."""

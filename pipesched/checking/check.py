@@ -13,6 +13,7 @@ from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidence
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.memory_and_modes import memory_and_modes
+from pipesched.checking.more_memory import as_proved
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.relaxation.weak_duality import linear_relaxation
 from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
@@ -76,6 +77,10 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
     problem = without_scale(problem)
+    try:
+        problem, certificate = as_proved(problem, certificate)
+    except RefusedEvidenceError as why:
+        return Finding(Verdict.REFUSED, f"{certificate.kind}: {why}")
     kind, stated = certificate.kind, amount(problem, certificate.value)
     if isinstance(certificate.evidence, Refutation):
         return Finding(Verdict.TRUSTED, f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here")

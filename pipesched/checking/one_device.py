@@ -111,7 +111,7 @@ class OneDevice:
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
     def rounds(self, number: int) -> tuple[int, int]:
-        """How many micro-batches memory admits to a stage, and the least time from a forward to room for another one."""
+        """How many micro-batches memory admits to a stage, and the least time from a forward to room for one more."""
         stage, times = self.problem.stages[number], self.times[number]
         if self.room is None or stage.activation <= 0 or self.room < stage.activation:
             raise RefusedEvidenceError(f"memory does not limit the micro-batches on stage {number}")

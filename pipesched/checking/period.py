@@ -54,7 +54,7 @@ class _Mode(NamedTuple):
 
 
 def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
-    """Load and memory over time of all devices together, each times its multiplier, with every backward in its best mode.
+    """Load and memory over time of all devices, each times its multiplier, with every backward in its best mode.
 
     A forward runs in one block at most: its multiplier is paid by each mode in a block with it, and given back once.
     """
@@ -77,8 +77,11 @@ def period_modes(problem: Problem, evidence: ModeMultipliers) -> Fraction:
 
 
 class _Held(NamedTuple):
-    """By stage: multiplier times share of memory of all that waits while its pass runs, of its own activation alone, and
-    of transfers while its own activation waits."""
+    """By stage, multipliers times shares of memory.
+
+    `waiting`: of all activations of the chain that are held while its pass runs. `own`: of one unit of its memory.
+    `transfers`: of what is held while its tensor is on its way to the next stage, and back.
+    """
 
     waiting: list[Fraction]
     own: list[Fraction]

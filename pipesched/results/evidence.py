@@ -95,13 +95,12 @@ class DeviceMultipliers:
 
 @dataclass(frozen=True)
 class RowMultipliers:
-    """Multipliers of rows of the linear relaxation, which add up to the bound; `device` has rows of order and memory.
+    """Multipliers of rows of the linear relaxation, under which they add up to the bound.
 
-    All devices have if it is None. `multipliers[i]` of `denominator` is that of `rows[i]`, which is stated in ticks of
-    `tick` units of the problem's time, and in `memory_unit`s of its memory.
+    `multipliers[i]` of `denominator` is that of `rows[i]`, which is stated in ticks of `tick` units of the problem's
+    time, and in `memory_unit`s of its memory.
     """
 
-    device: int | None
     tick: Fraction
     memory_unit: Fraction
     denominator: int
@@ -129,6 +128,18 @@ class Refutation:
     devices: tuple[int, ...] | None
 
 
+@dataclass(frozen=True)
+class WithMoreMemory:
+    """Evidence of another argument (`kind`), about the problem with so much memory on each device, None: any amount.
+
+    In the unit of the problem's memory, with all that is static.
+    """
+
+    capacities: tuple[Fraction | None, ...]
+    kind: str
+    evidence: Evidence
+
+
 Evidence = (
     OnDevice
     | OnStage
@@ -140,8 +151,10 @@ Evidence = (
     | RowMultipliers
     | ModeMultipliers
     | Refutation
+    | WithMoreMemory
 )
 
+_MORE_MEMORY = "more memory"
 _FORMS: dict[str, type[Any]] = {
     "device": OnDevice,
     "stage": OnStage,
@@ -158,6 +171,10 @@ _FORMS: dict[str, type[Any]] = {
 
 def evidence_document(evidence: Evidence) -> dict[str, object]:
     """The object under `evidence` of a certificate in a schedule file."""
+    if isinstance(evidence, WithMoreMemory):
+        capacities = [None if one is None else str(one) for one in evidence.capacities]
+        held = evidence_document(evidence.evidence)
+        return {"form": _MORE_MEMORY, "capacities": capacities, "kind": evidence.kind, "evidence": held}
     (form,) = (name for name, kind in _FORMS.items() if type(evidence) is kind)
     values = {each.name: getattr(evidence, each.name) for each in fields(evidence)}
     return {"form": form} | {name: _written(value) for name, value in values.items()}
@@ -174,8 +191,10 @@ def _written(value: object) -> object:
 def evidence_from(document: object) -> Evidence:
     """Read `evidence_document` back; `BadInput` names the first key that is wrong."""
     form = document.get("form") if isinstance(document, dict) else None
+    if isinstance(document, dict) and form == _MORE_MEMORY:
+        return _with_more_memory(document)
     if not isinstance(document, dict) or form not in _FORMS:
-        raise BadInput(f"form: found {str(form)[:40]}; allowed: {', '.join(_FORMS)}")
+        raise BadInput(f"form: found {str(form)[:40]}; allowed: {', '.join((*_FORMS, _MORE_MEMORY))}")
     kind = _FORMS[form]
     found = {}
     for name, annotation in get_type_hints(kind).items():
@@ -188,6 +207,17 @@ def evidence_from(document: object) -> Evidence:
     return evidence
 
 
+def _with_more_memory(document: dict[str, Any]) -> WithMoreMemory:
+    given, held = document.get("capacities"), document.get("evidence")
+    listed = given if isinstance(given, list) else []
+    capacities = [None if one is None else _fraction(str(one)) for one in listed]
+    if not capacities or any((one is None) is not (own is None) for one, own in zip(listed, capacities, strict=True)):
+        raise BadInput(f"capacities: found {str(given)[:40]}; allowed: a number or null for each device")
+    if isinstance(held, dict) and held.get("form") == _MORE_MEMORY:
+        raise BadInput("evidence: found evidence with more memory within evidence with more memory; allowed: another")
+    return WithMoreMemory(tuple(capacities), str(document.get("kind")), evidence_from(held))
+
+
 def _read(value: object, choices: tuple[Any, ...]) -> object:
     """The value as one of these types; None where it is none of them."""
     if isinstance(value, bool):
@@ -197,7 +227,11 @@ def _read(value: object, choices: tuple[Any, ...]) -> object:
     if isinstance(value, str):
         number = _fraction(value) if Fraction in choices else None
         return value if str in choices else number or None
-    held = {get_args(choice)[0] for choice in choices if get_args(choice)}
+    return _read_list(value, {get_args(choice)[0] for choice in choices if get_args(choice)})
+
+
+def _read_list(value: object, held: set[Any]) -> tuple[object, ...] | None:
+    """The list with entries of one of these types; None where it is none."""
     if not held or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
         return None
     if RowName in held:

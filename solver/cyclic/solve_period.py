@@ -117,9 +117,7 @@ def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
     return replace(metrics, period=ceil(pattern.period * parts))
 
 
-def _checked(
-    problem: Problem, certificates: Sequence[PeriodCertificate], notes: list[str]
-) -> list[PeriodCertificate]:
+def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes: list[str]) -> list[PeriodCertificate]:
     """The certificates, strongest first, from the first one on that stands the check; the last one is of nothing."""
     nothing = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, OnDevice(0))
     for at, one in enumerate(certificates):

@@ -6,6 +6,7 @@ Each is stated as terms and a number: the terms, times the values of their varia
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
@@ -15,13 +16,16 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.relaxation_rows import RowKind
 
 # start, idle: the time and the idle time before an operation. before: 1 if the first of two operations runs first,
-# else 0. fused: 1 if a backward is fused. value: of the objective. idled, begins: all idle time, and start, of a device.
+# else 0. fused: 1 if a backward is fused. value: of the objective. idled, begins: the idle time and the start of a
+# device.
 Variable = tuple[str, *tuple[object, ...]]
 VALUE: Variable = ("value",)
 Terms = list[tuple[Variable, int]]
 
 
 class Row(NamedTuple):
+    """The terms, each a variable with its coefficient, and the number that they add up to at least."""
+
     terms: Terms
     at_least: int
     equal: bool = False  # whether the terms add up to just the number
@@ -72,7 +76,7 @@ class Rows:
         problem, found = self._problem, dict[tuple[Pass, Pass], int]()
         for chain in problem.placement.chains:
             for j in problem.microbatches_of[chain[0]]:
-                for one, other in zip(chain, chain[1:], strict=False):
+                for one, other in pairwise(chain):
                     found[Pass(F, other, j), Pass(F, one, j)] = problem.lag(one, other)
                     found[Pass(B, one, j), Pass(B, other, j)] = problem.lag(other, one)
                 for stage in chain:
