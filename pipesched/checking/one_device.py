@@ -110,6 +110,20 @@ class OneDevice:
         idle = max(0, last.turns - last.begins - last.forward - runs - self.left_of_others(chain))
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
 
+    def rounds(self, number: int) -> tuple[int, int]:
+        """How many micro-batches memory admits to a stage, and the least time from a forward to room for one more."""
+        stage, times = self.problem.stages[number], self.times[number]
+        if self.room is None or stage.activation <= 0 or self.room < stage.activation:
+            raise RefusedEvidenceError(f"memory does not limit the micro-batches on stage {number}")
+        admitted = self.room // stage.activation
+        room_after = times.gradient
+        if stage.weight is None or stage.freed <= 0:
+            room_after = times.backward
+        elif admitted * stage.activation + stage.activation - stage.freed > self.room:
+            # The rest of one activation is still in the way: its weight pass must run too, or a second gradient pass.
+            room_after = min(times.backward, 2 * times.gradient)
+        return admitted, times.turns - times.begins + room_after
+
     def left_of_others(self, last: list[int]) -> int:
         """The most work that other micro-batches can have left when a forward of chain `last` was the device's last.
 

@@ -70,7 +70,7 @@ def lp_bound(
         "was checked in integers."
     )
     device = devices[0] if isinstance(devices, list) and len(devices) == 1 else None
-    return Certificate("linear relaxation", value, text, device)
+    return Certificate("linear relaxation", value, text, device, relaxation.evidence(multipliers))
 
 
 def _multipliers(relaxation: Relaxation, seconds: float, stop: Event) -> list[float] | None:

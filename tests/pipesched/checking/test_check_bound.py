@@ -120,7 +120,8 @@ def test_what_is_not_understood_is_not_verified() -> None:
     assert check_bound(one, load).verdict is Verdict.VERIFIED
     assert check_bound(one, replace(load, evidence=None)).verdict is Verdict.NOT_VERIFIED
     assert check_bound(one, replace(load, kind="a new argument")).verdict is Verdict.NOT_VERIFIED
-    assert check_bound(replace(one, objective=Objective.PERIOD), load).verdict is Verdict.NOT_VERIFIED
+    period = replace(one, objective=Objective.PERIOD)
+    assert check_bound(period, replace(load, kind="round trip")).verdict is Verdict.NOT_VERIFIED
     assert check_bound(replace(one, transfer_stream="comm"), load).verdict is Verdict.NOT_VERIFIED
     assert check_bound(one, replace(load, evidence=Refutation(None))).verdict is Verdict.TRUSTED
 
