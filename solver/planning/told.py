@@ -8,7 +8,9 @@ from itertools import pairwise
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
-from solver.planning.joint.draft import Draft, StageSums
+from pipesched.problem.passes import F
+from solver.local_search.moves import Array
+from solver.planning.joint.draft import KINDS, Draft, StageSums
 from solver.planning.joint.told_layers import SelectedWays, ToldLayers
 
 
@@ -18,11 +20,11 @@ def told(plan: PlanProblem, partition: Partition) -> Partition:
         return partition
     sums = StageSums(plan)
     draft, ways = sums.of_partition(partition), SelectedWays(sums)
-    wanted = sums.costs(draft).activation
+    wanted = _kept(sums, draft)
     if plan.recompute_rule is RecomputeRule.FIRST:
         return sums.partition(_first(sums, ways, draft))
     drafts = [ways.told(draft.cuts, said) for said in _ways_to_say(plan.recompute_rule, ways, draft.cuts)]
-    enough = (each for each in drafts if (sums.costs(each).activation <= wanted).all())
+    enough = (each for each in drafts if (_kept(sums, each) <= wanted).all())
     return sums.partition(next(enough, drafts[-1]))
 
 
@@ -34,7 +36,8 @@ def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
         for stage, row in enumerate(draft.recomputed):
             if any(row):
                 rows = list(draft.recomputed)
-                rows[stage] = ways.leading(*draft.cuts[stage : stage + 2], ways.whole(row) - 1)
+                begin, end = draft.cuts[stage], draft.cuts[stage + 1]
+                rows[stage] = ways.leading(begin, end, ways.whole(row) - 1)
                 yield sums.partition(Draft(draft.cuts, tuple(rows)))
         return
     before = None
@@ -47,11 +50,11 @@ def fewer(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
 
 def _first(sums: StageSums, ways: SelectedWays, draft: Draft) -> Draft:
     """Of each stage the least number of first layers that saves as much."""
-    wanted, rows = sums.costs(draft).activation, list(draft.recomputed)
+    wanted, rows = _kept(sums, draft), list(draft.recomputed)
     for stage, (begin, end) in enumerate(pairwise(draft.cuts)):
         for number in range(ways.most(begin, end) + 1):
             rows[stage] = ways.leading(begin, end, number)
-            if sums.costs(Draft(draft.cuts, tuple(rows))).activation[stage] <= wanted[stage]:
+            if _kept(sums, Draft(draft.cuts, tuple(rows)))[stage] <= wanted[stage]:
                 break
     return Draft(draft.cuts, tuple(rows))
 
@@ -66,3 +69,8 @@ def _ways_to_say(rule: RecomputeRule, ways: SelectedWays, cuts: tuple[int, ...])
             yield ToldLayers(number)
     if ways.has_everything:
         yield ToldLayers(everything=True)
+
+
+def _kept(sums: StageSums, draft: Draft) -> Array:
+    """What a forward of each stage keeps."""
+    return sums.costs(draft).takes[KINDS.index(F)]
