@@ -15,7 +15,7 @@ from pipesched.errors import BadInput
 
 INTERVAL = 0.25  # seconds between two looks at the files
 # The arguments that name files which a command reads, each one path or several.
-_READ = ("problem", "problems", "config", "others", "measured", "start", "schedule")
+_READ = ("problem", "plan", "problems", "config", "others", "measured", "start", "schedule")
 
 # What tells that a file was written: None where it is missing, as for a moment when an editor replaces it.
 _Stamp = tuple[int, int, int] | None
@@ -54,7 +54,7 @@ def _files(args: Namespace) -> list[Path]:
     """The files that the arguments name; a word that names none, such as that of a schedule, is left out."""
     given = [getattr(args, name, None) for name in _READ]
     paths = [path for value in given if value for path in ([value] if isinstance(value, str) else value)]
-    certain = {*_list(getattr(args, "problem", None)), *_list(getattr(args, "problems", None))}
+    certain = {path for name in _READ[:3] for path in _list(getattr(args, name, None))}
     return [Path(path) for path in dict.fromkeys(paths) if path in certain or Path(path).is_file()]
 
 

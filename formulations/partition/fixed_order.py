@@ -31,7 +31,7 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
     for device, room in enumerate(model.capacity):
         own = {p.stage for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
-        for held in _fullest(schedule, device):
+        for held in fullest(schedule, device):
             taken = sum(number * _amount(model, state) for state, number in held.items())
             model.cp.add(static + taken <= room)
 
@@ -45,7 +45,7 @@ def _amount(model: PartitionModel, state: State) -> Linear:
     return terms.activation if state[0] is F else terms.held_for_weight
 
 
-def _fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
+def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
     """Micro-batches by state at the moments that hold most: no other of them has as many in every state."""
     now: Counter[State] = Counter()
     seen: dict[tuple[tuple[State, int], ...], Counter[State]] = {}
