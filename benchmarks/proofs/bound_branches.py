@@ -10,6 +10,8 @@ from math import ceil
 from threading import Event
 from typing import NamedTuple
 
+from benchmarks.proofs.in_order import in_order
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
@@ -66,7 +68,7 @@ class Branch:
     """One argument of one bound. `sentence` is in the text of its certificates, and none of `not_sentences` is.
 
     `where` says more of the problem and the certificate's device; `further` gives bounds that are not
-    analytic.
+    analytic. `in_order` says that claims are of the problem with unequal micro-batches that keep their order.
     """
 
     name: str
@@ -76,9 +78,15 @@ class Branch:
     where: Callable[[Problem, int], bool] = lambda *_: True
     likely: Likely = Likely()
     further: Callable[[Problem], Iterable[Certificate]] = lambda _: ()
+    in_order: bool = False
+
+    def posed(self, problem: Problem) -> Problem:
+        """The problem that claims are of, for one that was drawn."""
+        return in_order(problem) if self.in_order else problem
 
     def claim(self, problem: Problem) -> Claim | None:
-        """This branch's claim, if no other certificate is stronger."""
+        """This branch's claim of the problem posed, if no other certificate is stronger."""
+        problem = without_scale(self.posed(problem))
         if self.kind.startswith("period: "):
             return self._period(problem)
         objective = problem.objective
@@ -189,6 +197,7 @@ _ROW = Likely(tight=1, unlimited=0, long_links=0.6, fewest=3, most=5, linear=0.8
 _ROW_OF_SOME = replace(_ROW, linear=0, fewest=2, whole_only=0.6)
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
+_ORDERED = "head and tail in order"
 _IN_A_ROW, _LATER = "must lie between, one after the other", "in later round trips"
 
 BRANCHES: tuple[Branch, ...] = (
@@ -239,6 +248,14 @@ BRANCHES: tuple[Branch, ...] = (
         _AFTER,
         where=lambda problem, _: not problem.splittable,
         likely=replace(_AMPLE, whole_only=1),
+    ),
+    *(
+        Branch(f"head and tail in order, {name}", _ORDERED, sentence, others, likely=likely, in_order=True)
+        for name, sentence, others, likely in (
+            ("work", "may come after its last gradient", (_IDLES,), replace(_LOOSE, blocks=0)),
+            ("work and idle", "may come after its last gradient, and idles", (), replace(_TIGHT, blocks=0)),
+            ("last forward", "its last forward ends", (), replace(_MEMORY, blocks=0)),
+        )
     ),
     Branch(
         "in-flight limit, room after W",

@@ -48,6 +48,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
         stream_load(problem, evidence) if isinstance(evidence, OnStream) else load(problem, _as(OnDevice, evidence))
     ),
     "head and tail": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
+    "head and tail in order": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
     "round trip": lambda problem, evidence, _: round_trip(problem, _as(OnDevice, evidence)),
     "in-flight limit": lambda problem, evidence, _: in_flight_limit(problem, _as(OnStage, evidence)),
     "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),

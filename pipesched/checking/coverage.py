@@ -8,8 +8,8 @@ from typing import Any
 from pipesched.checking.finding import NotCoveredError
 from pipesched.problem.problem import Problem
 
-# What the arguments here read, or what decides nothing; queues only leave schedules out. A quantity that is added to
-# problems later is not covered as soon as it is used, until the check has been taught what it means.
+# What the arguments here read, or what decides nothing. A quantity that is added to problems later is not covered as
+# soon as it is used, until the check has been taught what it means.
 _PROBLEM = {
     "placement", "microbatches", "stages", "pools", "objective", "name", "time_unit", "tick", "memory_unit",
     "resolution", "links", "stream_names", "queues", "chain_shares", "notes",

@@ -39,6 +39,23 @@ class OneDevice:
         self.blocks = any(stage.overlapped is not None for stage in problem.stages)
 
     @property
+    def firsts(self) -> list[list[int]]:
+        """The chains of which a micro-batch may come first here: of those in one queue the one with the first."""
+        return self._ends_of_queues(False)
+
+    @property
+    def lasts(self) -> list[list[int]]:
+        """The chains of which a micro-batch may come last here: of those in one queue the one with the last."""
+        return self._ends_of_queues(True)
+
+    def _ends_of_queues(self, last: bool) -> list[list[int]]:
+        """Stages of one queue run their forwards, and their backwards, in the order of micro-batches."""
+        queue_of, walked = self.problem.queue_of, self.problem.microbatches_of
+        ordered = sorted(self.chains, key=lambda chain: walked[chain[0]][0], reverse=not last)
+        # What is written later stays.
+        return [*{queue_of[chain[0]]: chain for chain in ordered}.values()]
+
+    @property
     def work(self) -> int:
         """The least ticks of all passes: each alone in its faster mode, less the most that blocks of two may save."""
         stages = self.problem.stages
@@ -53,7 +70,7 @@ class OneDevice:
     @property
     def first_start(self) -> int:
         """The earliest start of anything here after time 0."""
-        return min(self.times[chain[0]].begins for chain in self.chains)
+        return min(self.times[chain[0]].begins for chain in self.firsts)
 
     @property
     def backward_before_last_forward(self) -> bool:
@@ -66,7 +83,7 @@ class OneDevice:
 
         It is one of a chain's last stage here, whose micro-batch walked all stages of the chain here before.
         """
-        return min(self.times[chain[-1]].turns - self.times[chain[0]].begins for chain in self.chains)
+        return min(self.times[chain[-1]].turns - self.times[chain[0]].begins for chain in self.firsts)
 
     def idle_at_first(self, some_forward_later: bool) -> int:
         """The least idle time before the first backward: only forwards run then, and all of them stay in memory."""
@@ -81,7 +98,7 @@ class OneDevice:
     def idle_at_last(self) -> int:
         """The least idle time between the end of the last forward and the last backward of that micro-batch here."""
         stages, idle = self.problem.stages, []
-        for last in self.chains:
+        for last in self.lasts:
             one, other = self.times[last[-1]], self.times[last[0]]
             wait = other.turns - one.begins - one.forward
             own = sum(least_backward(stages[s]) for s in last[1:])

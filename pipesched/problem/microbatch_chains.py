@@ -85,6 +85,14 @@ def without_scale(problem: Problem) -> Problem:
     return microbatch_chains(problem).problem if problem.microbatch_scale else problem
 
 
+def is_job_shop(chains: Problem) -> bool:
+    """Whether unequal micro-batches may pass each other, and memory limits nothing: jobs on machines and no more.
+
+    Nearly any two passes of a device may then come in either order. CP-SAT solves such problems best by intervals.
+    """
+    return bool(chains.chain_shares) and not chains.queues and set(chains.room) == {None}
+
+
 def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
     """Micro-batches that are alike: all of one chain and factor, or those in a row where the order is fixed."""
     chain_of = {chain: n for n, chain in enumerate(problem.placement.chains)}

@@ -15,6 +15,7 @@ import pytest
 
 from benchmarks.proofs.bound_branches import BRANCHES, Branch
 from benchmarks.proofs.bound_problems import changed, draw
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import certificates
@@ -32,7 +33,7 @@ KINDS = [branch for branch in BRANCHES if branch.kind not in ("Lagrangian", "lin
 def values(problem: Problem) -> str:
     """Each kind of bound with its values in ticks, by device."""
     proved = [(one.kind, one.device, str(one.value)) for one in certificates(problem, problem.objective)]
-    if len({len(walked) for walked in problem.microbatches_of}) == 1:
+    if len({len(walked) for walked in problem.microbatches_of}) == 1 and not problem.queues:
         proved += [
             (f"period: {one.kind}", one.device, str(one.value))
             for one in period_certificates(problem)
@@ -54,7 +55,7 @@ def drawn(branch: Branch) -> list[Problem]:
         problem = draw(random, branch.likely)
         for _ in range(4 * (number % 2)):
             problem = changed(random, problem, branch.likely)
-        found.append(problem)
+        found.append(without_scale(branch.posed(problem)))
     return found
 
 
