@@ -73,6 +73,21 @@ class StreamTasks:
 
 
 @dataclass(frozen=True)
+class StreamMemory:
+    """Until `head` memory lets only so many forwards begin; what runs later on a stream leaves no less than `tail`.
+
+    All as in `StreamTasks`.
+    """
+
+    device: int
+    stream: str
+    owner: int | None
+    tick: Fraction
+    head: int
+    tail: int
+
+
+@dataclass(frozen=True)
 class DeviceMultipliers:
     """Lagrangian multipliers of one device's time and memory, under which its micro-batches do not fit.
 
@@ -99,7 +114,17 @@ class Refutation:
     devices: tuple[int, ...] | None
 
 
-Evidence = OnDevice | OnStage | OnStream | AroundDevice | AroundStream | StreamTasks | DeviceMultipliers | Refutation
+Evidence = (
+    OnDevice
+    | OnStage
+    | OnStream
+    | AroundDevice
+    | AroundStream
+    | StreamTasks
+    | StreamMemory
+    | DeviceMultipliers
+    | Refutation
+)
 
 _FORMS: dict[str, type[Any]] = {
     "device": OnDevice,
@@ -108,6 +133,7 @@ _FORMS: dict[str, type[Any]] = {
     "around device": AroundDevice,
     "around stream": AroundStream,
     "tasks of a stream": StreamTasks,
+    "memory of a stream": StreamMemory,
     "multipliers": DeviceMultipliers,
     "refutation": Refutation,
 }
