@@ -18,6 +18,7 @@ from pipesched.checking.period import period_in_flight, period_load, period_memo
 from pipesched.checking.relaxation.weak_duality import linear_relaxation
 from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.stream_load import HARMLESS, stream_load
+from pipesched.checking.stream_memory import stream_memory
 from pipesched.checking.stream_tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
@@ -36,6 +37,7 @@ from pipesched.results.evidence import (
     OnStream,
     Refutation,
     RowMultipliers,
+    StreamMemory,
     StreamTasks,
 )
 
@@ -56,6 +58,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "memory and modes": lambda problem, evidence, one: memory_and_modes(problem, _as(OnDevice, evidence), one.value),
     "stream head and tail": lambda problem, evidence, _: stream_head_and_tail(problem, _as(AroundStream, evidence)),
     "stream heads and tails": lambda problem, evidence, _: stream_tasks(problem, _as(StreamTasks, evidence)),
+    "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
     "linear relaxation": lambda problem, evidence, one: linear_relaxation(
         problem, _as(RowMultipliers, evidence), one.value
@@ -71,7 +74,12 @@ _OF_PERIODS: dict[str, Callable[[Problem, Evidence], Fraction]] = {
 }
 
 # Quantities that only these arguments know of.
-_BESIDES: dict[type, frozenset[str]] = {OnStream: HARMLESS, AroundStream: KNOWN, StreamTasks: KNOWN}
+_BESIDES: dict[type, frozenset[str]] = {
+    OnStream: HARMLESS,
+    AroundStream: KNOWN,
+    StreamTasks: KNOWN,
+    StreamMemory: KNOWN,
+}
 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:

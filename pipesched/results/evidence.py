@@ -74,6 +74,21 @@ class StreamTasks:
 
 
 @dataclass(frozen=True)
+class StreamMemory:
+    """Until `head` memory lets only so many forwards begin; what runs later on a stream leaves no less than `tail`.
+
+    All as in `StreamTasks`.
+    """
+
+    device: int
+    stream: str
+    owner: int | None
+    tick: Fraction
+    head: int
+    tail: int
+
+
+@dataclass(frozen=True)
 class DeviceMultipliers:
     """Lagrangian multipliers of one device's time and memory, under which its micro-batches do not fit.
 
@@ -147,6 +162,7 @@ Evidence = (
     | AroundDevice
     | AroundStream
     | StreamTasks
+    | StreamMemory
     | DeviceMultipliers
     | RowMultipliers
     | ModeMultipliers
@@ -162,6 +178,7 @@ _FORMS: dict[str, type[Any]] = {
     "around device": AroundDevice,
     "around stream": AroundStream,
     "tasks of a stream": StreamTasks,
+    "memory of a stream": StreamMemory,
     "multipliers": DeviceMultipliers,
     "multipliers of rows": RowMultipliers,
     "multipliers of modes": ModeMultipliers,

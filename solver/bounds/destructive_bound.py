@@ -116,4 +116,5 @@ def _groups(problem: Problem) -> list[list[int]]:
         return literal_count(problem, group) <= _MOST_LITERALS
 
     some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)
-    return [group for group in (some, sorted(along)) if group is not None and (group is some or small(group))]
+    every = sorted(along)
+    return ([] if some is None else [some]) + ([every] if small(every) else [])

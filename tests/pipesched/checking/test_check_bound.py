@@ -35,6 +35,7 @@ from pipesched.results.evidence import (
     OnStage,
     OnStream,
     Refutation,
+    StreamMemory,
     StreamTasks,
 )
 from solver.analysis.refuted_again import refuted_again
@@ -156,6 +157,7 @@ def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None
             ("load", OnStream(device, stream)),
             ("stream head and tail", AroundStream(device, stream, owner)),
             ("stream heads and tails", StreamTasks(device, stream, owner, one.tick, head, tail)),
+            ("stream memory", StreamMemory(device, stream, owner, one.tick, head, tail)),
         ):
             false = Certificate(kind, floor(best) + 1, "", None, evidence)
             assert check_bound(one, false).verdict is not Verdict.VERIFIED

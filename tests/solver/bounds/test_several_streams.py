@@ -13,6 +13,7 @@ import pytest
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.stream_head_and_tail import stream_head_and_tail as checked_around
 from pipesched.checking.stream_tasks import stream_tasks as checked_tasks
+from pipesched.files.problem_file import problem_from
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import B, F
 from pipesched.problem.placement import Placement, interleaved, linear
@@ -24,7 +25,10 @@ from pipesched.simulation.simulator import simulate
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.analytic.stream_head_and_tail import stream_head_and_tail
 from solver.bounds.analytic.stream_heads_and_tails import stream_heads_and_tails
+from solver.bounds.analytic.stream_memory import stream_memory
 from solver.construction.list_scheduling import sequential
+from solver.limits import Limits
+from solver.solve import solve
 from tests.support.columns import Costs, Memory, build, with_tasks
 from tests.support.expert_parallel import mean_layers
 from tests.support.makers import random_order, random_problem, with_parts
@@ -112,9 +116,9 @@ def test_a_stream_is_sure_to_run_if_any_stage_uses_it_in_every_mode() -> None:
 def test_bounds_for_one_stream_are_refused() -> None:
     """They would take the copy for time of the device, and prove more than a schedule has."""
     one = copies(3)
-    several = {"load", "stream head and tail", "stream heads and tails"}
+    several = {"load", "stream head and tail", "stream heads and tails", "stream memory"}
     assert {bound.name for bound in BOUNDS if bound.several_streams} == several
-    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == several
+    assert {found.kind for found in certificates(one, Objective.MAKESPAN)} == several - {"stream memory"}
     passes_in_one_task = with_tasks(one, {})
     assert {found.kind for found in certificates(passes_in_one_task, Objective.MAKESPAN)} > {"load"}
 
@@ -159,3 +163,43 @@ def test_heads_and_tails_prove_nothing_above_the_optimum() -> None:
         assert best is None or max(values, default=0) <= best, seed
         tight += max(values, default=None) == best
     assert tight > 10
+
+
+def test_forwards_wait_for_what_is_given_back() -> None:
+    """Two of four forwards fit on device 0. Gradients arrive there after 20 and 28 ticks and take 4, so the last forward
+    begins after 32, and 22 ticks follow its first task.
+    """
+    forward = [{"name": "attn", "time": 2}, {"name": "dispatch", "on": "comm", "time": 1}]
+    backward = [{"name": "combine", "on": "comm", "time": [0, 8]}, {"name": "attn", "time": [4, 2]}]
+    one = problem_from(
+        {
+            "devices": 2,
+            "microbatches": 4,
+            "streams": ["compute", "comm"],
+            "tasks": {"forward": forward, "backward": backward},
+            "times": {"transfer": 2},
+            "memory": {"capacity": [2, 4], "activation": 1},
+        }
+    )
+    found = {one.device: one for one in stream_memory(one, Objective.MAKESPAN) if "stream compute" in one.text}
+    assert found[0].value == (20 + 8 + 4) + 2 + (1 + 2 + 3 + 8 + 2 + 2 + 4)
+    assert "lets forwards run 6 of stream compute before that" in found[0].text
+    assert solve(one, Limits(seconds=60, workers=1)).value == found[0].value + 1
+
+
+def test_memory_proves_nothing_above_the_optimum() -> None:
+    """In the last eight cases it proves more than all other bounds of streams."""
+    tight = stronger = 0
+    for seed in (*range(40), 89, 165, 174, 198, 326, 370, 378, 396):
+        problem = tiny_tasks(Random(seed))
+        if problem.network.one_task_each or problem.network.options or all(room is None for room in problem.room):
+            continue
+        try:
+            best = optimum(problem, problem.objective)
+        except ValueError:
+            continue
+        value = max((one.value for one in stream_memory(problem, problem.objective)), default=0)
+        assert best is None or value <= best, seed
+        others = [one.value for one in certificates(problem, problem.objective) if one.kind != "stream memory"]
+        tight, stronger = tight + (value == best), stronger + (value > max(others))
+    assert tight > 3 and stronger == 8
