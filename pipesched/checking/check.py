@@ -12,6 +12,8 @@ from pipesched.checking.device_arguments import in_flight_limit, load, round_tri
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
+from pipesched.checking.least_held import least_held
+from pipesched.checking.memory_and_copies import memory_and_copies
 from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.stream_load import HARMLESS, stream_load
@@ -31,6 +33,7 @@ from pipesched.results.evidence import (
     OnStage,
     OnStream,
     Refutation,
+    ResourceWeights,
     StreamTasks,
 )
 
@@ -81,8 +84,11 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     kind, evidence = certificate.kind, certificate.evidence
     if certificate.value <= 0:
         return 0  # no time is below zero
+    if isinstance(evidence, ResourceWeights):
+        return memory_and_copies(problem, evidence)
     if evidence is None or kind not in _BY_KIND:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
+    problem = least_held(problem)
     require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     return _BY_KIND[kind](problem, evidence, certificate)
 

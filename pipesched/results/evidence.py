@@ -93,13 +93,35 @@ class DeviceMultipliers:
 
 
 @dataclass(frozen=True)
+class ResourceWeights:
+    """Weights of what a device has where activations may be offloaded or recomputed, at least one of them positive.
+
+    Of its compute, then of its memory where that has a limit, then of the streams of copies in the order of their
+    names.
+    """
+
+    device: int
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
     devices: tuple[int, ...] | None
 
 
-Evidence = OnDevice | OnStage | OnStream | AroundDevice | AroundStream | StreamTasks | DeviceMultipliers | Refutation
+Evidence = (
+    OnDevice
+    | OnStage
+    | OnStream
+    | AroundDevice
+    | AroundStream
+    | StreamTasks
+    | DeviceMultipliers
+    | ResourceWeights
+    | Refutation
+)
 
 _FORMS: dict[str, type[Any]] = {
     "device": OnDevice,
@@ -109,6 +131,7 @@ _FORMS: dict[str, type[Any]] = {
     "around stream": AroundStream,
     "tasks of a stream": StreamTasks,
     "multipliers": DeviceMultipliers,
+    "weights of resources": ResourceWeights,
     "refutation": Refutation,
 }
 
