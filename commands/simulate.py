@@ -28,7 +28,7 @@ from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import Noisy
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.saving.certificates import certificates
 
 
 def configure(parser: ArgumentParser) -> None:

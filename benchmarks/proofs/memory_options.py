@@ -1,94 +1,181 @@
-"""Brute force against the exact model where activations may be offloaded or recomputed.
+"""Problems whose activations may be offloaded or recomputed: brute force against the exact model, that against bounds.
 
-`python -m benchmarks.proofs.memory_options`: every order of every stream, every way for every activation and every wait
-that memory may need, on random tiny problems; against the model's optimum, all analytic bounds, and the model's
-schedule, which the validator judges and whose states are all visited.
+    python -m benchmarks.proofs.memory_options --count 10000 --resume
+
+`brute force`: every order of every stream, every way for every activation and every wait that memory may need, on
+random tiny problems; against the model's optimum, all analytic bounds, and the model's schedule, which the validator
+judges and whose states are all visited. `bounds`: somewhat larger problems on which the bound on memory and copies is
+the strongest, against the model's optimum. All evidence goes through the check. Counts are kept in a file with a digest
+of the code that they are of; --resume adds to them.
 """
 
 from __future__ import annotations
 
-import argparse
+import json
+import sys
 import time
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any
 
 from ortools.sat.python import cp_model
 
+from benchmarks.proofs.bound_sources import digest
+from benchmarks.reporting.page import exit_code
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_model import TaskModel
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.files.atomic_write import write_whole
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.saving.certificates import certificates
+from solver.bounds.saving.memory_and_copies import KIND
 from solver.construction.timing import best_times
+from tests.support.small_memory import small_memory
 from tests.support.task_brute_force import always_fits, optimum
 from tests.support.tiny_memory import tiny_memory
 
+_ROOT = Path(__file__).resolve().parents[2]
+_RESULTS = Path(__file__).with_suffix(".json")
+# The code that the counts are of: the model of tasks, and the bounds that know of memory options.
+_CODE = (
+    "formulations/tasks/jobs*.py",
+    "formulations/tasks/order_of_jobs.py",
+    "formulations/tasks/known_order.py",
+    "formulations/tasks/memory_rows.py",
+    "formulations/tasks/schedule_of_starts.py",
+    "formulations/tasks/task_model.py",
+    "formulations/tasks/task_variables.py",
+    "solver/bounds/saving/*.py",
+    "pipesched/problem/least_held.py",
+)
 # More ticks than all tasks of such a problem take.
 _AMPLE = 10_000
+_MOST_WAITS = 5
+# Jobs beyond which the states of a schedule are too many to visit all.
+_MOST_VISITED = 16
+
+# What one problem was: the names under which it counts; none where it was not compared.
+Outcome = tuple[str, ...]
 
 
-class Outcome(NamedTuple):
-    """Of one problem: whether it was compared, whether anything fits, and whether an analytic bound is the optimum."""
-
-    compared: bool
-    fits: bool = False
-    tight: bool = False
-
-
-def compare(problem: Problem, most_waits: int) -> Outcome:
-    """AssertionError where brute force and model differ; not compared where more waits than that would be tried."""
+def brute_force(problem: Problem) -> Outcome:
+    """AssertionError where brute force and model differ; not compared where many waits would have to be tried."""
     try:
-        best = optimum(problem, problem.objective, most_waits)
+        best = optimum(problem, problem.objective, _MOST_WAITS)
     except ValueError:
-        return Outcome(False)
+        return ("left out: too many waits",)
+    found = _exact(problem)
+    if best is None:
+        assert found is None
+        return "problems", "nothing fits"
+    assert found is not None
+    assert why_infeasible(problem) is None
+    value, bound = found
+    assert bound <= best <= value
+    # Under the span the best times of an order may be fractions of those steps that the model counts in.
+    assert problem.objective is Objective.SPAN or bound == best == value
+    return "problems", *_against(certificates(problem, problem.objective), best, problem)
+
+
+def bounds(problem: Problem) -> Outcome:
+    """AssertionError where a bound is above the value of the model's best schedule."""
+    if why_infeasible(problem) is not None:
+        return ()
+    found = certificates(problem, problem.objective)
+    if found[0].kind != KIND or found[0].value == found[1].value:
+        return ()
+    exact = _exact(problem)
+    return () if exact is None else ("problems", *_against(found, exact[0], problem))
+
+
+def _against(found: list[Certificate], best: Fraction | int, problem: Problem) -> Outcome:
+    for one in found:
+        assert one.value <= best, one
+        assert check_bound(problem, one).verdict is Verdict.VERIFIED, one
+    return ("strongest bound attained",) * (found[0].value == best)
+
+
+def _exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
+    """The value of the model's best schedule, whose memory is safe, and the model's bound; None if nothing fits."""
     model, solver = TaskModel(jobs_of(problem), _AMPLE), cp_model.CpSolver()
     solver.parameters.num_workers = 1
     status = solver.solve(model.cp)
-    if best is None:
-        assert status == cp_model.INFEASIBLE
-        return Outcome(True)
+    if status == cp_model.INFEASIBLE:
+        return None
     assert status == cp_model.OPTIMAL
-    assert why_infeasible(problem) is None
     schedule = schedule_of_starts(model.jobs, model.starts(solver.value))
     assert schedule is not None
     timeline = best_times(problem, schedule)
     assert validate(timeline) == []
-    assert always_fits(problem, schedule)
-    value, bound = value_of(problem, timeline), model.bound(solver.best_objective_bound)
-    assert bound <= best <= value
-    # Under the span the best times of an order may be fractions of those steps that the model counts in.
-    assert problem.objective is Objective.SPAN or bound == best == value
-    least = max(one.value for one in certificates(problem, problem.objective))
-    assert least <= best
-    return Outcome(True, True, least == best)
+    assert len(model.jobs.jobs) > _MOST_VISITED or always_fits(problem, schedule)
+    return value_of(problem, timeline), model.bound(solver.best_objective_bound)
 
 
-def main() -> None:
-    """Compare random problems until the time is over."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=300.0)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--most-waits", type=int, default=5)
-    args = parser.parse_args()
-    until, seed, found = time.monotonic() + args.seconds, args.seed, list[Outcome]()
-    while time.monotonic() < until:
+PARTS: dict[str, tuple[Callable[[Random], Problem], Callable[[Problem], Outcome]]] = {
+    "brute force": (tiny_memory, brute_force),
+    "bounds": (small_memory, bounds),
+}
+
+
+def code() -> str:
+    """A digest of the code that counts are of."""
+    return digest(sorted(file for pattern in _CODE for file in _ROOT.glob(pattern)))
+
+
+def attack(part: str, since: int, count: int, until: float = float("inf")) -> tuple[int, Counter[str]]:
+    """Compare the problems of the seeds from `since` on, until so many were or processor time is up; the next seed."""
+    draw, compare = PARTS[part]
+    seed, found = since, Counter[str]()
+    while found["problems"] < count and time.process_time() < until:
         try:
-            found.append(compare(tiny_memory(Random(seed)), args.most_waits))
+            found.update(compare(draw(Random(seed))))
         except AssertionError:
-            print(f"seed {seed}: brute force and model differ")
+            print(f"{part}, seed {seed}: they differ", file=sys.stderr)
             raise
         seed += 1
-    compared = [one for one in found if one.compared]
-    fitting = sum(one.fits for one in compared)
-    tight = sum(one.tight for one in compared)
-    print(
-        f"seeds {args.seed} to {seed - 1}: {len(compared)} compared, {len(found) - len(compared)} with too many waits; "
-        f"{len(compared) - fitting} that nothing fits; analytic bounds the optimum in {tight} of {fitting}"
-    )
+    return seed, found
+
+
+def run(args: Namespace) -> int:
+    """Compare until there are as many problems as asked for, and keep the counts."""
+    results: dict[str, Any] = {}
+    if args.resume and args.results.exists():
+        results = json.loads(args.results.read_text(encoding="utf-8"))
+    until = time.process_time() + args.seconds
+    for part in PARTS:
+        kept = results.get(part, {})
+        kept = kept if kept.get("code") == code() else {"seeds": kept.get("seeds", 0)}
+        while kept.get("problems", 0) < args.count and time.process_time() < until:
+            few = min(args.count - kept.get("problems", 0), 250)
+            seeds, found = attack(part, kept["seeds"], few, until)
+            counts = {name: kept.get(name, 0) + found[name] for name in {*kept, *found} - {"seeds", "code"}}
+            kept = {**counts, "seeds": seeds, "code": code()}
+            results[part] = kept
+            write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
+        print(f"{part}: {', '.join(f'{name} {number}' for name, number in sorted(kept.items()))}")
+    return 0
+
+
+def main() -> int:
+    """Compare random problems, print the counts."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10_000, help="problems of each part (default 10000)")
+    parser.add_argument("--seconds", type=float, default=3600.0, help="of processor time at most (default 3600)")
+    parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FILE")
+    parser.add_argument("--resume", action="store_true", help="add to the counts of the file")
+    args = parser.parse_args()
+    return exit_code(lambda: run(args))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

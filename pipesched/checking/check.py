@@ -12,6 +12,8 @@ from pipesched.checking.device_arguments import in_flight_limit, load, round_tri
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
+from pipesched.checking.least_held import least_held
+from pipesched.checking.memory_and_copies import memory_and_copies
 from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.more_memory import as_proved
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
@@ -36,6 +38,7 @@ from pipesched.results.evidence import (
     OnStage,
     OnStream,
     Refutation,
+    ResourceWeights,
     RowMultipliers,
     StreamMemory,
     StreamTasks,
@@ -113,8 +116,11 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     if certificate.value <= 0:
         return 0  # no time is below zero
     of_period = problem.objective is Objective.PERIOD
+    if isinstance(evidence, ResourceWeights) and not of_period:
+        return memory_and_copies(problem, evidence)
     if evidence is None or kind not in (_OF_PERIODS if of_period else _BY_KIND):
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
+    problem = least_held(problem)
     require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
     return _OF_PERIODS[kind](problem, evidence) if of_period else _BY_KIND[kind](problem, evidence, certificate)
 

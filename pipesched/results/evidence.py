@@ -137,6 +137,18 @@ class ModeMultipliers:
 
 
 @dataclass(frozen=True)
+class ResourceWeights:
+    """Weights of what a device has where activations may be offloaded or recomputed, at least one of them positive.
+
+    Of its compute, then of its memory where that has a limit, then of the streams of copies in the order of their
+    names.
+    """
+
+    device: int
+    weights: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
@@ -166,6 +178,7 @@ Evidence = (
     | DeviceMultipliers
     | RowMultipliers
     | ModeMultipliers
+    | ResourceWeights
     | Refutation
     | WithMoreMemory
 )
@@ -182,6 +195,7 @@ _FORMS: dict[str, type[Any]] = {
     "multipliers": DeviceMultipliers,
     "multipliers of rows": RowMultipliers,
     "multipliers of modes": ModeMultipliers,
+    "weights of resources": ResourceWeights,
     "refutation": Refutation,
 }
 

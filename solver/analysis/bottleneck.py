@@ -8,8 +8,8 @@ from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.bottleneck import CLOSE, Bottleneck
 from pipesched.results.certificate import Certificate
-from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.saving.certificates import certificates
 
 
 def bottleneck(problem: Problem, proved: Certificate | None = None) -> Bottleneck:

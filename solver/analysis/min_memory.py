@@ -22,7 +22,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.validation.validator import validate
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.time_budget import Budget
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.saving.certificates import certificates
 from solver.construction.timing import best_times, times_within
 from solver.engine.common_ticks import in_common_ticks
 from solver.limits import Limits

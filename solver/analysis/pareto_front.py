@@ -13,7 +13,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 from solver.analysis.memory_levels import MemoryLevels
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.saving.certificates import certificates
 
 
 class _Known(NamedTuple):

@@ -284,15 +284,19 @@ def paths(tasks: Mapping[Task, object], arcs: Arcs) -> frozenset[tuple[Task, Tas
 
 
 def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | None:
-    left, sequence = dict(before), list[Task]()
-    while left:
-        free = [task for task, needs in left.items() if not any(one in left for one, _ in needs)]
-        if not free:
-            return None
-        sequence += free
-        for task in free:
-            del left[task]
-    return sequence
+    """Each task behind all it waits for; None where they wait in a cycle."""
+    missing = {task: len(needs) for task, needs in before.items()}
+    after: dict[Task, list[Task]] = {task: [] for task in before}
+    for task, needs in before.items():
+        for one, _ in needs:
+            after[one].append(task)
+    sequence = [task for task, count in missing.items() if not count]
+    for task in sequence:
+        for other in after[task]:
+            missing[other] -= 1
+            if not missing[other]:
+                sequence.append(other)
+    return sequence if len(sequence) == len(before) else None
 
 
 MOST_WAITS = 6

@@ -9,7 +9,8 @@ from threading import Event
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.backends.interruptible import run_within
-from solver.bounds.analytic.catalogue import Certify, certificates
+from solver.bounds.analytic.catalogue import Certify
+from solver.bounds.saving.certificates import certificates
 from solver.engine.clock import Clock
 
 

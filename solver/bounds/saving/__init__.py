@@ -1,0 +1,1 @@
+"""Lower bounds of problems whose activations may be offloaded or recomputed."""

@@ -1,0 +1,114 @@
+"""Memory and copies: each way of holding less of an activation takes memory over time, compute or copies of a device.
+
+A linear program over how often each way is chosen on a device's stages. Its rows say that what all micro-batches need
+of a resource (memory times time, the compute stream, a copy stream) goes into the time that the resource has. So
+
+    value >= fixed time of the resource + sum of what each activation needs of it
+
+for each row, and the least value over all choices is a bound. GLOP finds multipliers of the rows; what they prove is
+computed exactly: each micro-batch then takes the way that is cheapest under them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from ortools.linear_solver.python import model_builder
+
+from pipesched.problem.attainable_spans import largest_denominator, least_from
+from pipesched.problem.formatting import amount
+from pipesched.problem.passes import OFFLOAD
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import ResourceWeights
+from solver.bounds.analytic.critical_paths import Paths, visited
+from solver.bounds.saving.rows_of_device import Needs, Row, rows_of_device
+
+KIND = "memory and copies"
+# Multipliers are taken as whole numbers of this many parts.
+_PARTS = 10_000
+_SECONDS = 5.0
+
+
+def memory_and_copies(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For each device what its memory and its streams prove together; nothing where passes are several tasks."""
+    if problem.overlaps or problem.transfer_stream is not None or any(stage.tasks for stage in problem.stages):
+        return []
+    if len({stage.stream for stage in problem.stages}) > 1:
+        return []
+    kept = problem.keeping_activations()
+    paths, found = Paths(kept), []
+    for device, chains in visited(kept):
+        stages = [stage for chain in chains for stage in chain]
+        rows = rows_of_device(problem, objective, paths, device, stages)
+        ways = [(rows.needs[s], len(problem.microbatches_of[s])) for s in stages]
+        weights = _weights(rows.rows, ways)
+        if weights is not None:
+            found.append(_certificate(problem, device, rows.rows, ways, weights))
+    return found
+
+
+def proved(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: Sequence[int]) -> Fraction:
+    """What the rows prove with these weights, whatever they are, if one is positive.
+
+    The weighted mean of the rows: value >= mean of the fixed times + sum over activations of what the way needs on the
+    mean, which is no less than what the cheapest way needs.
+    """
+    fixed = sum(weight * row.fixed for weight, row in zip(weights, rows, strict=True))
+    chosen = sum(
+        count * min(sum(weight * part for weight, part in zip(weights, parts, strict=True)) for parts in needs.values())
+        for needs, count in ways
+    )
+    return Fraction(fixed + chosen) / sum(weights)
+
+
+def _weights(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list[int] | None:
+    """The best weights that were found: dual values of the program, or one row alone."""
+    alone = [[int(other is row) for other in rows] for row in rows]
+    found = _dual_values(rows, ways)
+    rounded = [] if found is None else [[max(0, round(y * _PARTS)) for y in found]]
+    tried = [weights for weights in (*rounded, *alone) if any(weights)]
+    return max(tried, key=lambda weights: proved(rows, ways, weights), default=None)
+
+
+def _dual_values(rows: Sequence[Row], ways: Sequence[tuple[Needs, int]]) -> list[float] | None:
+    """GLOP's dual values of the rows; None if it does not solve the program."""
+    model = model_builder.Model()  # type: ignore[no-untyped-call]
+    value = model.new_num_var(0, float("inf"), "value")
+    shares = [[model.new_num_var(0, float("inf"), "") for _ in needs] for needs, _ in ways]
+    for at, row in enumerate(rows):
+        used = sum(
+            count * float(parts[at]) * share
+            for (needs, count), own in zip(ways, shares, strict=True)
+            for parts, share in zip(needs.values(), own, strict=True)
+        )
+        model.add(value - used >= float(row.fixed))
+    for own in shares:
+        model.add(sum(own) == 1)
+    model.minimize(value)
+    solver = model_builder.Solver("glop")
+    solver.set_time_limit_in_seconds(_SECONDS)
+    if solver.solve(model) != model_builder.SolveStatus.OPTIMAL:
+        return None
+    return [float(y) for y in solver.dual_values(model.get_linear_constraints())][: len(rows)]
+
+
+def _certificate(
+    problem: Problem, device: int, rows: Sequence[Row], ways: Sequence[tuple[Needs, int]], weights: list[int]
+) -> Certificate:
+    value = least_from(proved(rows, ways, weights), largest_denominator(problem))
+    used = [row.says for row, weight in zip(rows, weights, strict=True) if weight]
+    options = _ways_in_words(ways)
+    text = (
+        f"Device {device} holds each activation by one of these ways: {options}. Each needs at least so much of "
+        f"{' and of '.join(used)}, and however many activations are held by each way, all of that together goes into "
+        f"no less than {amount(problem, value)}."
+    )
+    return Certificate(KIND, value, text, device, ResourceWeights(device, tuple(weights)))
+
+
+def _ways_in_words(ways: Sequence[tuple[Needs, int]]) -> str:
+    kinds = dict.fromkeys(way for needs, _ in ways for way in needs)
+    words = ["kept" if way is None else "offloaded" if way is OFFLOAD else "recomputed" for way in kinds]
+    return ", ".join(dict.fromkeys(words))

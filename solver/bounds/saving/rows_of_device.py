@@ -1,0 +1,130 @@
+"""What each way of holding an activation needs of a device's memory and streams, and how much of them there is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from math import gcd
+from typing import NamedTuple
+
+from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, PassKind
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import Stage
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.analytic.idle_time.knapsack import most_value
+
+# Of one activation: for each way what it needs of each row, in ticks.
+Needs = Mapping[PassKind | None, tuple[Fraction | int, ...]]
+
+
+class Row(NamedTuple):
+    """value >= fixed + what all activations need: `says` names the resource."""
+
+    says: str
+    fixed: Fraction | int
+
+
+class DeviceRows(NamedTuple):
+    """The rows of a device, and by stage what its activations need of them."""
+
+    rows: tuple[Row, ...]
+    needs: Mapping[int, Needs]
+
+
+class _Ends(NamedTuple):
+    """Ticks of a device before its first forward begins, and after its last gradient."""
+
+    head: int
+    tail: int
+
+
+def rows_of_device(
+    problem: Problem, objective: Objective, paths: Paths, device: int, stages: Sequence[int]
+) -> DeviceRows:
+    """Compute first, then memory where it has a limit, then the streams of copies by their names."""
+    ends = _Ends(0, 0)
+    if objective is Objective.MAKESPAN:
+        ends = _Ends(min(paths.head[s] for s in stages), min(paths.tail(s) for s in stages))
+    rows = [_compute(problem, device, stages, ends)]
+    room = _usable(problem, device, stages)
+    if room is not None:
+        rows.append(_memory(problem, stages, ends, room))
+    copies = [own.offload for s in stages if (own := problem.stages[s]).offload]
+    main = problem.stages[0].stream
+    streams = sorted({name for one in copies for name in (one.out_stream, one.in_stream)} - {main})
+    within = min(paths.forward[s] for s in stages) + min(paths.gradient[s] for s in stages)
+    rows += [Row(f"stream {name}", ends.head + ends.tail + within) for name in streams]
+    needs = {s: _needs(problem.stages[s], paths.round_trip[s], main, room, streams) for s in stages}
+    return DeviceRows(tuple(rows), needs)
+
+
+def _compute(problem: Problem, device: int, stages: Sequence[int], ends: _Ends) -> Row:
+    """All passes; or all that come before the last gradient, behind which no more weight passes fit into memory."""
+    work = sum(problem.least_work(s) * len(problem.microbatches_of[s]) for s in stages)
+    later = [
+        (own.weight, own.activation - own.freed, len(problem.microbatches_of[s]))
+        for s in stages
+        if (own := problem.stages[s]).weight is not None
+    ]
+    put_off = most_value(later, problem.room[device])
+    return Row("its time to compute", ends.head + work + max(0, ends.tail - put_off))
+
+
+def _memory(problem: Problem, stages: Sequence[int], ends: _Ends, room: int) -> Row:
+    """Memory times time over its room. Behind the last gradient weight passes alone hold some.
+
+    Of each unit of memory that is held then, what is counted below and comes later is at most the longest weight pass.
+    At first forwards take memory one by one, so that the n-th of them takes its own after those before it have run.
+    """
+    own = [problem.stages[s] for s in stages]
+    longest = max((stage.weight for stage in own if stage.weight is not None), default=0)
+    most = max(stage.activation - min(0, stage.freed) for stage in own)
+    shortest = min(stage.forward for stage in own)
+    steps = range(1, room // most + 1) if most else ()
+    forwards = sum(len(problem.microbatches_of[s]) for s in stages)
+    unused = shortest * sum(room - most * n for n in steps) if len(steps) <= forwards else 0
+    return Row("its memory over time", ends.head + max(0, ends.tail - longest) + Fraction(unused, room))
+
+
+def _usable(problem: Problem, device: int, stages: Sequence[int]) -> int | None:
+    """What passes can hold of the device's memory at once: they take multiples of some amount."""
+    room = problem.room[device]
+    sizes: list[int] = []
+    for s in stages:
+        own = problem.stages[s]
+        sizes += [own.activation, own.freed, *(keeps for keeps, _ in own.held_until_backward.values())]
+    if room is None or not any(sizes):
+        return None
+    room -= room % gcd(*sizes)
+    return room if room > 0 else None
+
+
+def _needs(stage: Stage, round_trip: int, main: str, room: int | None, streams: Sequence[str]) -> Needs:
+    """By way: what it adds to the load of compute, its memory over time, its time on each stream."""
+    found: dict[PassKind | None, tuple[Fraction | int, ...]] = {}
+    for way, (keeps, _) in stage.held_until_backward.items():
+        copies = dict.fromkeys((main, *streams), 0)
+        again = 0
+        if way is OFFLOAD and stage.offload:
+            copies[stage.offload.out_stream] += stage.offload.out_ticks
+            copies[stage.offload.in_stream] += stage.offload.in_ticks
+            both = stage.offload.out_ticks + stage.offload.in_ticks
+        elif way in RECOMPUTATIONS:
+            again = both = stage.recompute[RECOMPUTATIONS.index(way)].ticks
+        else:
+            both = 0
+        # Whole while it runs forwards, copies and recomputes; the kept part in between, if anything is between.
+        waits = max(round_trip, both)
+        area = stage.activation * (stage.forward + both) + keeps * (waits - both) + _behind(stage)
+        memory = () if room is None else (Fraction(area, room),)
+        found[way] = (copies[main] + again, *memory, *(copies[name] for name in streams))
+    return found
+
+
+def _behind(stage: Stage) -> int:
+    """Memory times time from the start of the backward on, split or fused."""
+    fused = stage.activation * stage.fused
+    if stage.weight is None:
+        return fused
+    split = (stage.activation - min(0, stage.freed)) * stage.backward + (stage.activation - stage.freed) * stage.weight
+    return min(fused, split)

@@ -1,0 +1,86 @@
+"""Bounds where activations may be offloaded or recomputed: what they prove, and what the check of them refuses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from benchmarks.proofs.memory_options import PARTS, attack
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import ResourceWeights, evidence_document, evidence_from
+from solver.bounds.saving.certificates import certificates
+from solver.bounds.saving.memory_and_copies import KIND
+
+
+def pipeline(capacity: int, devices: int = 4, microbatches: int = 8, weight: int = 10, **memory: Any) -> Problem:
+    times = {"forward": 10, "backward": 10, "weight": weight, "transfer": 1}
+    document = {"devices": devices, "microbatches": microbatches, "times": times}
+    return problem_from({**document, "memory": {"capacity": capacity, **memory}})
+
+
+def strongest(problem: Problem) -> Certificate:
+    found = certificates(problem, problem.objective)
+    assert all(check_bound(problem, one).verdict is Verdict.VERIFIED for one in found)
+    return found[0]
+
+
+def copies(ticks: float) -> dict[str, Any]:
+    return {"out": ticks, "in": ticks}
+
+
+@pytest.mark.parametrize(
+    ("capacity", "memory", "least"),
+    [
+        # The last gradient leaves two weight passes at most, whatever copies do: 22 + 156 - 12 + 22 + 6.
+        (2, {"offload": copies(5)}, 194),
+        (2, {"recompute": [{"name": "full", "time": 10, "keeps": 0}]}, 194),
+        # Copies out and back take longer than the way of a micro-batch, 70, which the first device waits for each time.
+        (1, {"offload": copies(30)}, 420),
+    ],
+)
+def test_what_memory_leaves_behind_the_last_gradient(capacity: int, memory: dict[str, Any], least: int) -> None:
+    assert strongest(pipeline(capacity, 3, 6, 6, **memory)).value == least
+
+
+@pytest.mark.parametrize(("ticks", "least"), [(2.5, 324), (5, 364), (10, 444), (20, 582), (40, 768)])
+def test_memory_over_time_with_room_for_one(ticks: float, least: int) -> None:
+    """Device 2 holds an activation from its forward to the end of its copy out, and from its copy back on."""
+    one = pipeline(1, offload=copies(ticks))
+    assert one.in_units(strongest(one).value) == least
+    assert strongest(one).kind == KIND
+
+
+def test_compute_and_memory_together_prove_more_than_either() -> None:
+    """Recomputed activations take compute, kept ones memory: a mean of both leaves less than the better of the two."""
+    one = pipeline(1, offload=copies(10), recompute=[{"name": "full", "time": 10, "keeps": 0}])
+    found = strongest(one)
+    assert isinstance(found.evidence, ResourceWeights)
+    assert sum(weight > 0 for weight in found.evidence.weights) == 2
+    assert found.value == 364
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_never_above_the_optimum(part: str) -> None:
+    _, found = attack(part, 0, 25)
+    assert found["strongest bound attained"] > 10
+
+
+def test_evidence_that_proves_less_is_refused() -> None:
+    one = pipeline(1, offload=copies(5))
+    found = strongest(one)
+    for weights in ((1, 0, 0, 0), (0, 0, 0, 0), (1, -1, 0, 0), (1, 1)):
+        forged = replace(found, evidence=ResourceWeights(2, weights))
+        assert check_bound(one, forged).verdict is Verdict.REFUSED
+    assert check_bound(one, replace(found, value=found.value + 1)).verdict is Verdict.REFUSED
+    assert check_bound(one, replace(found, evidence=ResourceWeights(9, (1, 0, 0, 0)))).verdict is Verdict.REFUSED
+
+
+def test_evidence_is_read_back() -> None:
+    evidence = ResourceWeights(2, (1, 0, 9999))
+    assert evidence_from(evidence_document(evidence)) == evidence
