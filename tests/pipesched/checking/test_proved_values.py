@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from random import Random
@@ -47,6 +48,7 @@ from pipesched.results.evidence import (
     StreamTasks,
 )
 from pipesched.results.relaxation_rows import RowKind, RowName
+from tests.support.makers import problem as linear
 from tests.support.task_brute_force import tiny_tasks
 
 HELD = Path(__file__).with_name("proved_values.json")
@@ -196,6 +198,27 @@ def further(branch: Branch) -> list[str]:
     return [line(of_rows(problems[0], Random(branch.name))), *periods]
 
 
+def two_chains() -> list[str]:
+    """Of problems with two directions, which few branches draw."""
+    random, found = Random("two chains"), list[str]()
+    while len(found) < 24:
+        problem = draw(random, random.choice(BRANCHES).likely)
+        if len(problem.placement.chains) > 1:
+            found.append(line(of_devices(problem, random)))
+    return found
+
+
+def many() -> list[str]:
+    """Warm-up of so many micro-batches that the sums of their forwards are counted only where memory is short."""
+    one = linear(2, 12_000, times={"forward": [5, 3], "backward": 4, "weight": 1, "transfer": 9})
+    problems = [one.with_room((room, None)) for room in (None, 1, 2, 3, 4, 5)]
+    return [str(greatest(partial(_warm_up, problem), 200_000)) for problem in problems]
+
+
+def _warm_up(problem: Problem, bound: int) -> Value:
+    return integral_warm_up(problem, OnDevice(0), bound)
+
+
 def streams() -> list[str]:
     """A line for each problem with several streams."""
     return [line(of_streams(tiny_tasks(Random(seed)), Random(seed))) for seed in range(STREAMS)]
@@ -215,7 +238,14 @@ def test_what_the_check_proves_of_streams() -> None:
     assert streams() == json.loads(HELD.read_text(encoding="utf-8"))["streams"]
 
 
+def test_what_the_check_proves_of_two_chains_and_of_many_micro_batches() -> None:
+    held = json.loads(HELD.read_text(encoding="utf-8"))
+    assert two_chains() == held["two chains"]
+    assert many() == held["many micro-batches"]
+
+
 if __name__ == "__main__":
     every = {branch.name: proved(branch) for branch in BRANCHES} | {"streams": streams()}
+    every |= {"two chains": two_chains(), "many micro-batches": many()}
     every |= {f"{branch.name}: rows, periods": further(branch) for branch in BRANCHES}
     HELD.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")
