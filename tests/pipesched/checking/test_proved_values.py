@@ -19,7 +19,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.proofs.bound_branches import BRANCHES, Branch
+from benchmarks.proofs.bound_branches import BRANCHES, Branch, Likely
 from benchmarks.proofs.bound_problems import changed, draw
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
@@ -54,6 +54,12 @@ from tests.support.task_brute_force import tiny_tasks
 HELD = Path(__file__).with_name("proved_values.json")
 COUNT, STREAMS = 3, 60
 Value = Fraction | int
+# Those added since the file was written are held when it is written anew.
+held_branches = pytest.mark.parametrize(
+    "branch",
+    [branch for branch in BRANCHES if branch.name in json.loads(HELD.read_text(encoding="utf-8"))],
+    ids=lambda branch: branch.name,
+)
 
 
 def said(argument: Callable[[], Value]) -> str:
@@ -201,8 +207,9 @@ def further(branch: Branch) -> list[str]:
 def two_chains() -> list[str]:
     """Of problems with two directions, which few branches draw."""
     random, found = Random("two chains"), list[str]()
+    kinds = Likely(), Likely(tight=0.9, unlimited=0), Likely(blocks=0.9), Likely(short_whole=0.9, whole_only=0)
     while len(found) < 24:
-        problem = draw(random, random.choice(BRANCHES).likely)
+        problem = draw(random, random.choice(kinds))
         if len(problem.placement.chains) > 1:
             found.append(line(of_devices(problem, random)))
     return found
@@ -224,12 +231,12 @@ def streams() -> list[str]:
     return [line(of_streams(tiny_tasks(Random(seed)), Random(seed))) for seed in range(STREAMS)]
 
 
-@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
+@held_branches
 def test_what_the_check_proves_of_devices(branch: Branch) -> None:
     assert proved(branch) == json.loads(HELD.read_text(encoding="utf-8"))[branch.name]
 
 
-@pytest.mark.parametrize("branch", BRANCHES, ids=lambda branch: branch.name)
+@held_branches
 def test_what_the_check_proves_by_rows_and_of_periods(branch: Branch) -> None:
     assert further(branch) == json.loads(HELD.read_text(encoding="utf-8"))[f"{branch.name}: rows, periods"]
 
