@@ -42,11 +42,18 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/idle_time/knapsack.py": _BOUNDS,
     "solver/bounds/analytic/round_trip.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
+    "solver/bounds/analytic/head_and_tail_in_order.py": ("tests/solver/bounds/test_head_and_tail_in_order.py", _VALUES),
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
     "solver/bounds/analytic/in_flight.py": _BOUNDS[:3],
     "solver/bounds/analytic/heads_and_tails.py": _BOUNDS[:3],
-    "solver/bounds/analytic/stream_head_and_tail.py": ("tests/solver/bounds/test_several_streams.py",),
-    "solver/bounds/analytic/stream_heads_and_tails.py": ("tests/solver/bounds/test_several_streams.py",),
+    **{
+        f"solver/bounds/analytic/{name}.py": ("tests/solver/bounds/test_several_streams.py",)
+        for name in ("stream_head_and_tail", "stream_heads_and_tails", "stream_chains", "stream_memory")
+    },
+    **{
+        f"solver/bounds/saving/{name}.py": ("tests/solver/bounds/test_saving_bounds.py",)
+        for name in ("certificates", "memory_and_copies", "rows_of_device")
+    },
     **{
         f"solver/bounds/analytic/{name}.py": _MODES
         for name in (
@@ -80,7 +87,12 @@ TESTS: dict[str, tuple[str, ...]] = {
             "least_times",
             "memory_and_modes",
             "memory_over_time",
+            "more_memory",
             "one_device",
+            "period",
+            "relaxation/known_order",
+            "relaxation/rows",
+            "relaxation/weak_duality",
             "stream_head_and_tail",
             "stream_load",
             "stream_tasks",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -11,12 +12,13 @@ from pipesched.checking.attainable import greatest_attainable_below, least_attai
 from pipesched.checking.check import check_bound
 from pipesched.checking.coverage import _used, require_covered, unknown
 from pipesched.checking.finding import NotCoveredError, Verdict
+from pipesched.checking.stream_tasks import stream_tasks
 from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
-from pipesched.problem.passes import F
+from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import OnDevice, OnStream
+from pipesched.results.evidence import OnDevice, OnStream, StreamTasks
 from tests.support.makers import problem
 
 
@@ -59,15 +61,40 @@ def test_quantities_that_no_argument_knows_of_are_not_covered(name: str) -> None
         require_covered(one, frozenset({name, "another"}))
 
 
-def test_plain_problems_are_covered_and_periods_and_mixed_streams_are_not() -> None:
+def test_plain_problems_are_covered_and_mixed_streams_are_not() -> None:
     assert unknown(PLAIN) == []
     require_covered(PLAIN)
     require_covered(PLAIN.with_stages(stream=("comm", "comm"), static=(1, 2), overlapped=(7, 7)))
     require_covered(replace(PLAIN.with_room((3, None)), links=((0, 2), (2, 0)), queues=(0, 1), chain_shares=(2,)))
-    with pytest.raises(NotCoveredError, match="periods"):
-        require_covered(replace(PLAIN, objective=Objective.PERIOD))
     with pytest.raises(NotCoveredError, match="different streams"):
         require_covered(PLAIN.with_stages(stream=("compute", "comm")))
+
+
+@pytest.mark.parametrize(
+    ("columns", "covered"),
+    [
+        ({}, True),
+        ({"fused": (6, 7)}, True),
+        ({"fused": (6, 5)}, False),  # one go is shorter than B and W
+        ({"freed": (-1, 0)}, False),  # memory has a limit, and B takes of it
+        ({"freed": (0, -1)}, True),  # that of device 1 has none
+        ({"overlapped": (None, 9)}, False),
+        ({"tasks": (PARTS[0], (*PARTS[1], (BW, (TaskSpec("comm", 6),))))}, False),  # on another stream
+        ({"tasks": (PARTS[0], (*PARTS[1], (BW, (TaskSpec("compute", 4), TaskSpec("compute", 2)))))}, True),
+        ({"tasks": (PARTS[0], (*PARTS[1], (BW, (TaskSpec("compute", 4), TaskSpec("compute", 1)))))}, False),
+        ({"tasks": (PARTS[0], (*PARTS[1], (BW, (TaskSpec("compute", 2), TaskSpec("compute", 4)))))}, False),
+    ],
+)
+def test_tasks_of_a_stream_are_those_of_split_backwards_unless_one_go_may_be_better(
+    columns: dict[str, Sequence[object]], covered: bool
+) -> None:
+    one = PLAIN.with_room((8, None)).with_stages(**({"tasks": PARTS} | columns))
+    evidence = StreamTasks(0, "compute", None, one.tick, 0, 0)
+    if covered:
+        assert stream_tasks(one, evidence) == 2 * (3 + 4 + 2)
+        return
+    with pytest.raises(NotCoveredError, match=r"one go|blocks"):
+        stream_tasks(one, evidence)
 
 
 @dataclass

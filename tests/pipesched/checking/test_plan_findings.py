@@ -52,6 +52,8 @@ def test_the_mean_load_is_the_faster_backward_of_every_layer_rounded_up_to_a_tic
     assert mean_load(plan(stage_overhead={"forward": 1, "backward": 3}), choice) == 4 * (16 + 2 * 4) // 2
     odd = plan(LAYER | {"count": 1}, devices=3, layers=[LAYER | {"count": 3}, LAYER | {"name": "head", "count": 1}])
     assert mean_load(odd, choice) == 11  # 32 on three devices
+    tenths = plan(LAYER | {"forward": Fraction(3, 10), "backward": Fraction(4, 10)}, devices=3)
+    assert mean_load(tenths, choice) == Fraction(15, 2)  # 22.4 on three devices
 
 
 def test_every_placement_must_be_spoken_of_and_none_below_the_bound() -> None:
