@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 from commands.shared.catalogue import Exit
 from commands.shared.output import note
 from pipesched.errors import BadInput
+from pipesched.event_when import event_when
 
 INTERVAL = 0.25  # seconds between two looks at the files
 # The arguments that name files which a command reads, each one path or several.
@@ -74,25 +75,16 @@ def _stamp(path: Path) -> _Stamp:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-@contextmanager
-def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> Iterator[Event]:
+def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> AbstractContextManager[Event]:
     """Sets the event given back, and `stop`, once a file is no longer as it was seen."""
-    changed, over = Event(), Event()
 
-    def look() -> None:
-        while not over.wait(INTERVAL):
-            if _stamps(files) != seen:
-                changed.set()
-                stop.set()
-                return
+    def changed() -> bool:
+        if _stamps(files) == seen:
+            return False
+        stop.set()
+        return True
 
-    thread = Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield changed
-    finally:
-        over.set()
-        thread.join()
+    return event_when(changed, INTERVAL)
 
 
 def _await_change(files: Sequence[Path], seen: Sequence[_Stamp]) -> None:

@@ -55,7 +55,7 @@ NAMES = [
     "generalised-interleaved",
 ]
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = """
+FILE = """
 name: small
 devices: 2
 microbatches: 3
@@ -65,13 +65,6 @@ memory: {capacity: 2, activation: 1}
 objective: span
 """
 SURE = ["--workers", "1", "--time-limit", "60"]
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    path = tmp_path / "small.yaml"
-    path.write_text(SMALL)
-    return str(path)
 
 
 @pytest.fixture
