@@ -35,7 +35,9 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
         order = np.lexsort((turn[rows].ravel(), when)) if several else np.argsort(when, kind="stable")
         steps = changes[rows].ravel()[order]
         levels = steps.cumsum()
-        for at in np.flatnonzero(np.greater(steps, 0) & np.greater(levels, capacity))[:1].tolist():
+        # What is held at all times may alone be more than there is.
+        too_much = np.greater(levels, capacity) & (np.greater(steps, 0) | (capacity < 0))
+        for at in np.flatnonzero(too_much)[:1].tolist():
             p = columns.passes[rows.start + order[at] // 2]
             static = problem.static[device]
             held, limit = memory_text(problem, int(levels[at]) + static), memory_amount(problem, capacity + static)

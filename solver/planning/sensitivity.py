@@ -84,7 +84,8 @@ def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
 def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[Change]:
     """The changes in turn, each with an equal share of the limits."""
     problems = list(changed_problems(found.problem))
-    each = replace(limits, seconds=limits.seconds / len(problems))
+    work = None if limits.deterministic is None else limits.deterministic / len(problems)
+    each = replace(limits, seconds=limits.seconds / len(problems), deterministic=work)
     changes = []
     for text, problem, saves in problems:
         if stop is None or not stop.is_set():
