@@ -23,8 +23,8 @@ from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
 from runtime.importers.catalogue import IMPORTERS, import_schedule
 from solver.analysis.published_comparison import all_tried
-from solver.construction.published import simulated_and_validated
 from solver.engine.common_ticks import finer_candidate
+from solver.published import simulated_and_validated
 from solver.solve import without_search
 
 

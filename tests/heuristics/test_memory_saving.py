@@ -15,7 +15,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.construction.published import candidate
+from solver.published import candidate
 
 
 def problem(**memory: object) -> Problem:
