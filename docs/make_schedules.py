@@ -24,6 +24,10 @@ PLACEMENTS = ({"placement": "linear"}, {"placement": "interleaved", "chunks": 2}
               {"placement": "wave", "chunks": 4}, {"placement": "bidirectional"})  # fmt: skip
 # For schedules of unequal micro-batches, which all others take as well.
 UNEQUAL = {"microbatch_scale": [2, 1, 1.5, 2.5, 1, 0.5, 1.5, 2], "microbatch_order": "free"}
+# For schedules that hold less of activations.
+OFFLOAD = {"memory": {"offload": {"out": 1, "in": 1}}}
+RECOMPUTE = {"memory": {"recompute": [{"name": "full", "time": 1, "keeps": 0}]}}
+MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE)
 
 
 HEADER = f"""# Published schedules
@@ -32,14 +36,15 @@ Generated from the catalogue (`python -m docs.make_schedules`). Bubble time and 
 stages and free transfers; the tests hold the simulator's result equal to them. The pictures show each schedule on
 {DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is forward, light green backward
 for the input, blue backward for the weights, dark green full backward. Those of unequal micro-batches have factors
-from 0.5 to 2.5.
+from 0.5 to 2.5. Those that hold less of activations may copy them out and back in 1 each, or recompute them in 1, and
+have no limit of memory.
 """
 
 
 def example(heuristic: Heuristic) -> Timeline:
     """The schedule on the first placement it applies to: 4 devices, 8 micro-batches, F = B = W = 1, free transfers."""
     reasons = []
-    for placement in (*PLACEMENTS, *(placement | UNEQUAL for placement in PLACEMENTS[:2])):
+    for placement in (*PLACEMENTS, *(placement | more for more in MORE for placement in PLACEMENTS[:2])):
         problem = _problem(placement)
         try:
             return simulate(problem, heuristic.order(problem))

@@ -1,8 +1,7 @@
 """Published rules for holding fewer activations, applied to an order of passes: what is offloaded or recomputed.
 
-PipeOffload (arXiv 2503.01328): full offload copies every activation out right after its forward and back one pass
-before its backward; half offload does so for every other micro-batch. Uniform recomputation (Megatron-LM,
-`--recompute-granularity full --recompute-method uniform`) runs every forward again right before its backward.
+A copy back waits for the end of the pass two before its backward, so that it runs beside the one between. Where memory
+has a limit it may have to wait for more, and what fits is for the solver to say.
 """
 
 from __future__ import annotations
@@ -10,13 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pipesched.errors import DoesNotApply
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task
 from pipesched.problem.problem import Problem
-from pipesched.schedule.schedule import Schedule, schedule_of
+from pipesched.schedule.schedule import Schedule, Wait, schedule_of
+from pipesched.simulation.simulator import simulate
+
+Chosen = Callable[[Pass], bool]
 
 
 def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
-    """Every activation recomputed by the first way, right before its backward."""
+    """Every activation recomputed by the first way, right before its backward, the last stage's too (Megatron-LM)."""
     if not all(stage.recompute for stage in problem.stages):
         raise DoesNotApply("it needs a way to recompute on every stage (memory.recompute)")
     return _saved(problem, schedule, RECOMPUTATIONS[0], lambda _: True, ahead=0)
@@ -28,35 +30,62 @@ def full_offload(problem: Problem, schedule: Schedule) -> Schedule:
 
 
 def half_offload(problem: Problem, schedule: Schedule) -> Schedule:
-    """Every other micro-batch as under full offload."""
-    return _offload(problem, schedule, lambda p: p.microbatch % 2 == 0)
+    """Half of them: of the first half of each device's chunks, which are held longest.
+
+    Of a device with one chunk, those of every other micro-batch.
+    """
+    place = {s: n for held in problem.placement.stages_of for n, s in enumerate(held)}
+    chunks = problem.placement.stages // problem.devices
+    if chunks == 1:
+        return _offload(problem, schedule, lambda p: p.microbatch % 2 == 0)
+    return _offload(problem, schedule, lambda p: place[p.stage] < chunks // 2)
 
 
-def _offload(problem: Problem, schedule: Schedule, chosen: Callable[[Pass], bool]) -> Schedule:
+def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
+    """Those of the chosen activations whose copies fit between forward and backward, as the order runs without them.
+
+    What a stage may not keep is offloaded whether it fits or not.
+    """
     if not all(stage.offload for stage in problem.stages):
         raise DoesNotApply("it needs offload on every stage (memory.offload)")
-    return _saved(problem, schedule, OFFLOAD, chosen, ahead=1)
+    alone = simulate(problem.keeping_activations(), schedule)
+    ready = {p[1:]: alone.end(p) for p in schedule.passes() if p.kind is F}
+    needed = {p[1:]: alone.start(p) for p in schedule.passes() if p.kind in (B, BW)}
+
+    def fits(p: Pass) -> bool:
+        copies = problem.stages[p.stage].offload
+        assert copies is not None
+        return needed[p[1:]] - ready[p[1:]] > copies.out_ticks + copies.in_ticks
+
+    def copied(p: Pass) -> bool:
+        return not problem.stages[p.stage].may_keep or (chosen(p) and fits(p))
+
+    return _saved(problem, schedule, OFFLOAD, copied, ahead=1)
 
 
-def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Callable[[Pass], bool], ahead: int) -> Schedule:
-    """The order with the passes of a way for the activations chosen, `ahead` passes before their backward.
-
-    A last stage whose backward follows its forward at once keeps its activation.
-    """
-    orders = []
+def _saved(problem: Problem, schedule: Schedule, way: PassKind, chosen: Chosen, ahead: int) -> Schedule:
+    """The order with the passes of a way for the activations chosen, `ahead` passes before their backward."""
+    orders: list[list[Pass]] = []
+    waits: list[Wait] = []
     for device in range(problem.devices):
         passes = schedule.passes_on(device)
         backward = {p[1:]: n for n, p in enumerate(passes) if p.kind in (B, BW)}
-        forward = {p[1:]: n for n, p in enumerate(passes) if p.kind is F}
-        saved = {p[1:] for p in passes if p.kind is F and chosen(p) and backward[p[1:]] > forward[p[1:]] + 1}
+        saved = {p[1:]: n for n, p in enumerate(passes) if p.kind is F and chosen(p)}
         before: dict[int, list[Pass]] = {}
-        for which in saved:
-            at = max(forward[which] + 1, backward[which] - ahead)
-            before.setdefault(at, []).append(Pass(RELOAD if way is OFFLOAD else way, *which))
+        for which, forward in saved.items():
+            at = max(forward + 1, backward[which] - ahead)
+            again = Pass(RELOAD if way is OFFLOAD else way, *which)
+            before.setdefault(at, []).append(again)
+            if way is OFFLOAD and at > forward + 1:
+                waits.append(Wait(_end(problem, passes[at - 1]), Task(again)))
         order: list[Pass] = []
         for n, p in enumerate(passes):
             order += [*before.get(n, ()), p]
             if way is OFFLOAD and p.kind is F and p[1:] in saved:
                 order.append(p._replace(kind=OFFLOAD))
         orders.append(order)
-    return schedule_of(orders, schedule.name)
+    return Schedule(schedule_of(orders).orders, schedule.name, waits=waits)
+
+
+def _end(problem: Problem, p: Pass) -> Task:
+    return Task(p, problem.network.ends[p[:2]][-1])

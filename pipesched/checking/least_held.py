@@ -12,12 +12,13 @@ def least_held(problem: Problem) -> Problem:
     """Its bounds are bounds of the problem, whose schedules hold no less at any time and need no less time.
 
     Between its forward and its backward an activation takes the least of what its ways leave on the device. The
-    backward takes what it lacks when it begins, so that after it as much is held as ever.
+    backward takes what it lacks when it begins, so that after it as much is held as ever. Hosts and links are left out
+    with the copies, where nothing else uses a link.
     """
-    if not any(stage.offload or stage.recompute for stage in problem.stages):
-        return replace(problem, host_pools=())  # a host holds nothing then
-    stages = tuple(_least(stage) for stage in problem.stages)
-    return replace(problem, stages=stages, host_pools=(), shared_streams=())
+    saves = any(stage.offload or stage.recompute for stage in problem.stages)
+    if not saves and (problem.transfer_stream or any(stage.tasks for stage in problem.stages)):
+        return problem
+    return replace(problem, stages=tuple(map(_least, problem.stages)), host_pools=(), shared_streams=())
 
 
 def _least(stage: Stage) -> Stage:

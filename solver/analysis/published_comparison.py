@@ -15,8 +15,8 @@ from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, with_solution
 from pipesched.results.solution import Solution
 from solver.backends.interruptible import run_within
-from solver.construction.published import candidate
 from solver.limits import Limits
+from solver.published import candidate
 from solver.solve import solve
 
 # Of the time limit, for the published schedules that a search to its end has not tried.

@@ -28,11 +28,11 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.interruptible import run_within
-from solver.construction.published import candidate
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.cyclic.problem_period import best_period, best_unrolled, long_run
 from solver.limits import Limits
+from solver.published import candidate
 
 Report = Callable[[Progress], None]
 # Of the time limit, for the published schedules where the search took all of it.

@@ -12,6 +12,7 @@ from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
 from solver.engine.phases.microbatch_orders import MicrobatchOrders
+from solver.engine.phases.one_way_each import OneWayEach
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
 from solver.engine.phases.raise_bounds import RaiseBounds
@@ -71,6 +72,7 @@ MEMORY_ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(Published(share=0.1, compare_up_to_passes=0), TaskSchedules(share=0.1)),
     phases=(
+        OneWayEach(ENGINE, share=0.1),
         TaskExactModel(share=0.1, in_order=True, name="CP-SAT, micro-batches in order"),
         TaskDecisions(share=0.2),
         TaskExactModel(share=0.65),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
+from heuristics.catalogue import HEURISTICS
 from heuristics.one_f_one_b import one_f_one_b
 from pipesched.errors import DoesNotApply
 from pipesched.files.problem_file import problem_from
@@ -12,6 +15,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.published import candidate
 
 
 def problem(**memory: object) -> Problem:
@@ -39,6 +43,57 @@ def test_offload_copies_out_behind_the_forward_and_back_a_pass_ahead() -> None:
     assert [p.microbatch for p in half.passes_on(0) if p.kind == "O"] == [0, 2]
     for schedule in (full, half):
         assert validate(simulate(one, schedule)) == []
+
+
+def test_half_offload_takes_the_chunks_that_are_held_longest() -> None:
+    times = {"forward": 2, "backward": 4}
+    memory = {"offload": {"out": 1, "in": 1}}
+    one = problem_from(
+        {"devices": 2, "microbatches": 4, "placement": "interleaved", "chunks": 2, "times": times, "memory": memory}
+    )
+    schedule = HEURISTICS["pipeoffload-half"].order(one)
+    assert validate(simulate(one, schedule)) == []
+    assert {p.stage for p in schedule.passes() if p.kind == "O"} == {0, 1}
+    assert {p.stage for p in HEURISTICS["pipeoffload-full"].order(one).passes() if p.kind == "O"} >= {0, 1, 2}
+
+
+def test_an_activation_whose_copies_do_not_fit_is_kept() -> None:
+    """The first one waits for all devices behind: 60 on the first device, 30 on the next, and for none on the last."""
+    for ticks, devices in ((14, {0, 1}), (16, {0}), (31, set())):
+        one = problem(offload={"out": ticks, "in": ticks})
+        schedule = HEURISTICS["pipeoffload-full"].order(one)
+        assert {p.stage for p in schedule.passes() if p.kind == "O" and p.microbatch == 0} == devices
+        never = problem(offload={"out": ticks, "in": ticks}, decide={"offload": "always"})
+        assert {p.stage for p in HEURISTICS["pipeoffload-full"].order(never).passes() if p.kind == "O"} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("name", ("pipeoffload-full", "pipeoffload-half", "uniform-recompute"))
+def test_closed_forms(name: str) -> None:
+    stated = 0
+    for p, m, b, r, kept in product((1, 2, 3, 4), (1, 3, 5, 8), (2, 5), (0, 1, 4), (0, 0.25)):
+        times = {"forward": 3, "backward": b}
+        copies = {"out": min(r, 3), "in": min(r, 3)}
+        memory = {"recompute": [{"name": "full", "time": r, "keeps": kept}], "offload": copies}
+        one = problem_from({"devices": p, "microbatches": m, "times": times, "memory": memory})
+        timeline = simulate(one, HEURISTICS[name].order(one))
+        assert validate(timeline) == []
+        found, form = measure(timeline), HEURISTICS[name].closed_form(one)
+        assert form is not None
+        assert form.makespan == found.makespan
+        assert form.peak in (None, found.peak_memory)
+        stated += form.peak is not None
+    assert stated or name == "pipeoffload-half"
+
+
+def test_published_rules_wait_for_memory_that_is_short() -> None:
+    """Three devices hold three activations under 1F1B; with room for two, copies wait for what is given back."""
+    one = problem(capacity=2, offload={"out": 5, "in": 5}, recompute=[{"name": "full", "time": 10, "keeps": 0}])
+    found = {name: candidate(one, HEURISTICS[name]) for name in ("1f1b", "pipeoffload-full", "uniform-recompute")}
+    assert {name: one.fits for name, one in found.items()} == {
+        "1f1b": False,
+        "pipeoffload-full": True,
+        "uniform-recompute": True,
+    }
 
 
 def test_a_rule_needs_its_option() -> None:

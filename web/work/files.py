@@ -17,7 +17,7 @@ from plots.catalogue import PLOTS
 from plots.html.page import page
 from plots.render import render
 from runtime.exporters.catalogue import EXPORTERS
-from solver.construction.published import candidate
+from solver.published import candidate
 from web.problem_texts import document_of, problem_of
 from web.settings import Settings
 from web.work.channel import Channel

@@ -16,9 +16,9 @@ from pipesched.results.comparison import comparison_document
 from pipesched.results.memory_figures import memory_capacity
 from pipesched.results.solution import Solution
 from plots.html.document import document
-from solver.construction.published import candidate
 from solver.engine.engine import WITHOUT_SEARCH
 from solver.limits import Limits
+from solver.published import candidate
 from solver.solve import solve, without_search
 from web import form, text_edits
 from web.problem_texts import SOURCE, document_of, is_plan, problem_of

@@ -8,9 +8,9 @@ from functools import partial
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.problem.problem import Objective
 from solver.backends.interruptible import run_within
-from solver.construction.published import candidate
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE, MANY_PASSES
+from solver.published import candidate
 
 
 @dataclass(frozen=True)

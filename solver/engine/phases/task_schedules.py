@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from formulations.tasks.jobs_of_problem import jobs_of
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
 from pipesched.errors import Deadlock, DoesNotApply
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -49,6 +50,7 @@ class TaskSchedules:
         """Orders of passes."""
         if search.problem.network.options:
             published = [one.timeline for one in search.candidates if one.timeline is not None]
+            published = [timeline for timeline in published if _keeps_all(timeline.schedule)]
             published.sort(key=lambda timeline: measure(timeline).makespan)
             yield from _decided(search.problem, [timeline.schedule for timeline in published])
             return
@@ -60,6 +62,11 @@ class TaskSchedules:
             yield from list_schedules(search.problem)
         except Deadlock:
             return
+
+
+def _keeps_all(schedule: Schedule) -> bool:
+    """Whether nothing is decided yet: no copy and no recomputation is among its passes."""
+    return all(p.kind in (F, B, W, BW) for p in schedule.passes())
 
 
 def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedule]:

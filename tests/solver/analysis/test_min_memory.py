@@ -24,9 +24,9 @@ from pipesched.validation.validator import validate
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.min_memory import LeastMemory, least_memory
 from solver.construction.list_scheduling import sequential
-from solver.construction.published import candidate
 from solver.construction.timing import best_times
 from solver.limits import Limits
+from solver.published import candidate
 from solver.solve import solve
 from tests.support.brute_force import SHAPES, optimum, tiny_problem
 from tests.support.exact_span import least_span

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.proofs.memory_options import compare
 from formulations.tasks.jobs_of_problem import jobs_of
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS
@@ -28,12 +27,6 @@ from tests.support.task_brute_force import always_fits
 from tests.support.tiny_memory import tiny_memory
 
 SURE = Limits(seconds=float("inf"), workers=1, deterministic=5.0)
-
-
-def test_the_model_finds_the_optimum_of_every_way_order_and_wait() -> None:
-    found = [compare(tiny_memory(Random(seed)), 4) for seed in range(30)]
-    assert sum(one.fits for one in found) >= 15
-    assert sum(one.compared and not one.fits for one in found) >= 1
 
 
 def test_orders_with_decisions_are_safe_and_so_are_windows_of_them() -> None:

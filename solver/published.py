@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
+from formulations.tasks.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, defect_note
 from pipesched.problem.microbatch_chains import MicrobatchChains
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.schedule.chain_timelines import timeline_into
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.tasks.dispatch import expanded
 
 
 def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains | None = None) -> Candidate:
@@ -29,9 +34,25 @@ def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains |
     except DoesNotApply as reason:
         return Candidate(heuristic.name, None, None, False, str(reason))
     try:
+        if problem.network.options and any(p.kind not in (F, B, W, BW) for p in schedule.passes()):
+            return _fitting(problem, schedule, heuristic.name)
         return simulated_and_validated(problem, schedule, heuristic.name)
     except Disagreement as defect:
         return Candidate(heuristic.name, None, None, False, defect_note(str(defect)), defect=True)
+
+
+def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
+    """An order with copies or recomputations as it is, or else with the waits that memory needs, if it then fits."""
+    found = simulated_and_validated(problem, schedule, name)
+    if found.fits:
+        return found
+    waiting = [simulated_and_validated(problem, one, name) for one in expanded(jobs_of(problem), schedule)]
+    return min((one for one in waiting if one.fits), key=lambda one: _value(problem, one), default=found)
+
+
+def _value(problem: Problem, found: Candidate) -> Fraction | int:
+    assert found.timeline is not None
+    return value_of(problem, found.timeline)
 
 
 def simulated_and_validated(problem: Problem, schedule: Schedule, name: str) -> Candidate:

@@ -1,0 +1,67 @@
+"""PipeOffload: activations copied to the host behind their forward and back before their backward, all or half of them.
+
+One chunk a device runs 1F1B, several run the generalised interleaved schedule. Half offload takes the first half of a
+device's chunks: their forwards come first and their backwards last, so that they are held longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from heuristics.building.memory_saving import full_offload, half_offload
+from heuristics.building.requirements import equal_costs
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.generalised_interleaved import generalised_interleaved
+from heuristics.one_f_one_b import one_f_one_b
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+
+Rule = Callable[[Problem, Schedule], Schedule]
+
+
+def pipeoffload(problem: Problem, name: str, rule: Rule) -> Schedule:
+    """The order of passes is that without copies; an activation whose copies do not fit between is kept."""
+    several = problem.placement.stages > problem.devices
+    order = generalised_interleaved(problem) if several else one_f_one_b(problem)
+    return rule(problem, Schedule(order.orders, name))
+
+
+def _closed_form(problem: Problem, full: bool) -> ClosedForm | None:
+    """The time of 1F1B: copies no longer than a forward, each way on a stream of its own, delay nothing.
+
+    Under full offload a device then holds three at once: one that runs, and one each way to and from the host.
+    """
+    cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
+    if cost is None or problem.placement.stages > p or any(room is not None for room in problem.room):
+        return None
+    for own in problem.stages:
+        copies = own.offload
+        if copies is None or copies.out_stream == copies.in_stream or own.stream in copies[2:4]:
+            return None
+        if max(copies.out_ticks, copies.in_ticks) > cost.F or copies.amount < own.activation:
+            return None
+    makespan = (m + p - 1) * (cost.F + cost.BW)
+    takes_time = all(stage.offload and stage.offload.out_ticks and stage.offload.in_ticks for stage in problem.stages)
+    peak = [0] * p
+    for i, stage in enumerate(problem.placement.chains[0]):
+        peak[problem.placement.stage_device[stage]] = min(m, p - i, 3) * problem.network.held_in_flight[stage]
+    return ClosedForm(makespan=makespan, span=makespan, peak=tuple(peak) if full and takes_time else None)
+
+
+for _name, _which, _rule, _peak in (
+    ("pipeoffload-full", "all", full_offload, "one stage a device: min(m, p-i, 3) on the i-th device, i from 0"),
+    ("pipeoffload-half", "half", half_offload, "no formula: half of those of 1F1B, and those that are copied"),
+):
+    HEURISTICS.register(
+        Heuristic(
+            name=_name,
+            reference=f"Wan et al., PipeOffload, arXiv 2503.01328, {_which} of the activations offloaded",
+            needs="memory.offload on every stage; one stage a device, or stage s on device s mod p (interleaved)",
+            bubble="one stage a device: (p-1)(F+BW) if out and in take no longer than F, on two streams, of "
+            "which memory has room for all",
+            peak=_peak,
+            order=partial(pipeoffload, name=_name, rule=_rule),
+            closed_form=partial(_closed_form, full=_rule is full_offload),
+        )
+    )

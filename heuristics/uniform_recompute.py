@@ -1,0 +1,48 @@
+"""Uniform recomputation: every forward runs again right before its backward, on every stage alike (Megatron-LM)."""
+
+from __future__ import annotations
+
+from heuristics.building.memory_saving import uniform_recompute
+from heuristics.building.requirements import equal_costs
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.interleaved_1f1b import interleaved_1f1b
+from heuristics.one_f_one_b import one_f_one_b
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+
+NAME = "uniform-recompute"
+
+
+def megatron_recompute(problem: Problem) -> Schedule:
+    """`--recompute-granularity full --recompute-method uniform` over 1F1B, interleaved for several chunks a device."""
+    several = problem.placement.stages > problem.devices
+    order = interleaved_1f1b(problem) if several else one_f_one_b(problem)
+    return uniform_recompute(problem, Schedule(order.orders, NAME))
+
+
+def _closed_form(problem: Problem) -> ClosedForm | None:
+    """One stage a device: the last one is never idle, and recomputes m times; the others recompute while they wait."""
+    cost, p, m = equal_costs(problem.keeping_activations()), problem.devices, problem.microbatches
+    ways = {stage.recompute[0] for stage in problem.stages if stage.recompute}
+    if cost is None or problem.placement.stages > p or len(ways) != 1:
+        return None
+    (way,) = ways
+    makespan = m * (cost.F + way.ticks + cost.BW) + (p - 1) * (cost.F + cost.BW)
+    peak = [0] * p
+    for i, stage in enumerate(problem.placement.chains[0]):
+        whole = problem.network.held_in_flight[stage]
+        peak[problem.placement.stage_device[stage]] = whole + (min(m, p - i) - 1) * way.keeps
+    return ClosedForm(makespan=makespan, peak=tuple(peak))
+
+
+HEURISTICS.register(
+    Heuristic(
+        name=NAME,
+        reference="Korthikanti et al., Megatron-LM, arXiv 2205.05198; --recompute-method uniform",
+        needs="memory.recompute on every stage; one stage a device, or stage s on device s mod p (interleaved)",
+        bubble="one stage a device: (p-1)(F+BW) + m·R of makespan over the work without recomputation, R its time",
+        peak="one stage a device: an activation and min(m, p-i) - 1 times what is kept of one, on the i-th device",
+        order=megatron_recompute,
+        closed_form=_closed_form,
+    )
+)
