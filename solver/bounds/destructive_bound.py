@@ -2,7 +2,8 @@
 
 A destructive bound (Klein and Scholl, EJOR 112, 1999) asks for feasibility at a given value instead of minimising, so
 that the value prunes from the start. A subset of devices spread over the pipeline, with the others relaxed to delays,
-often refutes nearly as much as all of them, in a fraction of the time. Of job shops intervals refute more than literals.
+often refutes nearly as much as all of them, in a fraction of the time. For job shops intervals refute
+more than literals.
 """
 
 from __future__ import annotations

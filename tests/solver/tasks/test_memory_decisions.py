@@ -25,9 +25,14 @@ from solver.tasks.memory_decisions import rules, with_decisions
 from solver.tasks.placing import placed_in, schedule_of
 from solver.tasks.window_search import WindowSearch
 from tests.support.task_brute_force import always_fits
-from tests.support.tiny_memory import tiny_memory
+from tests.support.tiny_memory import tiny_memory, tiny_unequal_memory
 
 SURE = Limits(seconds=float("inf"), workers=1, deterministic=5.0)
+
+
+def test_unequal_micro_batches_by_brute_force() -> None:
+    found = [compare(tiny_unequal_memory(Random(seed)), 3) for seed in range(20)]
+    assert sum(one.fits for one in found) >= 6
 
 
 def test_the_model_finds_the_optimum_of_every_way_order_and_wait() -> None:
