@@ -24,7 +24,6 @@ from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
 from solver.analysis.published_comparison import all_tried
 from solver.engine.common_ticks import finer_candidate
-from solver.published import simulated_and_validated
 from solver.solve import without_search
 
 

@@ -10,7 +10,7 @@ from pipesched.errors import BadInput, Deadlock, Disagreement
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from runtime.importers.catalogue import IMPORTERS, import_schedule
-from solver.construction.published import simulated_and_validated
+from solver.published import simulated_and_validated
 
 
 def add_schedules(parser: ArgumentParser) -> None:
