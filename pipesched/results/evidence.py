@@ -122,6 +122,17 @@ class ModeMultipliers:
 
 
 @dataclass(frozen=True)
+class Crossings:
+    """The first stages of a chain, on which all orders of forwards and gradients are tried.
+
+    Of those that have come equally far at most `width` are told apart.
+    """
+
+    stages: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
@@ -150,6 +161,7 @@ Evidence = (
     | DeviceMultipliers
     | RowMultipliers
     | ModeMultipliers
+    | Crossings
     | Refutation
     | WithMoreMemory
 )
@@ -165,6 +177,7 @@ _FORMS: dict[str, type[Any]] = {
     "multipliers": DeviceMultipliers,
     "multipliers of rows": RowMultipliers,
     "multipliers of modes": ModeMultipliers,
+    "crossings": Crossings,
     "refutation": Refutation,
 }
 
