@@ -312,10 +312,6 @@ BRANCHES: tuple[Branch, ...] = (
         ("overlapped",),
         likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
-    *(
-        Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=_crossings)
-        for name, likely in _CROSSINGS.items()
-    ),
     Branch("Lagrangian", "Lagrangian", likely=_SOON_OVER, further=_lagrangian),
     Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),
     Branch("period, load", "period: load", likely=_LOOSE),
@@ -333,5 +329,9 @@ BRANCHES: tuple[Branch, ...] = (
         _OVER_MODES,
         where=lambda problem, _: not problem.overlaps,
         likely=_SHORT,
+    ),
+    *(
+        Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=_crossings)
+        for name, likely in _CROSSINGS.items()
     ),
 )

@@ -32,7 +32,7 @@ def orders_tried(
     many[0] = 1
     left, known = count, dict[bytes, tuple[int, int]]()
     while left:
-        times, many = _all_after(ahead, at, following, durations, open_, left, times, many)
+        times, many = all_after(ahead, at, following, durations, open_, left, times, many)
         left -= 1
         if left > ahead.max():
             left = _repeated(times, many, left, int(ahead.max()) + 1, known)
@@ -58,7 +58,7 @@ def _repeated(times: Numbers, many: Numbers, left: int, least: int, known: dict[
 
 
 @njit(cache=True, nogil=True)
-def _all_after(
+def all_after(
     ahead: Numbers,
     at: Numbers,
     following: Numbers,
@@ -110,7 +110,7 @@ def _after(times: Numbers, one: Numbers, other: Numbers, durations: Numbers, ope
 
 @njit(cache=True, nogil=True)
 def _no_later(one: Numbers, other: Numbers) -> bool:
-    for n in range(len(one)):  # quicker than a comparison of arrays, since most differ soon
+    for n in range(len(one)):  # noqa: SIM110 - most differ soon, and Numba compiles no generator
         if one[n] > other[n]:
             return False
     return True

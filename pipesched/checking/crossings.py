@@ -1,4 +1,4 @@
-"""Argument: the micro-batches of a chain, of which memory admits few, pass each other in some order, forwards and back.
+"""Argument: the micro-batches of a chain, of which memory admits few, pass each other in some order.
 
 Micro-batches of a chain are alike. If their names are exchanged on each stage by the order in which they run there,
 what they wait for is still before them. So the forwards of a stage run in turn, and its gradients too, and an order
@@ -48,7 +48,7 @@ def crossings(problem: Problem, evidence: Crossings) -> int:
 
 
 def _microbatches(problem: Problem, evidence: Crossings) -> int:
-    """How many walk the stages, which are on devices of their own and in the order of a chain, its first one included."""
+    """How many walk the stages: the first of a chain and others in its order, each on a device of its own."""
     where, stages = problem.placement.stage_device, evidence.stages
     chain = next((c for c in problem.placement.chains if stages and c[0] == stages[0]), ())
     places = [chain.index(s) for s in stages if s in chain]

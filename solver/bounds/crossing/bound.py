@@ -1,4 +1,4 @@
-"""The bound by crossings: the least time of a line of stages over all orders in which its micro-batches pass each other.
+"""The bound by crossings: the least time of some stages over all orders in which micro-batches pass each other.
 
 Micro-batches of a chain are alike, so that on every stage they run in turn, forwards and gradients. What is left of an
 order is, for each gradient, how many forwards run before it on each stage. A round decides that for one gradient: a
@@ -33,15 +33,23 @@ def crossing_bounds(problem: Problem, stop: Event, width: int = WIDTH, work: int
     """
     if problem.overlaps:
         return
-    paths = Paths(problem)
+    left: dict[int, bool] = {}
+    for line in lines(problem, Paths(problem)):
+        if left.get(line.stages[0], True):
+            value = least_value(line, width, work, stop)
+            left[line.stages[0]] = value is not None
+            if value is not None:
+                yield _certificate(problem, line, width, value)
+
+
+def lines(problem: Problem, paths: Paths) -> Iterator[Line]:
+    """Of each chain that memory admits few micro-batches to: its first two stages, its first three and so on."""
     for chain in problem.placement.chains:
         reached = candidates(problem, chain) if problem.microbatches_of[chain[0]] else []
         for many in range(2, len(reached) + 1):
             line = line_of(problem, paths, reached[:many])
-            value = None if line is None else least_value(line, width, work, stop)
-            if line is None or value is None:
-                break
-            yield _certificate(problem, line, width, value)
+            if line is not None:
+                yield line
 
 
 def least_value(line: Line, width: int, work: int, stop: Event) -> int | None:
@@ -54,7 +62,6 @@ def least_value(line: Line, width: int, work: int, stop: Event) -> int | None:
     since, until = steps(rows)
     if len(since) > _MOST_STEPS:
         return None
-    ticks = np.stack([line.forward, line.gradient, line.weight, line.down, line.up])
     many = len(line.stages)
     labels = np.zeros((len(rows), width, 2 * many + line.admitted[0]), np.int64)
     labels[:, :, 2 * many :] = LONG_AGO
@@ -64,7 +71,7 @@ def least_value(line: Line, width: int, work: int, stop: Event) -> int | None:
     left = line.microbatches
     while left and work > 0 and not stop.is_set():
         after, kept = np.empty_like(labels), np.zeros_like(counts)
-        work -= one_round(labels, counts, rows, since, until, left, ticks, line.turn, line.pending, after, kept)
+        work -= one_round(labels, counts, rows, since, until, left, line.ticks, line.turn, line.pending, after, kept)
         labels, counts, left = after, kept, left - 1
         left = seen.skip(labels, counts, left)
     return None if left else _end(line, labels[0, : counts[0]])
@@ -107,8 +114,8 @@ def _certificate(problem: Problem, line: Line, width: int, value: int) -> Certif
     device = problem.placement.stage_device[line.stages[0]]
     text = (
         f"The memory of device {device} admits {counted(line.admitted[0], 'micro-batch')} to stage {line.stages[0]} at "
-        f"once. On stages {', '.join(map(str, line.stages))} each gradient of a micro-batch passes the forwards of those "
-        f"behind it one by one, on a device where both wait for no more than the other, or later. In whichever order they "
-        f"pass each other, all {line.microbatches} take at least {amount(problem, value)}."
+        f"once. On stages {', '.join(map(str, line.stages))} each gradient on its way up passes the forwards of those "
+        f"behind it on their way down, without a wait only where both are at neighbouring stages at the right time. In "
+        f"whichever order they pass each other, all {line.microbatches} take at least {amount(problem, value)}."
     )
     return Certificate("crossings", value, text, device, Crossings(line.stages, width))

@@ -1,8 +1,9 @@
-"""What a problem is relaxed to: some stages of one chain, each on a device of its own, all else as delays between them."""
+"""What a problem is relaxed to: some stages of one chain, each on a device of its own, and delays between them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -18,20 +19,16 @@ _MOST_TICKS = 2**50
 
 
 class Line(NamedTuple):
-    """The stages, and by their place in the line what a micro-batch takes on them, in ticks.
+    """The stages, and by their place in the line what a micro-batch takes there.
 
-    `weight` is what a backward takes after its gradient. `down[n]` and `up[n]` are the ways from stage n to the next and
-    from that back, `turn` the way from the last forward to the gradient that comes back. `admitted` is how many
-    micro-batches can be in memory from forward to gradient. `pending[n, r]` is how many weight passes may still be
-    open when a forward starts beside r others that wait for their gradients; -1 where memory does not say.
+    The rows of `ticks`: forwards, gradients, what a backward takes after its gradient, and the ways from a stage to the
+    next and from that back. `turn` is the way from the last forward to the gradient that comes back. `admitted` is how
+    many micro-batches can be in memory from forward to gradient. `pending[n, r]` is how many weight passes may still
+    be open when a forward starts beside r others that wait for their gradients; -1 where memory does not say.
     """
 
     stages: tuple[int, ...]
-    forward: Numbers
-    gradient: Numbers
-    weight: Numbers
-    down: Numbers
-    up: Numbers
+    ticks: Numbers
     turn: int
     admitted: tuple[int, ...]
     pending: Numbers
@@ -58,20 +55,26 @@ def line_of(problem: Problem, paths: Paths, stages: Sequence[int]) -> Line | Non
         # No device has more micro-batches between forward and gradient than the one before.
         most = admitted[-1] if admitted else count
         admitted.append(most if room is None or size <= 0 else min(most, room // size))
-    if not 0 < admitted[-1] or admitted[0] >= count:
+    if admitted[-1] < 1 or admitted[0] >= count:
         return None
     forward, gradient = ([of[s] for s in stages] for of in (paths.forward, paths.gradient))
     weight = [paths.rest[s] - paths.gradient[s] for s in stages]
-    pairs = list(zip(stages, stages[1:], strict=False))
+    pairs = list(pairwise(stages))
     down = [paths.head[b] - paths.head[a] - paths.forward[a] for a, b in pairs] + [0]
     up = [paths.back[b] - paths.back[a] - paths.gradient[a] for a, b in pairs] + [0]
     turn = paths.round_trip[stages[-1]]
     if count * (sum(forward) + sum(gradient) + sum(weight) + sum(down) + sum(up) + turn) > _MOST_TICKS:
         return None
     pending = [[_pending(problem, stage, r) for r in range(admitted[0])] for stage in stages]
-    numbers = (np.array(each, np.int64) for each in (forward, gradient, weight, down, up))
-    makespan = problem.objective is Objective.MAKESPAN
-    return Line(tuple(stages), *numbers, turn, tuple(admitted), np.array(pending, np.int64), count, makespan)
+    return Line(
+        stages=tuple(stages),
+        ticks=np.array([forward, gradient, weight, down, up], np.int64),
+        turn=turn,
+        admitted=tuple(admitted),
+        pending=np.array(pending, np.int64),
+        microbatches=count,
+        makespan=problem.objective is Objective.MAKESPAN,
+    )
 
 
 def _pending(problem: Problem, stage: int, others: int) -> int:

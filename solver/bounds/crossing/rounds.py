@@ -48,7 +48,7 @@ def run(label: Numbers, before: Numbers, after: Numbers, ticks: Numbers, turn: i
 
 @njit(cache=True, nogil=True)
 def _nowhere_later(one: Numbers, other: Numbers) -> bool:
-    for k in range(len(one)):
+    for k in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
         if one[k] > other[k]:
             return False
     return True
