@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.proofs.in_order import in_order
 from pipesched.problem.microbatch_chains import without_scale
@@ -16,6 +16,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
+from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
@@ -26,7 +27,11 @@ from solver.cyclic.period_bounds import period_certificates
 _SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit", "load")
 _COUNT_MODES = ("unpaired passes", "memory and modes")
 _OVER_MODES = "period: load and memory over modes"
-_FURTHER = {"Lagrangian": "solver/bounds/lagrangian/bound.py", "linear relaxation": "solver/bounds/lp_bound.py"}
+_FURTHER = {
+    "Lagrangian": "solver/bounds/lagrangian/bound.py",
+    "linear relaxation": "solver/bounds/lp_bound.py",
+    "crossings": "solver/bounds/crossing/bound.py",
+}
 
 
 class Claim(NamedTuple):
@@ -153,6 +158,11 @@ def _relaxations(problem: Problem) -> Iterable[Certificate]:
     return lp_bounds(problem, _known(problem), 60, Event())
 
 
+def _crossings(problem: Problem) -> Iterable[Certificate]:
+    """With every label, and with so few that most are merged."""
+    return (one for width in (2, 64) for one in crossing_bounds(problem, Event(), width))
+
+
 def _freed(problem: Problem, device: int) -> set[str]:
     """What B gives back on the device's stages, in the words of `Likely`."""
     network = problem.network
@@ -195,6 +205,13 @@ _PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none"
 _SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
 _ROW = Likely(tight=1, unlimited=0, long_links=0.6, fewest=3, most=5, linear=0.8, short_whole=0.3, whole_only=0.3)
 _ROW_OF_SOME = replace(_ROW, linear=0, fewest=2, whole_only=0.6)
+_CROSSINGS: dict[str, dict[str, Any]] = {
+    "room after W": {"freed": ("none", "less"), "whole_only": 0},
+    "room after B": {"freed": ("part", "all"), "whole_only": 0},
+    "one backward": {"whole_only": 1},
+    "short full backward": {"short_whole": 1, "whole_only": 0},
+    "lines of three, other placements": {"linear": 0, "fewest": 2},
+}
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 _ORDERED = "head and tail in order"
@@ -312,5 +329,9 @@ BRANCHES: tuple[Branch, ...] = (
         _OVER_MODES,
         where=lambda problem, _: not problem.overlaps,
         likely=_SHORT,
+    ),
+    *(
+        Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=_crossings)
+        for name, likely in _CROSSINGS.items()
     ),
 )

@@ -66,6 +66,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     "solver/cyclic/period_bounds.py": _BOUNDS[:3],
+    **{
+        f"solver/bounds/crossing/{name}.py": (
+            "tests/solver/bounds/test_crossing_bound.py",
+            "tests/benchmarks/test_bound_attack.py",
+        )
+        for name in ("bound", "line", "states", "rounds")
+    },
     "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_horizons.py",),
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_multipliers.py",),

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
+from pipesched.checking.crossings import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
@@ -31,6 +32,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
+    Crossings,
     DeviceMultipliers,
     Evidence,
     ModeMultipliers,
@@ -62,6 +64,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "stream head and tail": lambda problem, evidence, _: stream_head_and_tail(problem, _as(AroundStream, evidence)),
     "stream heads and tails": lambda problem, evidence, _: stream_tasks(problem, _as(StreamTasks, evidence)),
     "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
+    "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
     "linear relaxation": lambda problem, evidence, one: linear_relaxation(
         problem, _as(RowMultipliers, evidence), one.value

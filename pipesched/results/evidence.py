@@ -149,6 +149,17 @@ class ResourceWeights:
 
 
 @dataclass(frozen=True)
+class Crossings:
+    """The first stages of a chain, on which all orders of forwards and gradients are tried.
+
+    Of those that have come equally far at most `width` are told apart.
+    """
+
+    stages: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
@@ -179,6 +190,7 @@ Evidence = (
     | RowMultipliers
     | ModeMultipliers
     | ResourceWeights
+    | Crossings
     | Refutation
     | WithMoreMemory
 )
@@ -196,6 +208,7 @@ _FORMS: dict[str, type[Any]] = {
     "multipliers of rows": RowMultipliers,
     "multipliers of modes": ModeMultipliers,
     "weights of resources": ResourceWeights,
+    "crossings": Crossings,
     "refutation": Refutation,
 }
 
