@@ -125,10 +125,14 @@ class ChoiceSearch:
         known = self.best if self.best is not None and self.best.timeline.schedule is order else None
         search = FixedOrder(self.plan, self.choice, order, known)
         if provable(self.plan, self.choice):
-            if self.plan.cluster.capacity is not None:
-                self._start = balanced(self.plan, self.choice, MemoryFit(self.plan, self.choice, order))
-            search.run(self.budget, most, self.offer, self._first)
+            self.go_on(search, most)
         return search
+
+    def go_on(self, search: FixedOrder, most: float) -> None:
+        """Search for the best partition of an order, for so many seconds or units."""
+        if self.plan.cluster.capacity is not None:
+            self._start = balanced(self.plan, self.choice, MemoryFit(self.plan, self.choice, search.order))
+        search.run(self.budget, most, self.offer, self._first)
 
     def relax(self, most: float, best: Fraction | None) -> None:
         """Solve the master for partitions below the best plan: a better bound, and the partition to look at next."""
