@@ -66,7 +66,7 @@ class FreeOrders:
             if not self._all.done():
                 self._all.say(f"{group[0][0].choice}: partitions and orders together")
                 share = most * len({choice.choice for choice, _ in group}) / len(choices)
-                able += anneal_at_once(group, self._all.budget, share)
+                able += anneal_at_once(group, self._all.better, self._all.budget, share)
         return list(dict.fromkeys(able))
 
     def _raise_bound(self) -> None:
@@ -109,7 +109,7 @@ class FreeOrders:
         assert best is not None
         self._all.say(f"{best.choice}: a better order for the best partition")
         with self._all.defects_noted(owner):
-            owner.improve(most)
+            self._all.better[owner.choice].improve(most)
 
     def _owner(self) -> ChoiceSearch:
         """The placement of the best plan."""

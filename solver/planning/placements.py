@@ -14,13 +14,14 @@ from pipesched.results.gap import gap
 from pipesched.results.plan import Candidate
 from solver.construction.timing import best_times
 from solver.limits import Limits
+from solver.planning.better_plans import BetterPlans
 from solver.planning.budget import Budget
 from solver.planning.choice_search import ChoiceSearch
 from solver.planning.progress import PlanProgress, Report
 
 
 class Placements:
-    """`best` is the best plan of any placement; `report` is called at every step."""
+    """`best` is the best plan of any placement; `report` is called at every step. `better` has the joint searches."""
 
     def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
         self.problem, self.limits, self._report = problem, limits, report
@@ -31,6 +32,7 @@ class Placements:
         for name in problem.schedules:
             HEURISTICS[name]
         self.choices = [ChoiceSearch(problem, choice, self.budget, self._offer) for choice in problem.choices]
+        self.better = {each.choice: BetterPlans(each) for each in self.choices}
 
     @property
     def bound(self) -> Fraction | None:
