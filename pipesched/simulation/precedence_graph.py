@@ -29,7 +29,7 @@ def _lags(arcs: Sequence[Arcs]) -> Whole:
     """The lags of all arcs in a row."""
     alike = [lag for _, _, lag in arcs if isinstance(lag, int)]
     if len(alike) == len(arcs):
-        return np.repeat(whole(alike), [len(arc[0]) for arc in arcs])
+        return whole(alike).repeat([len(arc[0]) for arc in arcs])
     return whole([one for arc in arcs for one in np.broadcast_to(arc[2], len(arc[0])).tolist()])
 
 
