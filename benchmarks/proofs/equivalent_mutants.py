@@ -81,6 +81,7 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "pipesched/checking/task_paths.py": {
         "TaskPaths.__init__: 0 -> 1 #2": "How long after nothing: what waits for no task is left out.",
     },
+    "pipesched/checking/unpaired.py": {"ModeNumbers.arguments: True -> False #3": _AS_LONG},
     "pipesched/checking/one_device.py": {"most_in: 0 -> 1 #10": "How many there are of an item of no value."},
     "pipesched/checking/memory_over_time.py": {
         "_pace: 0 -> 1": "Where no stage holds anything nothing is needed either; half the square of the room is then "

@@ -218,7 +218,8 @@ def two_chains() -> list[str]:
 def many() -> list[str]:
     """Warm-up of so many micro-batches that the sums of their forwards are counted only where memory is short."""
     one = linear(2, 12_000, times={"forward": [5, 3], "backward": 4, "weight": 1, "transfer": 9})
-    problems = [one.with_room((room, None)) for room in (None, 1, 2, 3, 4, 5)]
+    one = one.with_stages(activation=(100, 100))
+    problems = [one.with_room((room, None)) for room in (None, 100, 220, 350, 400, 599)]
     return [str(greatest(partial(_warm_up, problem), 200_000)) for problem in problems]
 
 
