@@ -107,6 +107,18 @@ TESTS: dict[str, tuple[str, ...]] = {
             "warm_up",
         )
     },
+    **{
+        file: ("tests/solver/bounds/test_crossing_bound.py",)
+        for file in (
+            *(f"solver/bounds/crossing/{name}.py" for name in ("bound", "line", "rounds", "states")),
+            *(f"pipesched/checking/{name}.py" for name in ("crossings", "crossing_rounds")),
+        )
+    },
+    **{
+        f"pipesched/checking/{name}.py": ("tests/solver/bounds/test_saving_bounds.py",)
+        for name in ("least_held", "memory_and_copies")
+    },
+    "pipesched/checking/stream_memory.py": ("tests/solver/bounds/test_several_streams.py",),
     "pipesched/checking/check.py": (*_CHECK, "tests/solver/bounds/test_saving_bounds.py"),
     "pipesched/checking/lagrangian.py": ("tests/pipesched/checking/test_forged_multipliers.py", *_CHECK),
     "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
