@@ -108,10 +108,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
-        file: ("tests/solver/bounds/test_crossing_bound.py",)
-        for file in (
-            *(f"solver/bounds/crossing/{name}.py" for name in ("bound", "line", "rounds", "states")),
-            *(f"pipesched/checking/{name}.py" for name in ("crossings", "crossing_rounds")),
+        f"{name}.py": ("tests/solver/bounds/test_crossing_bound.py",)
+        for name in (
+            "solver/bounds/crossing/bound",
+            "solver/bounds/crossing/line",
+            "solver/bounds/crossing/rounds",
+            "solver/bounds/crossing/states",
+            "pipesched/checking/crossings",
+            "pipesched/checking/crossing_rounds",
         )
     },
     **{
