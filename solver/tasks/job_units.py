@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from formulations.tasks.placed_jobs import PlacedJobs
 from formulations.window.order_units import Orders
-from pipesched.problem.task_network import TaskType
+from pipesched.problem.network.task_network import TaskType
 from solver.tasks.job_graph import arcs_of_orders, graph_of
 
 
