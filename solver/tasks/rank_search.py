@@ -8,6 +8,7 @@ some stages and micro-batches, for a while, or for a few jobs. Justification is 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from math import exp
 from random import Random
 
@@ -58,10 +59,19 @@ class Serial:
         self.shop = self._shop(before, after, held)
         # What memory allows depends on the direction of time.
         self._back = None if takes.any() else self._shop(after, before, held)
-        most = max((len(here) for here in jobs.on.values()), default=0) + 1
+        self._make_room()
+
+    def _make_room(self) -> None:
+        most = max((len(here) for here in self.jobs.on.values()), default=0) + 1
         shape = len(self._streams), most
         self._gaps = Gaps(np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], np.int64))
-        self._start = np.zeros(count, np.int64)
+        self._start = np.zeros(len(self.running), np.int64)
+
+    def twin(self) -> Serial:
+        """The same with room of its own to work in, for another thread."""
+        other = copy(self)
+        other._make_room()
+        return other
 
     def _shop(self, before: _Rows, after: _Rows, held: tuple[NDArray[np.int64], ...]) -> Shop:
         jobs = [self.jobs.jobs[n] for n in self.running]

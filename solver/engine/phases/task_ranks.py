@@ -92,22 +92,26 @@ class TaskRanks:
         limits = search.limits
         many = len(starts) >= self.many_jobs
         limited = any(room is not None for room in jobs.room)
-        share = self.many_share if many else self.limited_share if limited else self.share
+        share = self.limited_share if limited else self.share
+        if many and not search.clock.counts_work:
+            share = min(self.many_share, search.clock.left() / search.limits.seconds / 2)
         workers = 1 if search.clock.counts_work else limits.workers or os.cpu_count() or 1
 
-        def anneal(worker: int) -> tuple[int, dict[int, int]]:
+        try:
             serial = Serial(jobs, starts)
-            ranks = RankSearch(serial, starts, limits.seed * 1_000_003 + worker)
+        except ValueError:
+            return
+
+        def anneal(worker: int) -> tuple[int, dict[int, int]]:
+            own = serial.twin()
+            ranks = RankSearch(own, starts, limits.seed * 1_000_003 + worker)
             hot = self.temperature / 10 if many else self.temperature
             for temperature in falling_temperatures(search, share, self.tries, hot):
                 ranks.step(temperature)
             return ranks.ends, serial.starts(ranks.best)
 
-        try:
-            with ThreadPoolExecutor(workers) as pool:
-                found = sorted(pool.map(anneal, range(workers)), key=lambda one: one[0])
-        except ValueError:
-            return
+        with ThreadPoolExecutor(workers) as pool:
+            found = sorted(pool.map(anneal, range(workers)), key=lambda one: one[0])
         for _, better in found:
             schedule = schedule_of_starts(jobs, better, "optimised")
             if schedule is not None:
