@@ -22,6 +22,8 @@ from solver.bounds.crossing.growth import ROUNDS, skip
 from solver.bounds.crossing.line import Line, Numbers, candidates, line_of
 from solver.bounds.crossing.states import count, states, steps
 
+# The name of its certificates.
+KIND = "crossings"
 # Labels of a state; states and steps beyond which a line is too long; and labels compared in all.
 WIDTH, _MOST_STATES, _MOST_STEPS, _WORK = 64, 3_000, 100_000, 400_000_000
 
@@ -93,4 +95,4 @@ def _certificate(problem: Problem, line: Line, width: int, value: int) -> Certif
         f"behind it on their way down, without a wait only where both are at neighbouring stages at the right time. In "
         f"whichever order they pass each other, all {line.microbatches} take at least {amount(problem, value)}."
     )
-    return Certificate("crossings", value, text, device, Crossings(line.stages, width))
+    return Certificate(KIND, value, text, device, Crossings(line.stages, width))
