@@ -1,8 +1,8 @@
 """Half and a quarter of the memory: what offload, recomputation and both are worth.
 
 `python -m benchmarks.memory_saving`: one pipeline, best known without a limit of memory; with less of it the search
-under each of the options, and the published schedules of each option, for several lengths of a copy. The table goes into
-`docs/memory-saving.md`.
+under each of the options, and the published schedules of each option, for several lengths of a copy. The table goes
+into `docs/memory-saving.md`.
 """
 
 from __future__ import annotations

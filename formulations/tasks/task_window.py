@@ -45,9 +45,9 @@ class TaskWindow:
                 model.cp.add_hint(model.start[number], placed.start[n])
         so_far = [number for number, n in enumerate(self.window.inside) if n in placed.start]
         for choice, option in self.window.jobs.chosen(so_far).items():
-            for number, literal in enumerate(model.chosen[choice]):
-                if isinstance(literal, cp_model.IntVar):
-                    model.cp.add_hint(literal, number == option)
+            for each, chosen in enumerate(model.chosen[choice]):
+                if isinstance(chosen, cp_model.IntVar):
+                    model.cp.add_hint(chosen, each == option)
         model.cp.minimize(value)
 
     def _post_order(self) -> None:
@@ -62,9 +62,9 @@ class TaskWindow:
             where = model.where(x, y)
             model.cp.add(model.start[y] >= model.end(x)).only_enforce_if([ahead, *where])
             model.cp.add(model.start[x] >= model.end(y)).only_enforce_if([ahead.negated(), *where])
-            one, other = self.window.inside[x], self.window.inside[y]
-            if one in placed.start and other in placed.start:
-                model.cp.add_hint(ahead, placed.start[one] < placed.start[other])
+            numbers = self.window.inside[x], self.window.inside[y]
+            if all(n in placed.start for n in numbers):
+                model.cp.add_hint(ahead, placed.start[numbers[0]] < placed.start[numbers[1]])
         for one, then in model.order.consequences(jobs):
             model.cp.add_implication(one, then)
         for here in jobs.on.values():

@@ -9,56 +9,33 @@ from functools import cached_property
 from itertools import pairwise
 
 from formulations.tasks.jobs import Holding, Jobs, Precedence
+from formulations.tasks.open_choices import arcs_of_idle_jobs, idle_jobs, open_choices
 from formulations.tasks.placed_jobs import PlacedJobs
-from pipesched.problem.passes import BW, B, W
 from pipesched.problem.task_network import Resource
 
 
 class WindowJobs:
     """The jobs that start from `since` to before `until`, in steps; devices that are not free keep their orders.
 
-    `inside[m]` is the job of the schedule that is job m of `jobs`. Where the forward of an activation, its copies or its
-    recomputation and its backward are all inside, the way it is held is chosen anew: the jobs of the other ways, which
-    do not run so far, are inside as well.
+    `inside[m]` is the job of the schedule that is job m of `jobs`. Where the forward of an activation, its copies or
+    its recomputation and its backward are all inside, the way it is held is chosen anew: the jobs of the other ways,
+    which do not run so far, are inside as well.
     """
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
         self.placed, self.since, self.until, self._free = placed, since, until, free
         self.inside = [n for n in placed.start if since <= placed.start[n] < until]
-        self._open = {choice: number for number, choice in enumerate(self._open_choices())}
-        self.inside += [
-            n for n, job in enumerate(placed.jobs.jobs) if job.choice in self._open and n not in placed.start
-        ]
+        self._open = {choice: number for number, choice in enumerate(open_choices(placed, self.inside, free))}
+        self._idle = idle_jobs(placed, self._open)
+        self.inside += self._idle
         self._number = {n: number for number, n in enumerate(self.inside)}
         self.jobs = self._own_jobs()
-
-    def _open_choices(self) -> list[int]:
-        """The choices of ways to hold an activation that are decided anew; how a backward runs is kept."""
-        placed, inside, found = self.placed, set(self.inside), list[int]()
-        own: dict[tuple[int, int], list[int]] = {}
-        for n in placed.start:
-            p = placed.jobs.jobs[n].task.of
-            if p.kind is not W:
-                own.setdefault(p[1:], []).append(n)
-        kinds = {job.choice: job.task.of.kind for job in placed.jobs.jobs if job.choice is not None}
-        for choice, (stage, j, _) in enumerate(placed.jobs.choices):
-            here = own[stage, j]
-            pools = {placed.jobs.device(n) for n in here}
-            if kinds[choice] not in (B, W, BW) and inside.issuperset(here) and pools.issubset(self._free):
-                found.append(choice)
-        return found
 
     def _own_jobs(self) -> Jobs:
         """The jobs inside with their precedences; orders that are kept are precedences too."""
         placed, inside = self.placed, self._number
         arcs = [(b, n, lag) for n in self.inside for b, lag in placed.before.get(n, ()) if b in inside]
-        added = {n for n in self.inside if n not in placed.start}
-        for one in placed.jobs.precedences if added else ():
-            arcs += [
-                (b, one.after, one.lag)
-                for b in one.alternatives
-                if one.after in inside and b in inside and (b in added or one.after in added)
-            ]
+        arcs += arcs_of_idle_jobs(placed.jobs, self._idle, inside)
         arcs += [(b, n, 0) for b, n in self.kept_waits if b in inside and n in inside]
         for where, order in placed.orders.items():
             if not all(device in self._free for device in placed.jobs.devices_on(where)):
@@ -69,7 +46,7 @@ class WindowJobs:
             job._replace(choice=None if job.choice is None else self._open.get(job.choice)) for job in own_jobs
         )
         choices = tuple(placed.jobs.choices[choice] for choice in self._open)
-        running = placed.start.keys() | added
+        running = placed.start.keys() | set(self._idle)
         holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in running]
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
         # What gave it back before the window is not in the model: what is taken again then counts as taken.
