@@ -25,7 +25,7 @@ class WindowJobs:
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
         self.placed, self.since, self.until, self._free = placed, since, until, free
         self.inside = [n for n in placed.start if since <= placed.start[n] < until]
-        self._open = {choice: number for number, choice in enumerate(open_choices(placed, self.inside, free))}
+        self._open = set(open_choices(placed, self.inside, free))
         self._idle = idle_jobs(placed, self._open)
         self.inside += self._idle
         self._number = {n: number for number, n in enumerate(self.inside)}
@@ -41,18 +41,15 @@ class WindowJobs:
             if not all(device in self._free for device in placed.jobs.devices_on(where)):
                 arcs += [(b, n, 0) for b, n in pairwise(n for n in order if n in inside)]
         precedences = tuple(Precedence(inside[n], (inside[b],), lag) for b, n, lag in arcs)
-        own_jobs = (placed.jobs.jobs[n] for n in self.inside)
-        jobs = tuple(
-            job._replace(choice=None if job.choice is None else self._open.get(job.choice)) for job in own_jobs
-        )
-        choices = tuple(placed.jobs.choices[choice] for choice in self._open)
+        whole = (placed.jobs.jobs[n] for n in self.inside)
+        jobs = tuple(job if job.choice in self._open else job._replace(choice=None) for job in whole)
         running = placed.start.keys() | set(self._idle)
         holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in running]
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
         # What gave it back before the window is not in the model: what is taken again then counts as taken.
         back = {one.until for one in own if one.gives}
         own = [one._replace(again=one.again and one.first[0] in back) for one in own]
-        return replace(placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own), choices=choices)
+        return replace(placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own))
 
     def _is_free(self, pool: int) -> bool:
         """Whether all devices that take of a memory are free."""

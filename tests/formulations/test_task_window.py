@@ -102,3 +102,17 @@ def test_a_window_decides_anew_how_activations_are_held() -> None:
     assert better is not None
     assert (placed.value, better.value) == (39 * jobs.scale, 12 * jobs.scale)
     assert {jobs.jobs[n].task.of.kind for n in better.start} == {F, BW}
+
+
+def test_a_window_in_which_nothing_is_decided_keeps_no_order_of_microbatches() -> None:
+    """The second micro-batch went first: where one forward alone is on a free device, no way is open."""
+    stage = Stage(2, 2, None, 2, activation=1, recompute=(Recomputation("full", 9, 0),))
+    problem = Problem(linear(1), 2, (stage,), (Pool(2),))
+    jobs = jobs_of(problem)
+    order = schedule_of([[Pass(F, 0, 1), Pass(F, 0, 0), Pass(BW, 0, 1), Pass(BW, 0, 0)]])
+    (schedule, *_) = expanded(jobs, order)
+    placed = placed_in(jobs, simulate(problem, schedule))
+    assert placed is not None
+    window = TaskWindow(placed, 0, placed.value // 2, range(0))
+    assert window.window.jobs.consecutive == ()
+    assert put_back(window.window, {n: placed.start[n] for n in window.window.inside}) is not None
