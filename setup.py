@@ -156,10 +156,16 @@ class RelocatedSources(build_py):
             self.packages = list(self.package_dir)
 
     def run(self) -> None:
-        """Build from nothing: what an earlier build left would go into the wheel too."""
-        if not self.editable_mode:
-            shutil.rmtree(self.build_lib, ignore_errors=True)
+        """Build from nothing: what an earlier build left would go into the wheel too. The page reads the examples."""
+        if self.editable_mode:
+            super().run()
+            return
+        shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
+        for file in Path("examples").rglob("*.yaml"):
+            target = Path(self.build_lib, HOME, file)
+            self.mkpath(str(target.parent))
+            self.copy_file(str(file), str(target))
 
     def build_module(self, module: str, module_file: str, package: str) -> tuple[str, bool]:
         """Copy one module."""

@@ -19,25 +19,31 @@ from math import ceil
 from pathlib import Path
 from random import Random
 from threading import Event
-from typing import Any
 
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
+from benchmarks.proofs.evidence_mutations import mutated
 from benchmarks.proofs.exhaustive import NotTiny, least_value
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.checking.attainable import least_attainable_above
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
+from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import AroundDevice, DeviceMultipliers, Evidence, OnDevice, OnStage
+from pipesched.results.evidence import AroundDevice, Crossings, DeviceMultipliers, OnDevice, OnStage, RowMultipliers
 from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
+from solver.bounds.lp_bound import lp_bounds
+from solver.cyclic.period_bounds import period_certificates
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/checking.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
 _EACH, _AT_MOST = 40, 10_000
+# For multipliers of one problem, which take a few hundredths.
+_SECONDS = 60.0
 # Random multipliers that are tried for each problem.
 _RANDOM = 3
 KINDS = {
@@ -48,8 +54,12 @@ KINDS = {
     "memory and modes": OnDevice,
     "in-flight limit": OnStage,
     "head and tail": AroundDevice,
+    "linear relaxation": RowMultipliers,
+    "crossings": Crossings,
     "Lagrangian": DeviceMultipliers,
 }
+OF_PERIODS = ("load", "in-flight limit", "memory over time", "load and memory over modes")
+ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS))
 
 
 @dataclass
@@ -67,38 +77,64 @@ class Tally:
         return sum(sum(getattr(self, each.name).values()) for each in fields(self)[:4])
 
 
-def forge(count: int, seed: int) -> Tally:
-    """At least so many mutations of the certificates of random tiny problems."""
+def forge(count: int, seed: int, each: int = _EACH) -> Tally:
+    """At least so many mutations of the certificates of random tiny problems, so many of each certificate."""
     random, tally = Random(seed), Tally()
     while tally.mutations < count:
         problem = draw(random, random.choice(BRANCHES).likely)
-        problem = replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+        problem = replace(problem, objective=random.choice(list(Objective)))
         try:
-            best = least_value(problem, problem.objective, _AT_MOST)
+            best = _least(problem)
         except NotTiny:
             continue
         if best is not None:
-            attack(problem, best, random, tally)
+            attack(problem, best, random, tally, each)
     return tally
 
 
-def attack(problem: Problem, best: Fraction, random: Random, tally: Tally) -> None:
+def _least(problem: Problem) -> Fraction | None:
+    """The optimum; of a period, what is known of it: batches may run one behind another, so the makespan of one of
+    them, a micro-batch, is no less."""
+    if problem.objective is not Objective.PERIOD:
+        return least_value(problem, problem.objective, _AT_MOST)
+    if len({len(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains}) > 1:
+        return None
+    best = least_value(replace(problem, objective=Objective.MAKESPAN), Objective.MAKESPAN, _AT_MOST)
+    return None if best is None else best / problem.microbatches
+
+
+def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each: int = _EACH) -> None:
     """Mutations of every certificate of a problem with this optimum."""
-    for genuine in _certificates(problem, best, random):
+    of_period = problem.objective is Objective.PERIOD
+    kinds = OF_PERIODS if of_period else tuple(KINDS)
+    for genuine in _period_certificates(problem) if of_period else _certificates(problem, best, random):
+        row = f"{genuine.kind}, of periods" if of_period else genuine.kind
         if check_bound(problem, genuine).verdict is not Verdict.VERIFIED:
             tally.unproved.append(f"{genuine} of {problem}")
-        for _ in range(_EACH):
-            forged = mutated(problem, genuine, best, random)
+        for _ in range(each):
+            forged = mutated(problem, genuine, best, kinds, random)
             accepted = check_bound(problem, forged).verdict is Verdict.VERIFIED
             if forged.value > best:
-                (tally.false_accepted if accepted else tally.false_refused)[forged.kind] += 1
+                (tally.false_accepted if accepted else tally.false_refused)[row] += 1
             elif forged.evidence != genuine.evidence:
-                (tally.true_accepted if accepted else tally.true_refused)[forged.kind] += 1
+                (tally.true_accepted if accepted else tally.true_refused)[row] += 1
+
+
+def _period_certificates(problem: Problem) -> Iterator[Certificate]:
+    """The strongest of each kind."""
+    known = set[str]()
+    for one in period_certificates(problem):
+        if one.kind not in known:
+            known.add(one.kind)
+            yield Certificate(one.kind, simplest(one.value), one.text, one.device, one.evidence)
 
 
 def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
     yield from (one for one in certificates(problem, problem.objective) if one.kind in KINDS and one.value > 0)
-    yield from lagrangian_bounds(problem, 0, ceil(best) + 2, 2.0, Event())
+    yield from crossing_bounds(problem, Event(), random.choice((1, 3, 64)))
+    yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
+    if not problem.overlaps:
+        yield from lp_bounds(problem, ceil(best) + 2, _SECONDS, Event())
     # A linear program finds few on tiny problems; any multipliers prove something.
     for _ in range(_RANDOM):
         yield from _of_multipliers(problem, best, random)
@@ -120,58 +156,11 @@ def _of_multipliers(problem: Problem, best: Fraction, random: Random) -> Iterato
             return
 
 
-def mutated(problem: Problem, genuine: Certificate, best: Fraction, random: Random) -> Certificate:
-    """The certificate with its value raised, its evidence changed, or both."""
-    assert genuine.evidence is not None
-    above = least_attainable_above(problem, best)
-    value = random.choice((genuine.value, above, above, above + random.randint(1, 20)))
-    forged = replace(genuine, value=value)
-    for _ in range(random.choice((0, 1, 1, 2, 3))):
-        evidence = forged.evidence
-        assert evidence is not None
-        forged = replace(forged, evidence=_changed(problem, evidence, random))
-    if random.random() < 0.1:
-        forged = replace(forged, kind=random.choice(list(KINDS)))
-    return forged
-
-
-def _changed(problem: Problem, evidence: Evidence, random: Random) -> Evidence:
-    """One field of the evidence changed."""
-    name = random.choice([each.name for each in fields(evidence)])
-    old = getattr(evidence, name)
-    new: object = old
-    match old:
-        case bool():
-            new = not old
-        case tuple():
-            new = _list(old, random)
-        case Fraction():
-            new = old * random.choice((Fraction(1, 2), 2, 3, Fraction(1, 3)))
-        case int() | None if name in ("device", "owner", "stage"):
-            new = random.choice((*range(-1, len(problem.stages) + 1), *([None] if name == "owner" else [])))
-        case int():
-            new = max(0, old + random.choice((-1, 1, 2, 5, 100)))
-    changed: Any = {name: new}
-    return replace(evidence, **changed)
-
-
-def _list(old: tuple[int, ...], random: Random) -> tuple[int, ...]:
-    """One entry changed, one left out, or one twice."""
-    at = random.randrange(len(old)) if old else 0
-    change = random.choice(("more", "twice as much", "nothing", "negative", "left out", "again"))
-    if not old or change == "again":
-        return (*old[:at], *old[at : at + 1], *old[at:])
-    if change == "left out":
-        return (*old[:at], *old[at + 1 :])
-    new = {"more": old[at] + random.randint(1, 9), "twice as much": 2 * old[at], "nothing": 0, "negative": -old[at] - 1}
-    return (*old[:at], new[change], *old[at + 1 :])
-
-
 def markdown(tally: Tally, described: str) -> str:
     """The table of the page."""
     head = "certificate", "false claims refused", "false claims accepted", "true, evidence changed: refused", "accepted"
     counts = tally.false_refused, tally.false_accepted, tally.true_refused, tally.true_accepted
-    lines = [[kind, *(f"{count[kind]:,}" for count in counts)] for kind in KINDS]
+    lines = [[kind, *(f"{count[kind]:,}" for count in counts)] for kind in ROWS]
     lines.append(["all", *(f"{sum(count.values()):,}" for count in counts)])
     return f"{described}\n\n{table(head, lines)}\n\n{tally.mutations:,} mutations in all."
 

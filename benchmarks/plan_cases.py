@@ -78,7 +78,9 @@ def cases() -> Iterator[Case]:
     yield Case("deepseek-v3 6/1/120, 1f1b", second, 3603.39, conductor, 30)
     for name, value in (("deepseek-v3 4/2/120", 5868.49), ("deepseek-v3 8/4/240", 5562.66)):
         several = deepseek(name) | {"schedule": "interleaved-1f1b"}
-        yield Case(f"{name}, interleaved-1f1b", several, value, conductor, 60)
+        yield Case(f"{name}, interleaved-1f1b", several, value, conductor, 90)
+    apart = [*several["layers"][:-1], several["layers"][-1] | {"with_previous": False}]
+    yield Case(f"{name}, interleaved-1f1b, head apart", several | {"layers": apart}, value, conductor, 90)
     for measured, found in ((False, 34), (True, 306)):
         yield Case(f"SlackPipe {found}", slackpipe(measured), found, "SlackPipe", 10)
         free = slackpipe(measured) | {"placement": "free", "chunks": [1, 2]}

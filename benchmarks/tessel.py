@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from benchmarks.reporting.machine import machine
 from formulations.cyclic.block_graph import Block, BlockGraph, Precedence
-from pipesched.problem.task_network import MemoryChange
+from pipesched.problem.network.task_network import MemoryChange
 from solver.cyclic.period_search import best_pattern
 from solver.limits import Limits
 

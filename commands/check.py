@@ -5,18 +5,20 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from threading import Event
 
+from commands.options.search import add_limits, interrupt_sets, limits_of
 from commands.reports.plan_check import check_plan
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
-from commands.shared.search_options import add_limits, interrupt_sets, limits_of
 from pipesched.checking.check import check_bound
-from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.finding import Finding, NotCoveredError, Verdict
+from pipesched.checking.more_memory import as_proved
 from pipesched.errors import Deadlock, Disagreement
 from pipesched.files.plan_answer import is_plan_answer, plan_answer_from
 from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_from
 from pipesched.problem.formatting import amount
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective
 from pipesched.results.evidence import Refutation
 from pipesched.schedule.metrics import measure
@@ -87,15 +89,18 @@ def _bound(file: ScheduleFile) -> Finding | None:
 
 
 def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
-    certificate, stop = file.certificate, Event()
-    assert certificate is not None
+    stop = Event()
+    assert file.certificate is not None
+    problem, certificate = as_proved(without_scale(file.timeline.problem), file.certificate)
     assert isinstance(certificate.evidence, Refutation)
     try:
         with interrupt_sets(stop):
-            same = refuted_again(file.timeline.problem, certificate.value, certificate.evidence, limits_of(args), stop)
+            same = refuted_again(problem, certificate.value, certificate.evidence, limits_of(args), stop)
     except Disagreement as wrong:
         return Finding(Verdict.REFUSED, str(wrong))
-    stated = amount(file.timeline.problem, certificate.value)
+    except NotCoveredError as why:
+        return Finding(finding.verdict, f"{finding.text}; nor can it be with --again: {why}")
+    stated = amount(problem, certificate.value)
     if same is None:
         return Finding(finding.verdict, f"{finding.text}; repeated with other parameters it came to no end")
     if same:

@@ -7,24 +7,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from commands.options import noise as noise_options
+from commands.options.compared import add_schedules, imported, published
+from commands.options.search import add_limits, limits_of, refuse_period, search
 from commands.reports import measured_table, schedule_table, side_by_side
-from commands.shared import noise_options
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
-from commands.shared.search_options import add_limits, limits_of, refuse_period, search
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
-from pipesched.errors import BadInput, Deadlock, Disagreement
+from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, comparison_document, with_solution
 from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
-from runtime.importers.catalogue import IMPORTERS, import_schedule
 from solver.analysis.published_comparison import all_tried
 from solver.engine.common_ticks import finer_candidate
-from solver.published import simulated_and_validated
 from solver.solve import without_search
 
 
@@ -41,15 +40,7 @@ def configure(parser: ArgumentParser) -> None:
     add_watch(parser)
     add_limits(parser)
     noise_options.add_noise(parser, seed=False)
-    parser.add_argument("--schedules", metavar="A,B", help="only these schedules (default: all)")
-    parser.add_argument(
-        "--with",
-        dest="others",
-        metavar="FILE",
-        nargs="+",
-        default=[],
-        help="also these schedules of other programs: " + "; ".join(one.description for one in IMPORTERS),
-    )
+    add_schedules(parser)
     parser.add_argument(
         "--bars",
         action=BooleanOptionalAction,
@@ -78,8 +69,8 @@ def run(args: Namespace) -> Exit:
     problem = problem_of(args.problems[0], args.objective)
     if args.others or args.noise is not None:
         refuse_period(problem, "--with and --noise are")
-    names = _names(args.schedules)
-    others = [_other(problem, path) for path in args.others]
+    names = published(args.schedules)
+    others = [imported(problem, path) for path in args.others]
     solution = _published(problem, args) if args.no_optimal else search(problem, args)
     parts = int(problem.tick / solution.problem.tick)
     problem = solution.problem
@@ -137,7 +128,7 @@ def _several(args: Namespace) -> Exit:
     if found:
         raise BadInput(f"found several problems and {found[0]}; allowed: one problem with {found[0]}")
     problems = [problem_of(path, args.objective) for path in args.problems]
-    listed = _names(args.schedules) or HEURISTICS.names()
+    listed = published(args.schedules) or HEURISTICS.names()
     solutions: list[Solution] = []
     for problem in problems:
         one = _published(problem, args) if args.no_optimal else search(problem, args)
@@ -185,30 +176,6 @@ def _draw(problem: Problem, noise: dict[str, Distribution], args: Namespace) -> 
     return noise_options.draw(
         problem, problem.objective.value.capitalize(), title, list(noise.items()), Path(args.output)
     )
-
-
-def _names(listed: str | None) -> list[str] | None:
-    """The schedules asked for; unknown names are bad input, each on its line."""
-    if listed is None:
-        return None
-    names = [name.strip() for name in listed.split(",")]
-    mistakes: list[str] = []
-    for name in names:
-        try:
-            HEURISTICS[name]
-        except BadInput as error:
-            mistakes += error.mistakes
-    if mistakes:
-        raise BadInput(*mistakes)
-    return names
-
-
-def _other(problem: Problem, path: str) -> Candidate:
-    """Another program's schedule on this problem; an order that locks or breaks a rule is bad input."""
-    try:
-        return simulated_and_validated(problem, import_schedule(path, problem), Path(path).name)
-    except (Deadlock, Disagreement) as wrong:
-        raise BadInput(f"{path}: {wrong}") from None
 
 
 def _explain(solution: Solution) -> None:

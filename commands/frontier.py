@@ -7,12 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from threading import Event
 
-from commands.shared.catalogue import COMMANDS, Command, Exit
-from commands.shared.file_arguments import add_problem, picture_kind, problem_of
-from commands.shared.option_values import span_of, whole
-from commands.shared.output import complain, files_written, percent, write_json
-from commands.shared.output import time as time_text
-from commands.shared.search_options import (
+from commands.options.search import (
     add_limits,
     interrupt_sets,
     limits_of,
@@ -20,6 +15,11 @@ from commands.shared.search_options import (
     progress_line,
     refuse_period,
 )
+from commands.options.values import span_of, whole
+from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.file_arguments import add_problem, picture_kind, problem_of
+from commands.shared.output import complain, files_written, percent, write_json
+from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole

@@ -6,11 +6,11 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from threading import Event
 
+from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted
+from commands.options.values import whole
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, draw, picture_kind, problem_of
-from commands.shared.option_values import whole
 from commands.shared.output import files_written, in_file_units, time, write_json
-from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted
 from commands.shared.tables import table
 from pipesched.problem.passes import BW, B, Task
 from pipesched.results.solution import Status

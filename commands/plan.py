@@ -5,8 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
-from threading import Event
 
+from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from commands.reports.html.origin import typed
 from commands.reports.html.plan import plan_report
 from commands.reports.plan import show
@@ -23,7 +23,8 @@ from commands.shared.partition_settings import (
     with_partition,
     write_settings,
 )
-from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
+from commands.shared.plan_for import Runtime, add_for, planned, runtime_document, runtime_sentences
+from commands.shared.watch import add_watch, stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.plan_answer import plan_text
@@ -36,7 +37,6 @@ from pipesched.results.plan_figures import time_parts
 from pipesched.results.solution import Status
 from plots.plan import render_plan
 from runtime.partitions.plan_settings import PlanSettings, settings_of
-from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change, sensitivity
 
@@ -44,7 +44,9 @@ from solver.planning.sensitivity import Change, sensitivity
 def configure(parser: ArgumentParser) -> None:
     """The file, how long to search, where to write."""
     parser.add_argument("plan", metavar="FILE", help="plan file, YAML or JSON")
+    add_watch(parser)
     add_limits(parser)
+    add_for(parser)
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write problem.yaml, schedule.json, pictures and report.html"
     )
@@ -59,14 +61,14 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Search, print, write."""
-    forms, problem = chosen_formats(args.settings), with_partition(read_plan(args.plan), args.partition)
+    forms, problem = chosen_formats(args.settings or args.target), with_partition(read_plan(args.plan), args.partition)
     for text in problem.notes:
         note(f"note: {args.plan}: {text}")
     for text in problem.assumptions:
         note(f"assumed: {text}")
     folder, as_typed = _folder(args.output), typed(args.plan)
     moments: list[PlanProgress] = []
-    stop = Event()
+    stop = stop_event(args)
     limits = limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
 
@@ -75,12 +77,12 @@ def run(args: Namespace) -> Exit:
             if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
                 moments.append(moment)
 
-        found = plan(problem, limits, tell, stop)
+        found, runtime = planned(problem, args.target, limits, tell, stop)
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
     settings = settings_of(found, forms)
     if not args.json:
-        show(found, changes)
+        show(found, changes, [] if runtime is None else runtime_sentences(found, runtime))
         show_settings(found, settings)
     if found.best is None:
         complain(
@@ -89,12 +91,14 @@ def run(args: Namespace) -> Exit:
     with not_interrupted():
         files = []
         if folder and found.best:
-            page = plan_report(found, changes, settings_texts(found, settings), moments, args, as_typed)
+            page = plan_report(found, changes, settings_texts(found, settings), moments, args, as_typed, runtime)
             files = _write(found, settings, folder, page)
         if args.output:
             record_output(args.output, "plan", files)
     if args.json:
-        write_json(_document(found, changes) | settings_document(settings) | {"files": [str(path) for path in files]})
+        write_json(
+            _document(found, changes, runtime) | settings_document(settings) | {"files": [str(path) for path in files]}
+        )
     else:
         files_written(files)
     if found.interrupted:
@@ -102,12 +106,17 @@ def run(args: Namespace) -> Exit:
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
 
 
-def _document(found: Plan, changes: list[Change]) -> dict[str, object]:
+def _document(found: Plan, changes: list[Change], runtime: Runtime | None) -> dict[str, object]:
     parts = None if found.best is None else time_parts(found.problem, found.best).document()
-    document = found.document() | {"time": parts}
+    document = found.document() | {"time": parts} | ({} if runtime is None else runtime_document(runtime))
     if changes:
         document["changes"] = [
-            {"change": one.text, "value": float(one.plan.value or 0), "lower_bound": float(one.plan.lower_bound)}
+            {
+                "change": one.text,
+                "value": None if one.plan.value is None else float(one.plan.value),
+                "lower_bound": float(one.lower_bound),
+                "between": [float(share) for share in one.brings(found) or ()],
+            }
             for one in changes
         ]
     return document

@@ -6,9 +6,9 @@ import os
 import webbrowser
 from argparse import ArgumentParser, Namespace
 
+from commands.options.values import seconds, whole
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
-from commands.shared.option_values import seconds, whole
 from commands.shared.output import note, write_json
 from pipesched.errors import BadInput
 from pipesched.extras import to_install

@@ -5,13 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from commands.options import noise as noise_options
+from commands.options.named_schedules import timeline_in, timeline_of
+from commands.options.visualiser_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
 from commands.reports import figures, text_gantt
-from commands.shared import noise_options
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, draw, write_schedule
-from commands.shared.named_schedules import timeline_in, timeline_of
 from commands.shared.output import files_written, in_file_units, note, write_json
-from commands.shared.visualiser_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
 from commands.shared.watch import add_watch
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import read_document, with_objective

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
+from commands.options.search import add_limits, not_interrupted, refuse_period, search
 from commands.reports import robustness, text_gantt
 from commands.reports.html.origin import typed
 from commands.reports.html.solve import solve_report
@@ -20,7 +21,6 @@ from commands.shared.output import (
     write_json,
 )
 from commands.shared.output_folder import record_output
-from commands.shared.search_options import add_limits, not_interrupted, refuse_period, search
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput

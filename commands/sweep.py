@@ -10,15 +10,15 @@ from pathlib import Path
 from threading import Event
 from time import perf_counter
 
+from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
+from commands.options.values import seconds, whole
 from commands.reports.html.origin import typed
 from commands.reports.html.sweep import sweep_report
 from commands.reports.sweep import progress_text, show
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective
-from commands.shared.option_values import seconds, whole
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
-from commands.shared.search_options import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.sweeps.cells import Sweep, read_sweep

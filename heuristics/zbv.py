@@ -13,11 +13,12 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
+from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
 from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, on_leg
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.problem.passes import B, F, Pass, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -35,17 +36,20 @@ def zbv(problem: Problem) -> Schedule:
     """
     split_backward(problem)
     v_of_stages(problem)
-    goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
+
+    def value(search: _Search) -> int:
+        return search.built.value(problem.objective)
+
     found: list[_Search] = []
     for flags in product((True, False), repeat=2):
         allowed = [0] * problem.devices
         variant: list[_Search] = []
-        while len(variant) < 2 or variant[-1].value(goal) < variant[-2].value(goal):
+        while len(variant) < 2 or value(variant[-1]) < value(variant[-2]):
             variant.append(_Search(problem, 2 * problem.devices, Choices(*flags), allowed))
             variant[-1].run()
-            allowed = variant[-1].waited
+            allowed = variant[-1].built.waited
         found += variant
-    return schedule_of(min(found, key=lambda search: search.value(goal)).orders, "zbv")
+    return schedule_of(min(found, key=value).built.orders, "zbv")
 
 
 class _Search:
@@ -59,14 +63,11 @@ class _Search:
         held = zip(problem.network.freed_by_backward, problem.network.held_in_flight, strict=True)
         shares = [Fraction(freed, activation) for freed, activation in held if activation]
         self.freed = max(Fraction(0), min(shares, default=Fraction(0)))
-        self.orders: list[list[Pass]] = [[] for _ in range(self.p)]
+        self.built = GrowingOrders(self.p)
+        self.free_at, self.waited, self.ends = self.built.free_at, self.built.waited, self.built.ends
         self.done = [[0, 0, 0, 0] for _ in range(self.p)]  # passes of each leg
         self.weights: list[deque[Pass]] = [deque() for _ in range(self.p)]  # whose B has run
-        self.began_at = [0] * self.p
-        self.free_at = [0] * self.p  # when the device has run everything put on it so far
-        self.held = [Fraction(0)] * self.p  # its memory then
-        self.waited = [0] * self.p  # its idle time after its first pass
-        self.ends: dict[Pass, int] = {}
+        self.held = [Fraction(0)] * self.p  # the memory of the device behind all that was put on it
 
     def run(self) -> None:
         self._fill_the_wait_for_the_first_gradient()
@@ -77,11 +78,6 @@ class _Search:
         for d, weights in enumerate(self.weights):
             while weights:
                 self._put(d, weights.popleft())
-
-    def value(self, goal: Objective) -> int:
-        """The makespan or span of what was built: passes are put as soon as possible, as the simulator would."""
-        began = self.began_at if goal is Objective.SPAN else [0] * self.p
-        return max(end - start for start, end in zip(began, self.free_at, strict=True))
 
     def _fill_the_wait_for_the_first_gradient(self) -> None:
         """The first micro-batch down and up; before it comes back up to device d, more forwards down to there."""
@@ -177,14 +173,8 @@ class _Search:
             self.weights[d].append(p._replace(kind=W))
 
     def _put(self, d: int, p: Pass) -> None:
-        start = self.free_at[d] if p.kind is W else max(self.free_at[d], self._arrival(p))
-        if self.orders[d]:
-            self.waited[d] += start - self.free_at[d]
-        else:
-            self.began_at[d] = start
-        self.free_at[d] = self.ends[p] = start + self.problem.duration(p)
+        self.built.put(d, p, 0 if p.kind is W else self._arrival(p), self.problem.duration(p))
         self.held[d] += 1 if p.kind is F else -self.freed if p.kind is B else self.freed - 1
-        self.orders[d].append(p)
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:

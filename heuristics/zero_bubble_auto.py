@@ -11,11 +11,12 @@ from functools import partial
 from itertools import product
 from typing import NamedTuple
 
+from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, one_stage_a_device, split_backward
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, W
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
 
@@ -32,10 +33,9 @@ def zero_bubble_capped(problem: Problem, name: str, per_stage: int | None) -> Sc
     split_backward(problem)
     chain = one_stage_a_device(problem)
     caps = _caps(problem, chain, per_stage)
-    goal = Objective.MAKESPAN if problem.objective is Objective.MAKESPAN else Objective.SPAN
     searches = [_Search(problem, chain, caps, Choices(*flags)) for flags in product((True, False), repeat=3)]
     orders = [search.run() for search in searches]
-    values = [search.value(goal) for search in searches]
+    values = [search.built.value(problem.objective) for search in searches]
     return schedule_of(orders[values.index(min(values))], name)
 
 
@@ -52,13 +52,10 @@ class _Search:
     def __init__(self, problem: Problem, chain: tuple[int, ...], caps: list[int | None], choices: Choices) -> None:
         self.problem, self.chain, self.caps, self.choices = problem, chain, caps, choices
         self.p, self.m = len(chain), problem.microbatches
-        self.orders: list[list[Pass]] = [[] for _ in chain]
+        self.built = GrowingOrders(len(chain))
+        self.free_at, self.waited, self.ends = self.built.free_at, self.built.waited, self.built.ends
         self.done: list[dict[PassKind, int]] = [{F: 0, B: 0, W: 0} for _ in chain]
-        self.began_at = [0] * self.p  # when the device starts its first forward
-        self.free_at = [0] * self.p  # when the device has run everything put on it so far
-        self.held = [0] * self.p  # its memory then
-        self.waited = [0] * self.p  # its idle time after its first forward
-        self.ends: dict[Pass, int] = {}
+        self.held = [0] * self.p  # the memory of the device behind all that was put on it
 
     def run(self) -> list[list[Pass]]:
         """The order of every device, by device number."""
@@ -70,13 +67,8 @@ class _Search:
         for i, stage in enumerate(self.chain):
             while self.done[i][W] < self.m:
                 self._put(i, W)
-            orders[self.problem.placement.stage_device[stage]] = self.orders[i]
+            orders[self.problem.placement.stage_device[stage]] = self.built.orders[i]
         return orders
-
-    def value(self, goal: Objective) -> int:
-        """The makespan or span of what was built: passes are put as soon as possible, as the simulator would."""
-        began = self.began_at if goal is Objective.SPAN else [0] * self.p
-        return max(end - start for start, end in zip(began, self.free_at, strict=True))
 
     def _warm_up(self) -> None:
         """Forwards until the first gradient arrives or memory is full, then the first backward on every stage."""
@@ -172,19 +164,14 @@ class _Search:
 
     def _put(self, i: int, kind: PassKind) -> None:
         p = self._next(i, kind, self.done[i][kind])
-        start = self.free_at[i]
+        arrival = 0
         if kind is F and i > 0:
-            start = max(start, self.ends[self._next(i - 1, F, p.microbatch)] + self._lag(i - 1, i))
+            arrival = self.ends[self._next(i - 1, F, p.microbatch)] + self._lag(i - 1, i)
         if kind is B and i + 1 < self.p:
-            start = max(start, self.ends[self._next(i + 1, B, p.microbatch)] + self._lag(i + 1, i))
-        if self.done[i][F] > 0:
-            self.waited[i] += start - self.free_at[i]
-        else:
-            self.began_at[i] = start
-        self.free_at[i] = self.ends[p] = start + self.problem.duration(p)
+            arrival = self.ends[self._next(i + 1, B, p.microbatch)] + self._lag(i + 1, i)
+        self.built.put(i, p, arrival, self.problem.duration(p))
         self.held[i] += self._change(i, kind)
         self.done[i][kind] += 1
-        self.orders[i].append(p)
 
     def _next(self, i: int, kind: PassKind, microbatch: int) -> Pass:
         return Pass(kind, self.chain[i], microbatch)

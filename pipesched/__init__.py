@@ -54,12 +54,21 @@ if TYPE_CHECKING:
     from solver.limits import Limits as Limits
     from solver.solve import solve as solve
 else:
+    import sys
+
     from pipesched.lazy_names import LazyNames
 
-    __getattr__ = LazyNames(__name__)
+    _names = LazyNames(__name__)
+    _SHOWN = frozenset(("pipesched.problem.problem", "pipesched.schedule.schedule"))
 
     # `from pipesched import *` must not need torch, nor replace a user's own `torch`.
-    __all__ = ["__version__", *__getattr__.without("torch")]  # noqa: PLE0604 - all of them are strings
+    __all__ = ["__version__", *_names.without("torch")]  # noqa: PLE0604 - all of them are strings
+
+    def __getattr__(name):
+        found = _names(name)
+        if not _SHOWN.isdisjoint(sys.modules):  # else there is nothing yet that a notebook could show
+            import pipesched.notebook.shown  # noqa: F401
+        return found
 
     def __dir__():
-        return sorted({*globals(), *__getattr__.names})
+        return sorted({*globals(), *_names.names})

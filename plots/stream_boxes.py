@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from pipesched.problem.dependencies import SENDING
+from pipesched.problem.network.dependencies import SENDING
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.colours import RGB

@@ -1,9 +1,10 @@
-"""What holds for every test: tables are as wide as they need, whatever terminal the tests are started from."""
+"""What tests share: tables as wide as they need, whatever terminal the tests are started from; a problem file."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +17,14 @@ def no_terminal_width() -> Iterator[None]:
             if name in os.environ:
                 patch.delenv(name)
         yield
+
+
+@pytest.fixture
+def small(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The path of a file with a small problem, whose text the test's module has as FILE."""
+    path = tmp_path / "small.yaml"
+    path.write_text(request.module.FILE)
+    return str(path)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -117,9 +117,9 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of this checkout, in which an older version was built before."""
     pytest.importorskip("setuptools.command.bdist_wheel")
     folder = tmp_path_factory.mktemp("checkout")
-    for name in PACKAGES:
+    for name in (*PACKAGES, "examples"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     old = folder / "build" / "lib" / "solver"
     old.mkdir(parents=True)
@@ -142,8 +142,8 @@ def contents(wheel: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist() if not name.endswith("RECORD")}
 
 
-def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(built: tuple[Path, ...]) -> None:
-    files = {path for name in PACKAGES for path in (ROOT / name).rglob("*") if path.is_file()}
+def test_the_wheel_holds_every_file_of_packages_and_examples_and_nothing_else(built: tuple[Path, ...]) -> None:
+    files = {path for name in (*PACKAGES, "examples") for path in (ROOT / name).rglob("*") if path.is_file()}
     names = {path.relative_to(ROOT).as_posix() for path in files if "__pycache__" not in path.parts}
     expected = {name if name.startswith("pipesched/") else f"pipesched/{name}" for name in names}
     assert {name for name in contents(built[0]) if ".dist-info/" not in name} == expected

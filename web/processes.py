@@ -13,7 +13,8 @@ from multiprocessing.process import BaseProcess
 from threading import Lock, Thread
 
 from web.settings import Settings
-from web.work.channel import STOP, Message, run
+from web.work.channel import STOP, Message
+from web.work.process import run
 
 DIED = ("failed", "the work was ended by the system, most likely since it took too much memory; try a smaller problem")
 _LOADED_ONCE = "web.work.everything"

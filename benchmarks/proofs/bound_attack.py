@@ -27,7 +27,7 @@ from benchmarks.proofs.bound_branches import BRANCHES, Branch, Claim
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.bound_sources import digest_of
 from benchmarks.proofs.exhaustive import NotTiny
-from benchmarks.proofs.joint_orders import compared, least_below
+from benchmarks.proofs.in_order import compared_to, least_below
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.files.atomic_write import write_whole
@@ -65,16 +65,16 @@ def attack(branch: Branch, count: int, seed: int, seconds: float = inf) -> Found
     """Hold so many claims of a branch to the optimum; fewer where the seconds of processor time are up."""
     found, end = Found(), time.process_time() + seconds
     for problem, claim in problems(branch, seed, end):
-        objective = branch.objective or problem.objective
+        objective, posed = branch.objective or problem.objective, branch.posed(problem)
         try:
-            best = compared(problem, objective, claim.value, _STEPS)
+            best = compared_to(posed, objective, claim.value, _STEPS)
         except NotTiny:
             found.too_large += 1
             continue
         found.problems += 1
         found.attained += best.attained
         if best.below:
-            found.wrong.append((problem, claim, least_below(problem, objective, claim.value)))
+            found.wrong.append((posed, claim, least_below(posed, objective, claim.value)))
         if found.problems == count:
             break
     return found

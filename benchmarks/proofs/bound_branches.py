@@ -8,12 +8,15 @@ from fractions import Fraction
 from functools import cached_property
 from math import ceil
 from threading import Event
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from benchmarks.proofs.in_order import in_order
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
+from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
@@ -24,7 +27,11 @@ from solver.cyclic.period_bounds import period_certificates
 _SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit", "load")
 _COUNT_MODES = ("unpaired passes", "memory and modes")
 _OVER_MODES = "period: load and memory over modes"
-_FURTHER = {"Lagrangian": "solver/bounds/lagrangian/bound.py", "linear relaxation": "solver/bounds/lp_bound.py"}
+_FURTHER = {
+    "Lagrangian": "solver/bounds/lagrangian/bound.py",
+    "linear relaxation": "solver/bounds/lp_bound.py",
+    "crossings": "solver/bounds/crossing/bound.py",
+}
 
 
 class Claim(NamedTuple):
@@ -66,7 +73,7 @@ class Branch:
     """One argument of one bound. `sentence` is in the text of its certificates, and none of `not_sentences` is.
 
     `where` says more of the problem and the certificate's device; `further` gives bounds that are not
-    analytic.
+    analytic. `in_order` says that claims are of the problem with unequal micro-batches that keep their order.
     """
 
     name: str
@@ -76,9 +83,15 @@ class Branch:
     where: Callable[[Problem, int], bool] = lambda *_: True
     likely: Likely = Likely()
     further: Callable[[Problem], Iterable[Certificate]] = lambda _: ()
+    in_order: bool = False
+
+    def posed(self, problem: Problem) -> Problem:
+        """The problem that claims are of, for one that was drawn."""
+        return in_order(problem) if self.in_order else problem
 
     def claim(self, problem: Problem) -> Claim | None:
-        """This branch's claim, if no other certificate is stronger."""
+        """This branch's claim of the problem posed, if no other certificate is stronger."""
+        problem = without_scale(self.posed(problem))
         if self.kind.startswith("period: "):
             return self._period(problem)
         objective = problem.objective
@@ -145,6 +158,11 @@ def _relaxations(problem: Problem) -> Iterable[Certificate]:
     return lp_bounds(problem, _known(problem), 60, Event())
 
 
+def _crossings(problem: Problem) -> Iterable[Certificate]:
+    """With every label, and with so few that most are merged."""
+    return (one for width in (2, 64) for one in crossing_bounds(problem, Event(), width))
+
+
 def _freed(problem: Problem, device: int) -> set[str]:
     """What B gives back on the device's stages, in the words of `Likely`."""
     network = problem.network
@@ -187,8 +205,16 @@ _PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none"
 _SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
 _ROW = Likely(tight=1, unlimited=0, long_links=0.6, fewest=3, most=5, linear=0.8, short_whole=0.3, whole_only=0.3)
 _ROW_OF_SOME = replace(_ROW, linear=0, fewest=2, whole_only=0.6)
+_CROSSINGS: dict[str, dict[str, Any]] = {
+    "room after W": {"freed": ("none", "less"), "whole_only": 0},
+    "room after B": {"freed": ("part", "all"), "whole_only": 0},
+    "one backward": {"whole_only": 1},
+    "short full backward": {"short_whole": 1, "whole_only": 0},
+    "lines of three, other placements": {"linear": 0, "fewest": 2},
+}
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
+_ORDERED = "head and tail in order"
 _IN_A_ROW, _LATER = "must lie between, one after the other", "in later round trips"
 
 BRANCHES: tuple[Branch, ...] = (
@@ -239,6 +265,14 @@ BRANCHES: tuple[Branch, ...] = (
         _AFTER,
         where=lambda problem, _: not problem.splittable,
         likely=replace(_AMPLE, whole_only=1),
+    ),
+    *(
+        Branch(f"head and tail in order, {name}", _ORDERED, sentence, others, likely=likely, in_order=True)
+        for name, sentence, others, likely in (
+            ("work", "may come after its last gradient", (_IDLES,), replace(_LOOSE, blocks=0)),
+            ("work and idle", "may come after its last gradient, and idles", (), replace(_TIGHT, blocks=0)),
+            ("last forward", "its last forward ends", (), replace(_MEMORY, blocks=0)),
+        )
     ),
     Branch(
         "in-flight limit, room after W",
@@ -295,5 +329,9 @@ BRANCHES: tuple[Branch, ...] = (
         _OVER_MODES,
         where=lambda problem, _: not problem.overlaps,
         likely=_SHORT,
+    ),
+    *(
+        Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=_crossings)
+        for name, likely in _CROSSINGS.items()
     ),
 )

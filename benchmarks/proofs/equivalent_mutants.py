@@ -52,6 +52,10 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         **{f"modes_count: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3")},
         "Durations.__init__: min((one for one in of_forward if one is not None), default=None) -> "
         "max((one for one in of_forward if one is not None), default=None)": _EVERY_BLOCK,
+        "ModeCounts._work: one.b is not None and one.w is not None -> one.b is not None or one.w is not None": "Either "
+        "both are told or neither is.",
+        "compact: np.abs(values).max(initial=0) > _LONGEST -> np.abs(values).max(initial=0) >= _LONGEST": "A sum of "
+        "just that much is exact in both kinds of integers.",
         "ModeCounts._work: 0 -> 1": _NOT_USED,
         "ModeCounts._work: 1 -> 2": _NOT_USED,
     },
@@ -69,6 +73,15 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "solver/bounds/analytic/modes/values.py": {
         **{f"ModeValues._by_ends: True -> False{number}": _AS_LONG for number in ("", " #2")},
         "ModeValues.least: 1 -> 2": _NEVER,
+    },
+    "pipesched/checking/check.py": {
+        "_proved: 0 -> 1 #2": "What is proved is compared with a value of 0 or less alone.",
+    },
+    "pipesched/checking/lagrangian.py": {": 60 -> 61": "Any time behind all instants, which are below 2**59."},
+    "pipesched/checking/one_device.py": {"most_in: 0 -> 1 #10": "How many there are of an item of no value."},
+    "pipesched/checking/memory_over_time.py": {
+        "_pace: 0 -> 1": "Where no stage holds anything nothing is needed either; half the square of the room is then "
+        "less than the square of it, so that nothing counts as lost at any pace.",
     },
     "solver/cyclic/replication.py": {
         "_rows: columns.slot[rows] + rounds * (end - begin) -> columns.slot[rows] - rounds * (end - begin)": "Slots "

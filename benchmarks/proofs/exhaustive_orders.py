@@ -35,7 +35,40 @@ def longest_paths(ticks: Numbers, needs: Numbers, lags: Numbers) -> Numbers:
 
 
 @njit(cache=True)
-def device_orders(  # noqa: PLR0912, PLR0915
+def _whole(here: Numbers, least: Numbers, block: Numbers, paths: Numbers) -> tuple[int, int, Numbers]:
+    """All passes of a device as bits, what they take at least, and how long after each start all can end."""
+    every, rest = 0, 0
+    after = np.zeros(len(least), np.int64)
+    for p in here:
+        every |= 1 << p
+        rest += least[p] if block[p] != -2 else 0
+        for q in here:
+            after[p] = max(after[p], paths[p, q] + least[q])
+    return every, rest, after
+
+
+@njit(inline="always")
+def _may_run(p: int, q: int, ran: int, before: Numbers, block: Numbers) -> bool:
+    """Whether p, in a block with q unless that is -1, may follow those that ran."""
+    if ran >> p & 1 or before[p] & ~ran:
+        return False
+    return q < 0 or (block[p] >= 0 and block[q] == -2 and not ran >> q & 1 and not before[q] & ~ran)
+
+
+@njit(inline="always")
+def _earliest(p: int, q: int, ran: int, here: Numbers, start: Numbers, paths: Numbers, at_least: int) -> int:
+    """When p, in a block with q unless that is -1, can start behind those that ran."""
+    begin = at_least
+    for r in here:
+        if ran >> r & 1:
+            begin = max(begin, start[r] + paths[r, p])
+            if q >= 0:
+                begin = max(begin, start[r] + paths[r, q])
+    return begin
+
+
+@njit(cache=True)
+def device_orders(
     here: Numbers,
     before: Numbers,
     ticks: Numbers,
@@ -58,13 +91,7 @@ def device_orders(  # noqa: PLR0912, PLR0915
     """
     n, count = len(ticks), len(here)
     choices = count + count * count if block.max() >= 0 else count
-    every, rest = 0, 0
-    after = np.zeros(n, np.int64)
-    for p in here:
-        every |= 1 << p
-        rest += least[p] if block[p] != -2 else 0
-        for q in here:
-            after[p] = max(after[p], paths[p, q] + least[q])
+    every, rest, after = _whole(here, least, block, paths)
     start = np.zeros(n, np.int64)
     stack = np.zeros((6, count + 1), np.int64)
     tried, done, now, held, left, slots = stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]
@@ -90,18 +117,9 @@ def device_orders(  # noqa: PLR0912, PLR0915
         p = here[choice] if choice < count else here[(choice - count) // count]
         q = -1 if choice < count else here[(choice - count) % count]
         ran = done[depth]
-        if ran >> p & 1 or before[p] & ~ran or held[depth] + takes[p] > room:
+        if not _may_run(p, q, ran, before, block) or held[depth] + takes[p] + (takes[q] if q >= 0 else 0) > room:
             continue
-        if q >= 0 and (block[p] < 0 or block[q] != -2 or ran >> q & 1 or before[q] & ~ran):
-            continue
-        if q >= 0 and held[depth] + takes[p] + takes[q] > room:
-            continue
-        begin = max(now[depth], head[p])
-        for r in here:
-            if ran >> r & 1:
-                begin = max(begin, start[r] + paths[r, p])
-                if q >= 0:
-                    begin = max(begin, start[r] + paths[r, q])
+        begin = _earliest(p, q, ran, here, start, paths, max(now[depth], head[p]))
         end = begin + (ticks[p] if q < 0 else block[p])
         remaining = left[depth] - (least[p] if block[p] != -2 else 0)
         far = begin + after[p] if block.max() < 0 else end

@@ -33,9 +33,13 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
+from pipesched.schedule.chain_timelines import schedule_back, timeline_back, timeline_into
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
+from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
 from solver.bounds.saving.memory_and_copies import KIND
@@ -107,7 +111,9 @@ def _against(found: list[Certificate], best: Fraction | int, problem: Problem) -
 
 def _exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
     """The value of the model's best schedule, whose memory is safe, and the model's bound; None if nothing fits."""
-    model, solver = TaskModel(jobs_of(problem), _AMPLE), cp_model.CpSolver()
+    chains = microbatch_chains(problem) if problem.microbatch_scale else None
+    asked = problem if chains is None else chains.problem
+    model, solver = TaskModel(jobs_of(asked), _AMPLE), cp_model.CpSolver()
     solver.parameters.num_workers = 1
     status = solver.solve(model.cp)
     if status == cp_model.INFEASIBLE:
@@ -115,7 +121,13 @@ def _exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
     assert status == cp_model.OPTIMAL
     schedule = schedule_of_starts(model.jobs, model.starts(solver.value))
     assert schedule is not None
-    timeline = best_times(problem, schedule)
+    timeline = best_times(asked, schedule)
+    if chains is not None:
+        # The schedule of the chains in terms of the problem, timed and judged there.
+        schedule = schedule_back(chains, schedule)
+        again = timeline_back(chains, timeline)
+        timeline = simulate(problem, schedule) if problem.objective is Objective.MAKESPAN else again
+        assert measure(again).peak_memory == measure(timeline_into(chains, again)).peak_memory
     assert validate(timeline) == []
     assert len(model.jobs.jobs) > _MOST_VISITED or always_fits(problem, schedule)
     return value_of(problem, timeline), model.bound(solver.best_objective_bound)

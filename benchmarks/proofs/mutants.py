@@ -8,21 +8,15 @@ nothing. Exit code 1 if there are any. Needs a system with fork (Linux, macOS).
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
-import resource
-import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from math import ceil
 from pathlib import Path
 from random import Random
 
 from benchmarks.proofs.equivalent_mutants import EQUIVALENT
+from benchmarks.proofs.mutant_tests import TESTS, copied, load_libraries, noticed
 from benchmarks.proofs.mutations import mutants, names
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
@@ -30,118 +24,6 @@ from pipesched.files.atomic_write import write_whole
 
 COMMAND = "python -m benchmarks.proofs.mutants"
 _RESULTS = Path(__file__).with_name("mutants.json")
-_VALUES = "tests/solver/bounds/test_certificate_values.py"
-_BOUNDS = (
-    _VALUES,
-    "tests/solver/bounds/test_memory_energy.py",
-    "tests/benchmarks/test_bound_attack.py",
-    "tests/solver/bounds/test_analytic_bounds.py",
-)
-_MODES = (
-    _VALUES,
-    "tests/solver/bounds/test_mode_bounds.py",
-)
-_RULES = "tests/pipesched/validation/test_task_rules.py"
-_OPTIONS = "tests/pipesched/validation/test_memory_saving_rules.py"
-_UNEQUAL = "tests/pipesched/test_microbatch_scale.py"
-_VALIDATOR = (_RULES, _OPTIONS, _UNEQUAL, "tests/pipesched/validation/test_validator.py")
-# Each file, and the tests meant for it, the quick ones first.
-TESTS: dict[str, tuple[str, ...]] = {
-    "solver/bounds/analytic/idle_time/memory_energy.py": _BOUNDS[:2],
-    "solver/bounds/analytic/idle_time/busy_interval.py": _BOUNDS,
-    "solver/bounds/analytic/critical_paths.py": ("tests/solver/bounds/test_critical_paths.py", *_BOUNDS),
-    "solver/bounds/analytic/load.py": ("tests/solver/bounds/test_several_streams.py", *_BOUNDS),
-    "solver/bounds/analytic/catalogue.py": ("tests/solver/bounds/test_several_streams.py",),
-    "solver/bounds/analytic/idle_time/idle_gaps.py": _BOUNDS,
-    "solver/bounds/analytic/idle_time/knapsack.py": _BOUNDS,
-    "solver/bounds/analytic/round_trip.py": _BOUNDS,
-    "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
-    "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
-    "solver/bounds/analytic/in_flight.py": _BOUNDS,
-    "solver/bounds/analytic/heads_and_tails.py": _BOUNDS,
-    "solver/bounds/analytic/stream_head_and_tail.py": ("tests/solver/bounds/test_several_streams.py",),
-    **{
-        f"solver/bounds/analytic/{name}.py": _MODES
-        for name in (
-            "modes/counts",
-            "modes/values",
-            "modes/delays",
-            "modes/memory",
-            "unpaired_passes",
-            "memory_and_modes",
-        )
-    },
-    "solver/cyclic/period_bounds.py": (*_BOUNDS[:2], "tests/solver/cyclic/test_period_search.py"),
-    "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    "solver/bounds/lagrangian/single_device.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    **{
-        f"pipesched/validation/{name}.py": _VALIDATOR
-        for name in ("validator", "order_rules", "time_rules", "memory_rule", "pass_rules", "cycle_rule")
-    },
-    "pipesched/validation/task_order_rules.py": (_RULES,),
-    "pipesched/validation/memory_order_rule.py": (_RULES, _OPTIONS, "tests/solver/tasks/test_task_solve.py"),
-    "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
-    "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),
-}
-# How much longer than its seconds of processor time a run may take.
-_PATIENCE = 20
-# Loaded once, before the tests of each mutant run in a process of their own.
-_LIBRARIES = ("numpy", "numba", "ortools.sat.python.cp_model", "pytest", "hypothesis", "matplotlib.figure", "pydantic")
-
-
-def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
-    """Whether the tests meant for the file fail in a copy of the repository where it reads so, or do not end."""
-    place = copy / file
-    original = place.read_text(encoding="utf-8")
-    place.write_text(source, encoding="utf-8")
-    try:
-        process = os.fork()
-        if process == 0:
-            _run_tests(copy, file, ceil(seconds))
-        end = time.monotonic() + _PATIENCE * seconds
-        while time.monotonic() < end:
-            done, status = os.waitpid(process, os.WNOHANG)
-            if done:
-                return status != 0
-            time.sleep(0.02)
-        os.kill(process, 9)
-        os.waitpid(process, 0)
-        return True
-    finally:
-        place.write_text(original, encoding="utf-8")
-
-
-def _run_tests(copy: Path, file: str, seconds: int) -> None:
-    """Run the tests of a file in this process, which ends with 0 if they pass; packages come from the copy.
-
-    It is ended after so many seconds of processor time, so that a machine that is busy makes no mutant look noticed.
-    """
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    tops = {path.name for path in copy.iterdir() if path.is_dir()}
-    for name in [name for name in sys.modules if name.split(".")[0] in tops]:
-        del sys.modules[name]
-    os.chdir(copy)
-    sys.path.insert(0, str(copy))
-    with Path(os.devnull).open("w", encoding="utf-8") as nothing:
-        os.dup2(nothing.fileno(), 1)
-        os.dup2(nothing.fileno(), 2)
-        import pytest
-
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *TESTS[file]])
-    os._exit(int(code))
-
-
-def copied(folder: Path) -> Path:
-    """A copy of all files of the repository that git knows or does not ignore."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, check=True
-    ).stdout
-    for name in filter(Path.is_file, map(Path, listed.splitlines())):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(name, folder / name)
-    return folder
 
 
 def markdown(results: dict[str, dict[str, bool]], described: str) -> str:
@@ -166,8 +48,7 @@ def main() -> int:
 
 def run(args: Namespace) -> int:
     """Run what was asked for; results are kept after every mutant."""
-    for library in _LIBRARIES:
-        importlib.import_module(library)
+    load_libraries()
     results: dict[str, dict[str, bool]] = {}
     if args.resume and args.results.exists():
         results = json.loads(args.results.read_text(encoding="utf-8"))

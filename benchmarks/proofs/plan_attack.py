@@ -1,14 +1,15 @@
 """Plans of tiny random models against every partition, recomputation and order.
 
-`python -m benchmarks.proofs.plan_attack [FIRST SEED] [PROBLEMS] [--bounds]`.
+`python -m benchmarks.proofs.plan_attack [FIRST SEED] [PROBLEMS] [--bounds] [--varied]`.
 The bound over all partitions must not be above the best of them, and the plan must be the best, and proved so. A plan
 is there, so it is enough to look for a better one: all orders of all partitions are tried below its value.
+`--varied`: models with embedding, head and multi-token prediction, several ways of recomputation, rules and placements.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import islice
 from math import ceil
@@ -17,7 +18,8 @@ from threading import Event
 from typing import NamedTuple
 
 from benchmarks.proofs.exhaustive import NotTiny, least_value
-from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.results.plan import Plan
 from pipesched.results.solution import Status
 from solver.limits import Limits
@@ -26,6 +28,7 @@ from solver.planning.master import Master
 from solver.planning.plan import plan
 from tests.support.brute_force import optimum
 from tests.support.plan_brute_force import best_value, partitions, tiny_plan
+from tests.support.varied_plans import varied_plan
 
 # Problems with more partitions take the exhaustive search too long.
 _MOST_PARTITIONS = 30
@@ -43,18 +46,16 @@ class Outcome(NamedTuple):
 
 def small(problem: PlanProblem) -> bool:
     """Whether all its partitions can be tried."""
-    choice = problem.choices[0]
-    return len(list(islice(partitions(problem, choice), _MOST_PARTITIONS + 1))) <= _MOST_PARTITIONS
+    every = (one for choice in problem.choices for one in _partitions(problem, choice))
+    return len(list(islice(every, _MOST_PARTITIONS + 1))) <= _MOST_PARTITIONS
 
 
 def attack(problem: PlanProblem, bounds_only: bool = False) -> Outcome:
-    """Bound and plan against the best of all partitions and orders, of a problem with one placement."""
-    (choice,) = problem.choices
-    limits = Limits(deterministic=_UNITS[1], workers=1)
-    bound = Master(problem, choice).cheapest(Budget(limits, Event()), _UNITS[1]).bound
+    """Bound and plan against the best of all partitions and orders, of all placements."""
+    bound = _bound(problem)
     found = None if bounds_only else _planned(problem)
     if found is None or found.value is None:
-        best = best_value(problem)[choice]
+        best = min((value for value in best_value(problem).values() if value is not None), default=None)
         if best is None:
             return Outcome(bound is None, "")
         if found is not None:
@@ -70,6 +71,25 @@ def attack(problem: PlanProblem, bounds_only: bool = False) -> Outcome:
     return Outcome(bound * problem.tick == best, "", found is None or found.status is Status.OPTIMAL)
 
 
+def _bound(problem: PlanProblem) -> int | None:
+    """That over all partitions of all placements, in ticks; None where no partition fits."""
+    limits = Limits(deterministic=_UNITS[1], workers=1)
+    found = [
+        Master(problem, choice).cheapest(Budget(limits, Event()), _UNITS[1]).bound
+        for choice in problem.choices
+        if _enough_layers(problem, choice)
+    ]
+    return min((bound for bound in found if bound is not None), default=None)
+
+
+def _enough_layers(problem: PlanProblem, choice: Choice) -> bool:
+    return len(choice.on(problem.cluster.devices).chains[0]) <= problem.model.most_stages
+
+
+def _partitions(problem: PlanProblem, choice: Choice) -> Iterator[Partition]:
+    return partitions(problem, choice) if _enough_layers(problem, choice) else iter(())
+
+
 def _planned(problem: PlanProblem) -> Plan:
     """A plan proved optimal, in more time where there is none in little."""
     found = plan(problem, Limits(deterministic=_UNITS[0], workers=1))
@@ -80,9 +100,8 @@ def _planned(problem: PlanProblem) -> Plan:
 
 def _best(problem: PlanProblem, known: Fraction) -> Fraction:
     """The least value of all partitions, none of which may be below this one."""
-    (choice,) = problem.choices
     best = known / problem.tick
-    for partition in partitions(problem, choice):
+    for choice, partition in ((one, made) for one in problem.choices for made in _partitions(problem, one)):
         one = problem.problem(choice, partition)
         # One below the best in whole ticks; spans may be fractions.
         at_most = ceil(best) - (best.denominator == 1)
@@ -96,9 +115,9 @@ def _best(problem: PlanProblem, known: Fraction) -> Fraction:
     return best * problem.tick
 
 
-def _problems(first: int) -> Iterator[tuple[int, PlanProblem]]:
+def _problems(first: int, make: Callable[[Random], PlanProblem]) -> Iterator[tuple[int, PlanProblem]]:
     for seed in range(first, 10**9):
-        problem = tiny_plan(Random(seed))
+        problem = make(Random(seed))
         if small(problem):
             yield seed, problem
 
@@ -107,7 +126,7 @@ def main(arguments: list[str]) -> int:
     """So many problems from a seed on; exit code 1 where one is wrong."""
     first, count = int(arguments[0]) if arguments else 0, int(arguments[1]) if len(arguments) > 1 else 1000
     tight = tried = wrong = proved = 0
-    for seed, problem in islice(_problems(first), count):
+    for seed, problem in islice(_problems(first, varied_plan if "--varied" in arguments else tiny_plan), count):
         outcome = attack(problem, "--bounds" in arguments)
         tried += 1
         tight += outcome.tight

@@ -18,8 +18,14 @@ STYLES: tuple[tuple[str, str], ...] = (
     ("black", "-"),
     ("#E69F00", "-"),
     ("#56B4E9", "-"),
-    ("#009E73", "--"),
+    ("#009E73", "-"),
     ("#CC79A7", "-"),
+    ("#0072B2", "-"),
+    ("#E69F00", "--"),
+    ("#56B4E9", "--"),
+    ("#009E73", "--"),
+    ("#CC79A7", "--"),
+    ("#0072B2", "--"),
     ("#D55E00", ":"),
 )
 COLUMNS = 3
@@ -31,7 +37,7 @@ def draw(records: Mapping[str, Mapping[str, Record]], path: Path, seconds: float
     """Write the picture; `records` by row and variant, `seconds` the time every solve had."""
     columns = min(COLUMNS, len(records))
     lines = ceil(len(records) / columns)
-    figure = Figure(figsize=(3.6 * columns + 0.4, 2.6 * lines + 0.7), layout="constrained")
+    figure = Figure(figsize=(3.6 * columns + 0.4, 2.6 * lines + 0.9), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
     histories = [record.history for variants in records.values() for record in variants.values() if record.history]
     end = max([seconds, *(history[-1][0] for history in histories)])
@@ -46,7 +52,7 @@ def draw(records: Mapping[str, Mapping[str, Record]], path: Path, seconds: float
         panels[lowest, column].set_xlabel("seconds")
         panels[lowest, column].tick_params(labelbottom=True)
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(6, len(labels)), frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False, fontsize=9)
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.lstrip(".").lower() or "png", dpi=150)
     write_whole(path, picture.getvalue())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,11 @@ def put_or_print(page: Path | None, command: str, table: str) -> None:
         print(table)
     else:
         put(page, command, table)
+
+
+def relative_to_page(picture: Path, page: Path) -> str:
+    """The way from a page to its picture, as a link in the page says it."""
+    return Path(os.path.relpath(picture, page.parent)).as_posix()
 
 
 def exit_code(job: Callable[[], int]) -> int:

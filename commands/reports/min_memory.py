@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from fractions import Fraction
 
-from commands.shared.option_values import share
+from commands.options.search import interrupt_sets, limits_of, progress_line
+from commands.options.values import share
 from commands.shared.output import time as time_text
-from commands.shared.search_options import interrupt_sets, limits_of, progress_line
 from commands.shared.watch import stop_event
 from pipesched.problem.formatting import plain
 from pipesched.results.analysis.least_memory import LeastMemory

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
@@ -39,19 +40,28 @@ DEVICES = [
     Column("peak", True),
     Column("capacity", True),
 ]
-CHANGES = [Column("change"), Column("value", True), Column("difference", True), Column("bound", True)]
+CHANGES = [
+    Column("change"),
+    Column("value", True),
+    Column("difference", True),
+    Column("bound", True),
+    Column("gap", True),
+    Column("the change brings", True),
+]
 
 
-def show(plan: Plan, changes: Sequence[Change] = ()) -> None:
-    """Tables and sentences on standard output."""
+def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = ()) -> None:
+    """Tables and sentences on standard output; `more` are sentences of the caller."""
     table(plan.problem.name, CHOICES, choice_rows(plan))
     best = plan.best
     if best is None:
+        for sentence in more:
+            print(sentence)
         return
     table(f"best plan: {best.choice}", STAGES, list(map(list, stage_cells(plan, best))))
     if plan.problem.cluster.capacity is not None:
         table(f"memory at the peak ({plan.problem.cluster.memory_unit})", DEVICES, memory_cells(plan, best))
-    for sentence in sentences(plan, best):
+    for sentence in (*sentences(plan, best), *more):
         print(sentence)
     if changes:
         table("what changes would bring", CHANGES, change_rows(plan, changes))
@@ -109,17 +119,37 @@ def memory_cells(plan: Plan, best: Candidate) -> list[list[str]]:
 
 
 def change_rows(plan: Plan, changes: Sequence[Change]) -> list[list[str]]:
-    """A row for each change: the best plan found with it, and what that differs from the best without."""
+    """A row for each change: the best plan found with it, what that differs by, and what is proved of the change."""
     rows = []
     for one in changes:
-        if one.plan.value is None or not plan.value:
-            rows.append([one.text, "no plan found", "", ""])
+        value = one.plan.value
+        if value is None or not plan.value or not value:
+            rows.append([one.text, "no plan found", "", "", "", ""])
             continue
-        bound = _time(plan, one.plan.lower_bound)
         rows.append(
-            [one.text, _time(plan, one.plan.value), f"{100 * float(one.plan.value / plan.value - 1):+.2f} %", bound]
+            [
+                one.text,
+                _time(plan, value),
+                _share(value / plan.value - 1),
+                _time(plan, one.lower_bound),
+                "optimal" if one.optimal else percent(float(1 - one.lower_bound / value)),
+                _brings(plan, one),
+            ]
         )
     return rows
+
+
+def _brings(plan: Plan, one: Change) -> str:
+    """Between which shares the best value of all plans changes, by both bounds; one number where all is proved."""
+    found = one.brings(plan)
+    if found is None:
+        return ""
+    least, most = found
+    return _share(least) if least == most else f"{_share(least)} to {_share(most)}"
+
+
+def _share(share: Fraction) -> str:
+    return f"{100 * float(share):+.2f} %"
 
 
 def sentences(plan: Plan, best: Candidate) -> list[str]:

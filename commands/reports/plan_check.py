@@ -6,9 +6,9 @@ from argparse import Namespace
 from fractions import Fraction
 from threading import Event
 
+from commands.options.search import interrupt_sets, limits_of
 from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
-from commands.shared.search_options import interrupt_sets, limits_of
 from pipesched.checking.finding import Finding, Verdict
 from pipesched.checking.plan_check import check_plan_bound, weakest
 from pipesched.files.plan_answer import PlanAnswer

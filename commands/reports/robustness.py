@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from math import ceil, log10
 
-from commands.shared.option_values import share
+from commands.options.search import interrupt_sets, limits_of, progress_line
+from commands.options.values import share
 from commands.shared.output import time as time_text
-from commands.shared.search_options import interrupt_sets, limits_of, progress_line
 from commands.shared.watch import stop_event
 from pipesched.problem.formatting import counted, plain
 from pipesched.problem.problem import Problem

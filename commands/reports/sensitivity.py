@@ -6,8 +6,8 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from fractions import Fraction
 
-from commands.shared.option_values import seconds
-from commands.shared.search_options import interrupt_sets, limits_of, progress_line
+from commands.options.search import interrupt_sets, limits_of, progress_line
+from commands.options.values import seconds
 from commands.shared.tables import table
 from commands.shared.watch import stop_event
 from pipesched.problem.formatting import plain

@@ -1,1 +1,1 @@
-"""What several commands share: arguments, options, output."""
+"""What several commands share: files, tables, the terminal, and how a command ends."""

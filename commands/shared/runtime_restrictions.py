@@ -62,6 +62,13 @@ def expressed(solution: Solution, target: str, whole: Problem) -> Solution:
     return replace(solution, timeline=best, metrics=metrics, status=status, notes=(*solution.notes, *notes))
 
 
+def written_for(timeline: Timeline, target: str) -> Timeline | None:
+    """A timeline of a problem so restricted in the runtime's terms; None where its exporter does not take it."""
+    one = RESTRICTIONS[target]
+    found = _timed(timeline.problem, one.adapted(timeline.problem, timeline.schedule))
+    return found if found is not None and not validate(found) and _takes(one, found) else None
+
+
 def _known(solution: Solution, one: Restriction) -> Iterator[Timeline]:
     """The schedule found, then the published ones that fit and one micro-batch after the other, as they are written."""
     problem = solution.problem

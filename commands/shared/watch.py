@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event
 
 from commands.shared.catalogue import Exit
 from commands.shared.output import note
 from pipesched.errors import BadInput
+from pipesched.event_when import event_when
 
 INTERVAL = 0.25  # seconds between two looks at the files
 # The arguments that name files which a command reads, each one path or several.
-_READ = ("problem", "problems", "config", "others", "measured", "start", "schedule")
+_READ = ("problem", "plan", "problems", "config", "others", "measured", "start", "schedule")
 
 # What tells that a file was written: None where it is missing, as for a moment when an editor replaces it.
 _Stamp = tuple[int, int, int] | None
@@ -54,7 +55,7 @@ def _files(args: Namespace) -> list[Path]:
     """The files that the arguments name; a word that names none, such as that of a schedule, is left out."""
     given = [getattr(args, name, None) for name in _READ]
     paths = [path for value in given if value for path in ([value] if isinstance(value, str) else value)]
-    certain = {*_list(getattr(args, "problem", None)), *_list(getattr(args, "problems", None))}
+    certain = {path for name in _READ[:3] for path in _list(getattr(args, name, None))}
     return [Path(path) for path in dict.fromkeys(paths) if path in certain or Path(path).is_file()]
 
 
@@ -74,25 +75,16 @@ def _stamp(path: Path) -> _Stamp:
     return found.st_mtime_ns, found.st_size, found.st_ino
 
 
-@contextmanager
-def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> Iterator[Event]:
+def _changes(files: Sequence[Path], seen: Sequence[_Stamp], stop: Event) -> AbstractContextManager[Event]:
     """Sets the event given back, and `stop`, once a file is no longer as it was seen."""
-    changed, over = Event(), Event()
 
-    def look() -> None:
-        while not over.wait(INTERVAL):
-            if _stamps(files) != seen:
-                changed.set()
-                stop.set()
-                return
+    def changed() -> bool:
+        if _stamps(files) == seen:
+            return False
+        stop.set()
+        return True
 
-    thread = Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield changed
-    finally:
-        over.set()
-        thread.join()
+    return event_when(changed, INTERVAL)
 
 
 def _await_change(files: Sequence[Path], seen: Sequence[_Stamp]) -> None:

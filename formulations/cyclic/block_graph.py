@@ -13,9 +13,9 @@ from itertools import product
 from typing import NamedTuple
 
 from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
+from pipesched.problem.network.task_network import MemoryChange
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import MemoryChange
 
 
 @dataclass(frozen=True)

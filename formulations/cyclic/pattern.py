@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from formulations.cyclic.block_graph import BlockGraph
+from formulations.cyclic.cycle_ratio import Arc, least_length
 
 
 class Copy(NamedTuple):
@@ -17,15 +18,6 @@ class Copy(NamedTuple):
 
     block: int
     copy: int
-
-
-class _Arc(NamedTuple):
-    """`after` starts at least `ticks` after the start of `before`, less `repetitions` periods."""
-
-    before: int
-    after: int
-    ticks: int
-    repetitions: int
 
 
 @dataclass(frozen=True)
@@ -119,22 +111,22 @@ class Pattern:
         """Whether every device's memory holds what the pattern takes."""
         return all(c is None or self.peak(d) <= c for d, c in enumerate(self.graph.capacity))
 
-    def _arcs(self, index: Mapping[Copy, int]) -> Iterator[_Arc]:
+    def _arcs(self, index: Mapping[Copy, int]) -> Iterator[Arc]:
         for before, after, lag in self.graph.waits:
             for i in range(self.copies):
                 one, other = Copy(before, i), Copy(after, i)
-                yield _Arc(index[one], index[other], self.ticks(one) + lag, 0)
+                yield Arc(index[one], index[other], self.ticks(one) + lag, 0)
         for device, cyclic_order in enumerate(self.cyclic_orders):
             for one, other in pairwise(cyclic_order):
                 repetitions = self.repetitions[one][device] - self.repetitions[other][device]
                 if (one, other) in self.overlapped:
-                    yield _Arc(index[one], index[other], 0, repetitions)
-                    yield _Arc(index[other], index[one], 0, -repetitions)
+                    yield Arc(index[one], index[other], 0, repetitions)
+                    yield Arc(index[other], index[one], 0, -repetitions)
                 else:
-                    yield _Arc(index[one], index[other], self.ticks(one), repetitions)
+                    yield Arc(index[one], index[other], self.ticks(one), repetitions)
             if cyclic_order:
                 repetitions = self.repetitions[cyclic_order[-1]][device] - self.repetitions[cyclic_order[0]][device] + 1
-                yield _Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
+                yield Arc(index[cyclic_order[-1]], index[cyclic_order[0]], self.ticks(cyclic_order[-1]), repetitions)
 
     def _load(self, cyclic_order: tuple[Copy, ...]) -> int:
         """How long a device works in one period; two that run together count once."""
@@ -143,79 +135,9 @@ class Pattern:
 
     @cached_property
     def _times(self) -> tuple[Fraction, Mapping[Copy, Fraction]]:
-        """The maximum cycle ratio by Newton's method: the least length that no cycle of precedences exceeds.
-
-        ValueError for an order that waits for itself at any length.
-        """
+        """The least length, and the start of each copy. ValueError for an order that waits for itself at any length."""
         copies = list(self.repetitions)
         arcs = list(self._arcs({x: n for n, x in enumerate(copies)}))
-        length = Fraction(max(map(self._load, self.cyclic_orders), default=0))
-        while True:
-            found = _longest_ways(len(copies), arcs, length)
-            if isinstance(found, list):
-                return length, {x: Fraction(way, length.denominator) for x, way in zip(copies, found, strict=True)}
-            if found[1] <= 0:
-                raise ValueError("the pattern waits for itself")
-            length = Fraction(*found)
-
-
-def sequential_pattern(graph: BlockGraph) -> Pattern:
-    """Everything of one micro-batch (of each chain) before anything of the next: the pattern that holds least."""
-    follows: list[list[int]] = [[] for _ in graph.blocks]
-    missing = [0] * len(graph.blocks)
-    for wait in graph.waits:
-        follows[wait.before].append(wait.after)
-        missing[wait.after] += 1
-    ready = [b for b, count in enumerate(missing) if count == 0][::-1]
-    sequence: list[int] = []
-    while ready:
-        sequence.append(ready.pop())
-        for after in follows[sequence[-1]]:
-            missing[after] -= 1
-            if missing[after] == 0:
-                ready.append(after)
-    cyclic_orders = tuple(
-        tuple(Copy(b, 0) for b in sequence if device in graph.blocks[b].devices)
-        for device in range(len(graph.capacity))
-    )
-    repetitions = {Copy(b, 0): dict.fromkeys(block.devices, 0) for b, block in enumerate(graph.blocks)}
-    return Pattern(graph, 1, cyclic_orders, repetitions)
-
-
-def _longest_ways(nodes: int, arcs: list[_Arc], length: Fraction) -> list[int] | tuple[int, int]:
-    """The earliest starts, in fractions of a tick, or (ticks, repetitions) of a cycle too long for the length."""
-    parts, whole = length.denominator, length.numerator
-    weighted = [(a.before, a.after, a.ticks * parts - a.repetitions * whole, n) for n, a in enumerate(arcs)]
-    way = [0] * nodes
-    came_by: list[int | None] = [None] * nodes
-    while True:
-        moved = False
-        for before, after, weight, number in weighted:
-            if way[before] + weight > way[after]:
-                way[after] = way[before] + weight
-                came_by[after] = number
-                moved = True
-        if not moved:
-            return way
-        cycle = _cycle(arcs, came_by)
-        if cycle:
-            return sum(a.ticks for a in cycle), sum(a.repetitions for a in cycle)
-
-
-def _cycle(arcs: list[_Arc], came_by: list[int | None]) -> list[_Arc]:
-    """A cycle among the arcs that nodes were reached by; empty where there is none."""
-    seen = [-1] * len(came_by)
-    for root in range(len(came_by)):
-        path: list[_Arc] = []
-        node = root
-        while seen[node] < 0:
-            seen[node] = root
-            number = came_by[node]
-            if number is None:
-                break
-            path.append(arcs[number])
-            node = arcs[number].before
-        else:
-            if seen[node] == root:
-                return path[next(n for n, arc in enumerate(path) if arc.after == node) :]
-    return []
+        load = max(map(self._load, self.cyclic_orders), default=0)
+        length, starts = least_length(len(copies), arcs, load)
+        return length, dict(zip(copies, starts, strict=True))

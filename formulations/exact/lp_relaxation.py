@@ -18,6 +18,8 @@ from formulations.exact.valid_inequalities import post_idle
 from formulations.variables.model_variables import Model
 from pipesched.problem.attainable_spans import Value, least_from
 from pipesched.problem.problem import Problem
+from pipesched.results.evidence import RowMultipliers
+from pipesched.results.relaxation_rows import RowName
 
 # Multipliers are rounded to multiples of 1/SCALE.
 _SCALE = 2**50
@@ -26,13 +28,17 @@ _OPEN = 2**62
 
 
 class Row(NamedTuple):
-    """at_least <= sum of coefficient x variable <= at_most; None where open. `rule` says which rule it states."""
+    """at_least <= sum of coefficient x variable <= at_most; None where open.
+
+    `rule` says which rule it states, `name` what evidence calls it; None where evidence has no name for it.
+    """
 
     variables: list[int]
     coefficients: list[int]
     at_least: int | None
     at_most: int | None
     rule: str
+    name: RowName | None = None
 
 
 class Relaxation:
@@ -62,7 +68,7 @@ class Relaxation:
         for number in range(self._read, len(constraints)):
             row = _row(constraints[number], rule)
             if row is not None:
-                self.rows.append(row)
+                self.rows.append(row._replace(name=self.model.row_name(number)))
         self._read = len(constraints)
 
     _read = 0
@@ -88,6 +94,21 @@ class Relaxation:
             total += rest * (self.lower[variable] if rest > 0 else self.upper[variable])
         steps = Fraction(total, _SCALE)
         return least_from((steps - self.model.zeros) / self.model.scale, self.model.parts)
+
+    def evidence(self, multipliers: Sequence[float]) -> RowMultipliers | None:
+        """The multipliers as `proved` takes them, each of a row that bounds from below; None if one has no name."""
+        names, found = list[RowName](), list[int]()
+        for row, multiplier in zip(self.rows, multipliers, strict=True):
+            y = round(multiplier * _SCALE)
+            if y == 0 or (row.at_least if y > 0 else row.at_most) is None:
+                continue
+            if row.name is None:
+                return None
+            names.append(row.name)
+            found.append(-y if row.at_least is None else y)
+        problem = self.model.problem
+        step = problem.tick / self.model.scale
+        return RowMultipliers(step, problem.resolution, _SCALE, tuple(names), tuple(found))
 
     def weights(self, multipliers: Sequence[float]) -> dict[str, int]:
         """How many rows of each rule have a multiplier."""

@@ -12,6 +12,7 @@ from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective
+from pipesched.results.relaxation_rows import RowKind
 
 
 def post_objective(
@@ -28,12 +29,15 @@ def post_objective(
         for x in operations:
             if x == model.last(x.stage, x.microbatch) and _may_end(model, x):
                 model.cp.add(value >= model.end(x) - begin)
+                model.say(RowKind.ENDS, x)
         if operations and operations[0] in idle:
             # All work and all idle time of the device: nothing new, and what several last operations cannot say.
             waited = model.cp.new_int_var(0, model.horizon, "")
             for x in operations:
                 model.cp.add(waited >= idle[x])
+                model.say(RowKind.IDLED, x)
             model.cp.add(value >= waited + sum(model.shortest[x] for x in operations) - begin)
+            model.say(RowKind.DEVICE, operations[0])
     model.cp.minimize(value)
     return value
 
@@ -46,12 +50,12 @@ def _begin(model: Model, operations: list[Operation]) -> cp_model.IntVar | int:
         known = firsts.get(chains[x.stage])
         if x.role is F and (known is None or model.static.precedes(x, known)):
             firsts[chains[x.stage]] = x
-    starts = [model.start[x] for x in firsts.values()]
-    if len(starts) <= 1:
-        return starts[0] if starts else 0
+    if len(firsts) <= 1:
+        return next((model.start[x] for x in firsts.values()), 0)
     begin = model.cp.new_int_var(0, model.horizon, "")
-    for start in starts:
-        model.cp.add(begin <= start)
+    for x in firsts.values():
+        model.cp.add(begin <= model.start[x])
+        model.say(RowKind.BEGINS, x)
     return begin
 
 

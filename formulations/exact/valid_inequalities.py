@@ -7,6 +7,7 @@ from ortools.sat.python import cp_model
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.order_literals import DeviceOrder
+from pipesched.results.relaxation_rows import RowKind
 
 
 def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
@@ -34,8 +35,10 @@ def _idle(model: Model, device: DeviceOrder) -> dict[Operation, cp_model.IntVar]
     for x in device.operations:
         work = [model.shortest[y] * device.before(y, x) for y in device.operations if y != x]
         model.cp.add(model.start[x] == idle[x] + sum(work))
+        model.say(RowKind.IDLE, x)
         for earlier in model.static.just_before(x):
             model.cp.add(idle[x] >= idle[earlier])
+            model.say(RowKind.IDLE_GROWS, x, earlier)
     return idle
 
 

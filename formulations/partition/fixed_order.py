@@ -31,9 +31,13 @@ def add_memory(model: PartitionModel, schedule: Schedule) -> None:
     for device, room in enumerate(model.capacity):
         own = {p.stage for p in schedule.passes_on(device)}
         static = sum(model.terms[stage % model.stages].memory for stage in own)
-        for held in _fullest(schedule, device):
-            taken = sum(number * _amount(model, state) for state, number in held.items())
+        for taken in held_at_most(model, schedule, device):
             model.cp.add(static + taken <= room)
+
+
+def held_at_most(model: PartitionModel, schedule: Schedule, device: int) -> list[Linear]:
+    """The activations on a device at each moment that may hold most."""
+    return [sum(number * _amount(model, state) for state, number in held.items()) for held in fullest(schedule, device)]
 
 
 # What a micro-batch holds on a stage: F where its backward is to come, W where only its W is.
@@ -45,7 +49,7 @@ def _amount(model: PartitionModel, state: State) -> Linear:
     return terms.activation if state[0] is F else terms.held_for_weight
 
 
-def _fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
+def fullest(schedule: Schedule, device: int) -> list[Counter[State]]:
     """Micro-batches by state at the moments that hold most: no other of them has as many in every state."""
     now: Counter[State] = Counter()
     seen: dict[tuple[tuple[State, int], ...], Counter[State]] = {}

@@ -1,9 +1,11 @@
-"""The partition whose worst device lacks the least memory, for one micro-batch at a time: no plan needs less."""
+"""The partition whose worst device lacks the least memory: with one order, or for one micro-batch at a time."""
 
 from __future__ import annotations
 
+from formulations.partition.fixed_order import held_at_most
 from formulations.partition.partition_model import PartitionModel
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.schedule.schedule import Schedule
 
 _MOST = 2**32  # steps of memory
 
@@ -12,10 +14,10 @@ class LeastExcess:
     """Minimise the greatest need above capacity over the devices; `needs[d]` is what device d needs at least.
 
     A device holds its layers, and one micro-batch's activations of all its stages of a chain before the first backward
-    there. One micro-batch after the other holds no more.
+    there. One micro-batch after the other holds no more: no plan needs less. With `order`: what that order holds.
     """
 
-    def __init__(self, plan: PlanProblem, choice: Choice) -> None:
+    def __init__(self, plan: PlanProblem, choice: Choice, order: Schedule | None = None) -> None:
         placement = choice.on(plan.cluster.devices)
         length = len(placement.chains[0])
         self.partitions = PartitionModel(plan, length)
@@ -26,7 +28,9 @@ class LeastExcess:
         for device, room in enumerate(self.partitions.capacity):
             static = sum(terms[s % length].memory for s in placement.stages_of[device])
             need = cp.new_int_var(0, _MOST, f"need{device}")
-            for chain in placement.chains:
+            for held in () if order is None else held_at_most(self.partitions, order, device):
+                cp.add(need >= static + held)
+            for chain in placement.chains if order is None else ():
                 on = [s % length for s in chain if placement.stage_device[s] == device]
                 cp.add(need >= static + sum(terms[k].activation for k in on))
             cp.add(excess >= need - room)

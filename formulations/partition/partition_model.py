@@ -13,9 +13,11 @@ from typing import Any, TypeAlias
 
 from ortools.sat.python import cp_model
 
+from formulations.partition.recompute_rows import RecomputeRows
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
+from pipesched.layers.recompute_rule import RecomputeRule
 
 # A number or an expression of OR-Tools, whose own types do not add up.
 Linear: TypeAlias = Any
@@ -63,6 +65,7 @@ class PartitionModel:
         self.begin = [self._begin(k) for k in range(stages + 1)]
         self._in_order()
         self.recomputed = [self._recomputed(k) for k in range(stages)]
+        self._follow_rule()
         self.terms = [self._terms(k) for k in range(stages)]
         if plan.counts is not None:
             for k, count in enumerate(plan.counts):
@@ -123,6 +126,13 @@ class PartitionModel:
             self.cp.add(sum(numbers) <= held)
             found |= {(kind.name, way.name): number for way, number in zip(kind.recompute, numbers, strict=True)}
         return found
+
+    def _follow_rule(self) -> None:
+        plan = self.plan
+        if plan.recompute_rule is not RecomputeRule.ANY and plan.recompute is not Decide.NEVER:
+            held = [self._held(k) for k in range(self.stages)]
+            rows = RecomputeRows(self.cp, self.runs, held, self.recomputed, plan.recompute is Decide.FREE)
+            rows.add(plan.recompute_rule)
 
     def _terms(self, k: int) -> StageTerms:
         plan, splits = self.plan, self.plan.model.splittable

@@ -12,9 +12,9 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
+from pipesched.problem.network.task_network import HostMemory, Resource, TaskType
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import HostMemory, Resource, TaskType
 
 
 class Job(NamedTuple):

@@ -8,9 +8,9 @@ from itertools import pairwise
 from formulations.tasks.jobs import Choice, Holding, Job, Jobs, Precedence, limited_hosts
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.mode_gains import fused_is_never_better
+from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import Mode, PassType, TaskNetwork
 
 
 def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:

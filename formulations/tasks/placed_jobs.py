@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from formulations.tasks.jobs import Jobs
-from pipesched.problem.task_network import Resource
+from pipesched.problem.network.task_network import Resource
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from formulations.tasks.jobs import Holding, Job, Jobs
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Pass, Slot
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule, Wait
 
 

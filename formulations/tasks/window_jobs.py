@@ -11,7 +11,7 @@ from itertools import pairwise
 from formulations.tasks.jobs import Holding, Jobs, Precedence
 from formulations.tasks.open_choices import arcs_of_idle_jobs, idle_jobs, open_choices
 from formulations.tasks.placed_jobs import PlacedJobs
-from pipesched.problem.task_network import Resource
+from pipesched.problem.network.task_network import Resource
 
 
 class WindowJobs:

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from enum import Enum, auto
 from itertools import zip_longest
 
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule, Wait
 
 Tasks = list[tuple[Task, TaskSpec]]

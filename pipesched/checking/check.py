@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
+from pipesched.checking.crossings import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
@@ -15,25 +16,33 @@ from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.least_held import least_held
 from pipesched.checking.memory_and_copies import memory_and_copies
 from pipesched.checking.memory_and_modes import memory_and_modes
+from pipesched.checking.more_memory import as_proved
+from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
+from pipesched.checking.relaxation.weak_duality import linear_relaxation
 from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.stream_load import HARMLESS, stream_load
+from pipesched.checking.stream_memory import stream_memory
 from pipesched.checking.stream_tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.formatting import amount
 from pipesched.problem.microbatch_chains import without_scale
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
+    Crossings,
     DeviceMultipliers,
     Evidence,
+    ModeMultipliers,
     OnDevice,
     OnStage,
     OnStream,
     Refutation,
     ResourceWeights,
+    RowMultipliers,
+    StreamMemory,
     StreamTasks,
 )
 
@@ -46,6 +55,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
         stream_load(problem, evidence) if isinstance(evidence, OnStream) else load(problem, _as(OnDevice, evidence))
     ),
     "head and tail": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
+    "head and tail in order": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
     "round trip": lambda problem, evidence, _: round_trip(problem, _as(OnDevice, evidence)),
     "in-flight limit": lambda problem, evidence, _: in_flight_limit(problem, _as(OnStage, evidence)),
     "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),
@@ -53,22 +63,46 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "memory and modes": lambda problem, evidence, one: memory_and_modes(problem, _as(OnDevice, evidence), one.value),
     "stream head and tail": lambda problem, evidence, _: stream_head_and_tail(problem, _as(AroundStream, evidence)),
     "stream heads and tails": lambda problem, evidence, _: stream_tasks(problem, _as(StreamTasks, evidence)),
+    "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
+    "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
+    "linear relaxation": lambda problem, evidence, one: linear_relaxation(
+        problem, _as(RowMultipliers, evidence), one.value
+    ),
+}
+
+# The same of periods, which may be any fraction.
+_OF_PERIODS: dict[str, Callable[[Problem, Evidence], Fraction]] = {
+    "load": lambda problem, evidence: period_load(problem, _as(OnDevice, evidence)),
+    "in-flight limit": lambda problem, evidence: period_in_flight(problem, _as(OnStage, evidence)),
+    "memory over time": lambda problem, evidence: period_memory(problem, _as(OnDevice, evidence)),
+    "load and memory over modes": lambda problem, evidence: period_modes(problem, _as(ModeMultipliers, evidence)),
 }
 
 # Quantities that only these arguments know of.
-_BESIDES: dict[type, frozenset[str]] = {OnStream: HARMLESS, AroundStream: KNOWN, StreamTasks: KNOWN}
+_BESIDES: dict[type, frozenset[str]] = {
+    OnStream: HARMLESS,
+    AroundStream: KNOWN,
+    StreamTasks: KNOWN,
+    StreamMemory: KNOWN,
+}
 
 
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
     problem = without_scale(problem)
+    try:
+        problem, certificate = as_proved(problem, certificate)
+    except RefusedEvidenceError as why:
+        return Finding(Verdict.REFUSED, f"{certificate.kind}: {why}")
     kind, stated = certificate.kind, amount(problem, certificate.value)
     if isinstance(certificate.evidence, Refutation):
         return Finding(Verdict.TRUSTED, f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here")
     try:
-        proved = least_attainable(problem, _proved(problem, certificate))
+        proved = _proved(problem, certificate)
+        if problem.objective is not Objective.PERIOD:
+            proved = least_attainable(problem, proved)
     except NotCoveredError as why:
         return Finding(Verdict.NOT_VERIFIED, str(why))
     except RefusedEvidenceError as why:
@@ -84,13 +118,14 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     kind, evidence = certificate.kind, certificate.evidence
     if certificate.value <= 0:
         return 0  # no time is below zero
-    if isinstance(evidence, ResourceWeights):
+    of_period = problem.objective is Objective.PERIOD
+    if isinstance(evidence, ResourceWeights) and not of_period:
         return memory_and_copies(problem, evidence)
-    if evidence is None or kind not in _BY_KIND:
+    if evidence is None or kind not in (_OF_PERIODS if of_period else _BY_KIND):
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
     problem = least_held(problem)
     require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
-    return _BY_KIND[kind](problem, evidence, certificate)
+    return _OF_PERIODS[kind](problem, evidence) if of_period else _BY_KIND[kind](problem, evidence, certificate)
 
 
 def _as(wanted: type[Wanted], evidence: Evidence) -> Wanted:

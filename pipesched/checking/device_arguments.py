@@ -33,19 +33,10 @@ def in_flight_limit(problem: Problem, evidence: OnStage) -> int:
     if not 0 <= evidence.stage < len(problem.stages):
         raise RefusedEvidenceError(f"there is no stage {evidence.stage}")
     here = OneDevice(problem, problem.placement.stage_device[evidence.stage])
-    stage, times, count = problem.stages[evidence.stage], here.times[evidence.stage], here.count[evidence.stage]
-    if here.room is None or stage.activation <= 0 or here.room < stage.activation:
-        raise RefusedEvidenceError(f"memory does not limit the micro-batches on stage {evidence.stage}")
-    admitted = here.room // stage.activation
+    times, count = here.times[evidence.stage], here.count[evidence.stage]
+    admitted, cycle = here.rounds(evidence.stage)
     rounds = -(-count // admitted)
     if rounds < 1:
         raise RefusedEvidenceError(f"no micro-batch passes stage {evidence.stage}")
-    until_backward = times.turns - times.begins
-    room_after = times.gradient
-    if stage.weight is None or stage.freed <= 0:
-        room_after = times.backward
-    elif admitted * stage.activation + stage.activation - stage.freed > here.room:
-        # The rest of one activation is still in the way: its weight pass must run too, or a second gradient pass.
-        room_after = min(times.backward, 2 * times.gradient)
     before = times.begins if problem.objective is Objective.MAKESPAN else 0
-    return before + (rounds - 1) * (until_backward + room_after) + until_backward + times.backward
+    return before + (rounds - 1) * cycle + times.turns - times.begins + times.backward

@@ -15,15 +15,13 @@ from pipesched.results.evidence import AroundDevice
 def head_and_tail(problem: Problem, evidence: AroundDevice) -> Fraction:
     """To the last gradient of the device, or to that of the micro-batch whose forward is the device's last."""
     here = OneDevice(problem, evidence.device)
-    gates = gates_of(problem, evidence.owner, here)
-    head = min(
-        here.times[chain[0]].begins - here.times[gate].begins for chain, gate in zip(here.chains, gates, strict=True)
-    )
-    tails = [way_back(here, chain[0], gate) for chain, gate in zip(here.chains, gates, strict=True)]
+    gates = {chain[0]: gate for chain, gate in zip(here.chains, gates_of(problem, evidence.owner, here), strict=True)}
+    head = min(here.times[chain[0]].begins - here.times[gates[chain[0]]].begins for chain in here.firsts)
+    tails = [(chain, way_back(here, chain[0], gates[chain[0]])) for chain in here.lasts]
     if not evidence.to_last_forward:
-        return head + _to_last_gradient(here) + min(tails)
-    # Any chain's forward may be the last.
-    return head + min(_to_last_forward(here, chain) + tail for chain, tail in zip(here.chains, tails, strict=True))
+        return head + _to_last_gradient(here) + min(tail for _, tail in tails)
+    # Any of these chains' forwards may be the last.
+    return head + min(_to_last_forward(here, chain) + tail for chain, tail in tails)
 
 
 def gates_of(problem: Problem, owner: int | None, here: OneDevice) -> list[int]:

@@ -30,7 +30,7 @@ def before_last_forward(here: OneDevice) -> Fraction:
         return Fraction(0)
     assert here.room
     held = [s for s in here.stages if here.problem.stages[s].activation]
-    whole = max((Fraction(_area(here, s), here.problem.stages[s].activation) for s in held), default=Fraction(0))
+    whole = max((Fraction(area(here, s), here.problem.stages[s].activation) for s in held), default=Fraction(0))
     rest = max((_rest(here, s) for s in held), default=Fraction(0))
     pace, room = _pace(here), Fraction(here.room)
     waiting = Fraction(0)
@@ -68,10 +68,10 @@ def _pace(here: OneDevice) -> Fraction:
 
 
 def _needed(here: OneDevice) -> int:
-    return sum(_area(here, s) * here.count[s] for s in here.stages)
+    return sum(area(here, s) * here.count[s] for s in here.stages)
 
 
-def _area(here: OneDevice, s: int) -> int:
+def area(here: OneDevice, s: int) -> int:
     """The least that one micro-batch takes for a stage: until its backward starts, and while that runs.
 
     In one go it holds all until its end; in two the weight pass may follow at once, and only holds the rest. Where
@@ -83,7 +83,8 @@ def _area(here: OneDevice, s: int) -> int:
     if stage.weight is None:
         return before + stage.activation * min([stage.fused, *blocks])
     whole = stage.activation * min([stage.fused, *blocks, *([stage.backward] if blocks else [])])
-    split = stage.activation * stage.backward + (stage.activation - stage.freed) * stage.weight
+    while_b = stage.activation + max(0, -stage.freed)
+    split = while_b * stage.backward + (stage.activation - stage.freed) * stage.weight
     return before + min(split, whole)
 
 
@@ -94,4 +95,4 @@ def _rest(here: OneDevice, s: int) -> Fraction:
     if stage.weight is None or not held:
         return Fraction(0)
     taken = stage.activation * (times.turns - times.begins + stage.backward)
-    return max(Fraction(0), Fraction(_area(here, s) - taken, held))
+    return max(Fraction(0), Fraction(area(here, s) - taken, held))

@@ -39,6 +39,23 @@ class OneDevice:
         self.blocks = any(stage.overlapped is not None for stage in problem.stages)
 
     @property
+    def firsts(self) -> list[list[int]]:
+        """The chains of which a micro-batch may come first here: of those in one queue the one with the first."""
+        return self._ends_of_queues(False)
+
+    @property
+    def lasts(self) -> list[list[int]]:
+        """The chains of which a micro-batch may come last here: of those in one queue the one with the last."""
+        return self._ends_of_queues(True)
+
+    def _ends_of_queues(self, last: bool) -> list[list[int]]:
+        """Stages of one queue run their forwards, and their backwards, in the order of micro-batches."""
+        queue_of, walked = self.problem.queue_of, self.problem.microbatches_of
+        ordered = sorted(self.chains, key=lambda chain: walked[chain[0]][0], reverse=not last)
+        # What is written later stays.
+        return [*{queue_of[chain[0]]: chain for chain in ordered}.values()]
+
+    @property
     def work(self) -> int:
         """The least ticks of all passes: each alone in its faster mode, less the most that blocks of two may save."""
         stages = self.problem.stages
@@ -53,7 +70,7 @@ class OneDevice:
     @property
     def first_start(self) -> int:
         """The earliest start of anything here after time 0."""
-        return min(self.times[chain[0]].begins for chain in self.chains)
+        return min(self.times[chain[0]].begins for chain in self.firsts)
 
     @property
     def backward_before_last_forward(self) -> bool:
@@ -66,7 +83,7 @@ class OneDevice:
 
         It is one of a chain's last stage here, whose micro-batch walked all stages of the chain here before.
         """
-        return min(self.times[chain[-1]].turns - self.times[chain[0]].begins for chain in self.chains)
+        return min(self.times[chain[-1]].turns - self.times[chain[0]].begins for chain in self.firsts)
 
     def idle_at_first(self, some_forward_later: bool) -> int:
         """The least idle time before the first backward: only forwards run then, and all of them stay in memory."""
@@ -81,7 +98,7 @@ class OneDevice:
     def idle_at_last(self) -> int:
         """The least idle time between the end of the last forward and the last backward of that micro-batch here."""
         stages, idle = self.problem.stages, []
-        for last in self.chains:
+        for last in self.lasts:
             one, other = self.times[last[-1]], self.times[last[0]]
             wait = other.turns - one.begins - one.forward
             own = sum(least_backward(stages[s]) for s in last[1:])
@@ -109,6 +126,20 @@ class OneDevice:
         runs = most_in(self.room - own, [(stages[s].forward, stages[s].activation, most) for s in chain])
         idle = max(0, last.turns - last.begins - last.forward - runs - self.left_of_others(chain))
         return ((count - 1) // admitted - 1 + round_trips_more) * idle
+
+    def rounds(self, number: int) -> tuple[int, int]:
+        """How many micro-batches memory admits to a stage, and the least time from a forward to room for one more."""
+        stage, times = self.problem.stages[number], self.times[number]
+        if self.room is None or stage.activation <= 0 or self.room < stage.activation:
+            raise RefusedEvidenceError(f"memory does not limit the micro-batches on stage {number}")
+        admitted = self.room // stage.activation
+        room_after = times.gradient
+        if stage.weight is None or stage.freed <= 0:
+            room_after = times.backward
+        elif admitted * stage.activation + stage.activation - stage.freed > self.room:
+            # The rest of one activation is still in the way: its weight pass must run too, or a second gradient pass.
+            room_after = min(times.backward, 2 * times.gradient)
+        return admitted, times.turns - times.begins + room_after
 
     def left_of_others(self, last: list[int]) -> int:
         """The most work that other micro-batches can have left when a forward of chain `last` was the device's last.

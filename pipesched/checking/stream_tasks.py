@@ -22,7 +22,7 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     stream, owner = (evidence.device, evidence.stream), evidence.owner
     if (owner is None) != (problem.objective is Objective.MAKESPAN):
         raise RefusedEvidenceError(f"a {problem.objective} is not measured so: owner {owner}")
-    _require_split(problem)
+    require_split(problem)
     finer = evidence.tick / problem.tick
     head, tail = evidence.head * finer, evidence.tail * finer
     work = tasks = 0
@@ -37,8 +37,8 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
             for (one,), lag in needs:  # one mode, so that nothing has alternatives
                 before[node].append((one, paths.ticks[one] + lag))
                 behind[one].append((node, paths.ticks[node] + lag))
-        heads = _times(paths, count, owner, list(paths.needs), before)
-        tails = _times(paths, count, owner, list(reversed(paths.needs)), behind)
+        heads = times(paths, count, owner, list(paths.needs), before)
+        tails = times(paths, count, owner, list(reversed(paths.needs)), behind)
         for node, where in paths.where.items():
             own, left = heads[node], tails[node]
             if where == stream and own is not None and left is not None:
@@ -49,7 +49,7 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     return head + work + tail
 
 
-def _times(
+def times(
     paths: TaskPaths,
     count: int,
     owner: int | None,
@@ -59,9 +59,9 @@ def _times(
     """Of each task the times of its first, second, ... start, or end from the end on; None if no way leads there."""
     found: dict[Node, list[int] | None] = {}
     for node in sequence:
-        each = [[time + way for time in times] for one, way in ways[node] if (times := found[one]) is not None]
+        each = [[time + way for time in known] for one, way in ways[node] if (known := found[one]) is not None]
         each += [[0] * count] if owner in (None, paths.where[node][0]) else []
-        longest = [max(times) for times in zip(*each, strict=True)] if each else None
+        longest = [max(together) for together in zip(*each, strict=True)] if each else None
         for k in range(1, count if longest else 0):
             assert longest is not None
             longest[k] = max(longest[k], longest[k - 1] + paths.ticks[node])
@@ -69,7 +69,7 @@ def _times(
     return found
 
 
-def _require_split(problem: Problem) -> None:
+def require_split(problem: Problem) -> None:
     """`NotCoveredError` where a backward in one go may be better than one in two, which here stands for both."""
     for number, stage in enumerate(problem.stages):
         if stage.overlapped is not None:

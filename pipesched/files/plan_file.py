@@ -21,6 +21,7 @@ from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Decide, PlanProblem
+from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.problem import Objective
 
 
@@ -87,6 +88,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         tick,
         step,
         (ROUNDED.format(" and ".join(rounded)),) if rounded else (),
+        recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pipesched.layers.cluster import Cluster
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition
+from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Pool, Problem
@@ -45,7 +46,8 @@ class PlanProblem:
 
     `choices` are the placements allowed. `counts` are the layers of each stage where they are given; `even` asks for
     as equal numbers as there can be. `schedules` are the published orders allowed; empty where the order is free.
-    `assumptions` are those of the formulas, where layers were derived from a model's shape.
+    `assumptions` are those of the formulas, where layers were derived from a model's shape. `recompute_rule` says which
+    layers may be recomputed together.
     """
 
     model: Model
@@ -63,6 +65,7 @@ class PlanProblem:
     resolution: Fraction = Fraction(1)
     notes: tuple[str, ...] = field(default=(), compare=False)
     assumptions: tuple[str, ...] = field(default=(), compare=False)
+    recompute_rule: RecomputeRule = RecomputeRule.ANY
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """The problem that a placement and a partition make; every chain of the placement has the same stages."""

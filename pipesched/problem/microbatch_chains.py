@@ -15,7 +15,7 @@ from itertools import groupby
 from pipesched.problem.passes import Pass
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Pool, Problem
-from pipesched.problem.stage import Stage
+from pipesched.problem.stage import Stage, scaled_stage
 
 # The chain of the problem that micro-batches walk, and their factor.
 _Key = tuple[int, Fraction]
@@ -85,6 +85,14 @@ def without_scale(problem: Problem) -> Problem:
     return microbatch_chains(problem).problem if problem.microbatch_scale else problem
 
 
+def is_job_shop(chains: Problem) -> bool:
+    """Whether unequal micro-batches may pass each other, and memory limits nothing: jobs on machines and no more.
+
+    Nearly any two passes of a device may then come in either order. CP-SAT solves such problems best by intervals.
+    """
+    return bool(chains.chain_shares) and not chains.queues and set(chains.room) == {None}
+
+
 def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
     """Micro-batches that are alike: all of one chain and factor, or those in a row where the order is fixed."""
     chain_of = {chain: n for n, chain in enumerate(problem.placement.chains)}
@@ -98,19 +106,5 @@ def _groups(problem: Problem) -> Iterator[tuple[_Key, list[int]]]:
 def _scaled(problem: Problem, number: int, scale: Fraction) -> Stage:
     """A stage for micro-batches of a factor, with the time of its link, without what the device holds anyway."""
     own, after = problem.stages[number], problem.placement.next[number]
-
-    def of(value: int) -> int:
-        return int(value * scale)
-
-    return replace(
-        own,
-        forward=of(own.forward),
-        backward=of(own.backward),
-        weight=None if own.weight is None else of(own.weight),
-        fused=of(own.fused),
-        transfer=of(own.transfer if after is None else problem.lag(number, after)),
-        activation=of(own.activation),
-        freed=of(own.freed),
-        static=0,
-        tasks=tuple((kind, tuple(t._replace(ticks=of(t.ticks)) for t in tasks)) for kind, tasks in own.tasks),
-    )
+    transfer = own.transfer if after is None else problem.lag(number, after)
+    return replace(scaled_stage(own, scale, scale), transfer=int(transfer * scale), static=0)

@@ -10,14 +10,15 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import accumulate, pairwise
 
-from pipesched.problem.dependencies import Dependencies
+from pipesched.html_of import html_of
 from pipesched.problem.memory_options import HostPool, SharedStream
 from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
-from pipesched.problem.network_of_problem import network_of
+from pipesched.problem.network.dependencies import Dependencies
+from pipesched.problem.network.network_of_problem import network_of
+from pipesched.problem.network.task_network import Mode, TaskNetwork
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
-from pipesched.problem.task_network import Mode, TaskNetwork
 
 
 class Objective(StrEnum):
@@ -89,11 +90,9 @@ class Problem:
         where = f"{self.devices} devices, {self.placement.stages} stages ({self.placement.name})"
         return f"<Problem {self.name!r}: {where}, {self.microbatches} micro-batches, minimise {self.objective.value}>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """A table of its stages, for notebooks."""
-        from pipesched.problem.problem_html import problem_html
-
-        return problem_html(self)
+        return html_of(self)
 
     @cached_property
     def content_key(self) -> str:

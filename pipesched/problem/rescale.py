@@ -9,7 +9,7 @@ from math import lcm
 
 from pipesched.problem.attainable_spans import Value, simplest
 from pipesched.problem.problem import Pool, Problem
-from pipesched.problem.stage import Stage
+from pipesched.problem.stage import scaled_stage
 
 
 def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bool) -> Problem:
@@ -24,12 +24,13 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
     whole = finer(problem, parts)
     return replace(
         whole,
-        stages=tuple(
-            replace(s, activation=s.activation * parts, freed=s.freed * parts, static=s.static * parts)
-            for s in whole.stages
-        ),
+        stages=tuple(replace(scaled_stage(s, 1, parts), static=s.static * parts) for s in whole.stages),
         pools=tuple(
             Pool(None if pool.capacity is None else pool.capacity * parts, pool.static * parts) for pool in whole.pools
+        ),
+        host_pools=tuple(
+            host._replace(capacity=None if host.capacity is None else host.capacity * parts)
+            for host in whole.host_pools
         ),
         resolution=whole.resolution / parts,
         microbatch_scale=tuple(scale),
@@ -43,25 +44,9 @@ def finer(problem: Problem, parts: int) -> Problem:
         return problem
     return replace(
         problem,
-        stages=tuple(_finer(stage, parts) for stage in problem.stages),
+        stages=tuple(replace(scaled_stage(s, parts, 1), transfer=s.transfer * parts) for s in problem.stages),
         links=tuple(tuple(lag * parts for lag in row) for row in problem.links),
         tick=problem.tick / parts,
-    )
-
-
-def _finer(stage: Stage, parts: int) -> Stage:
-    return replace(
-        stage,
-        forward=stage.forward * parts,
-        backward=stage.backward * parts,
-        weight=None if stage.weight is None else stage.weight * parts,
-        fused=stage.fused * parts,
-        transfer=stage.transfer * parts,
-        overlapped=None if stage.overlapped is None else stage.overlapped * parts,
-        offload=stage.offload
-        and stage.offload._replace(out_ticks=stage.offload.out_ticks * parts, in_ticks=stage.offload.in_ticks * parts),
-        recompute=tuple(way._replace(ticks=way.ticks * parts) for way in stage.recompute),
-        tasks=tuple((kind, tuple(t._replace(ticks=t.ticks * parts) for t in tasks)) for kind, tasks in stage.tasks),
     )
 
 

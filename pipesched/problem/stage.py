@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pipesched.problem.memory_options import Offload, Recomputation
@@ -106,6 +107,34 @@ class Stage:
     def compute_ticks(self, *kinds: PassKind) -> int:
         """Of the ticks of passes of these kinds, those on `stream`."""
         return sum(task.ticks for kind in kinds for task in self.tasks_of(kind) if task.stream == self.stream)
+
+
+def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> Stage:
+    """A stage whose passes take so many times the ticks and the memory, which must be integers then.
+
+    But for transfers, which a link may lengthen, and for what is static.
+    """
+
+    def ticks(value: int) -> int:
+        return int(value * time)
+
+    copies = stage.offload
+    return replace(
+        stage,
+        forward=ticks(stage.forward),
+        backward=ticks(stage.backward),
+        weight=None if stage.weight is None else ticks(stage.weight),
+        fused=ticks(stage.fused),
+        overlapped=None if stage.overlapped is None else ticks(stage.overlapped),
+        activation=int(stage.activation * memory),
+        freed=int(stage.freed * memory),
+        tasks=tuple((kind, tuple(t._replace(ticks=ticks(t.ticks)) for t in tasks)) for kind, tasks in stage.tasks),
+        offload=copies
+        and copies._replace(
+            out_ticks=ticks(copies.out_ticks), in_ticks=ticks(copies.in_ticks), amount=int(copies.amount * memory)
+        ),
+        recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=int(way.keeps * memory)) for way in stage.recompute),
+    )
 
 
 def stages_of(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from pipesched.notebook.timeline_html import framed, timeline_svg
 from pipesched.problem.formatting import amount, plain
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.memory_figures import peak_memory
-from pipesched.schedule.drawing.timeline_html import framed, timeline_svg
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipesched.problem.task_network import HostMemory
+from pipesched.problem.network.task_network import HostMemory
 from pipesched.schedule.timeline import Timeline
 
 
@@ -24,7 +24,7 @@ def host_steps(timeline: Timeline, devices: Sequence[int]) -> list[tuple[int, in
     for p in timeline.schedule.passes():
         if p[:2] in of and problem.device(p) in devices:
             for tick, change in zip((timeline.start(p), timeline.end(p)), of[p.kind, p.stage], strict=True):
-                changes[tick] = changes.get(tick, 0) + change
+                changes[tick] = changes.get(tick, 0) + problem.scaled(change, p.microbatch)
     level, steps = 0, list[tuple[int, int]]()
     for tick in sorted(changes):
         level += changes[tick]

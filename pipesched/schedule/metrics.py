@@ -124,7 +124,7 @@ def given_up(timeline: Timeline) -> Whole:
     for (kind, stage), freed in network.given_up.items():
         again, forward = columns.rows(kind, stage), columns.rows(F, stage)
         found[forward[(again >= 0) & (forward >= 0)]] = freed
-    return found
+    return by_microbatch(timeline.problem, found, columns.microbatch, 2 * len(columns))
 
 
 def memory_steps(timeline: Timeline, device: int) -> list[tuple[int, int]]:

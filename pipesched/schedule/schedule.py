@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pipesched.errors import BadInput
+from pipesched.html_of import html_of
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, F, Pass, Slot, Task, parse_pass
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.pass_table import PassTable
 
 
@@ -45,11 +46,9 @@ class Schedule:
         columns = self.columns
         return f"<Schedule {self.name!r}: {len(columns)} passes on {columns.devices} devices>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """The orders as rows of passes, for notebooks."""
-        from pipesched.schedule.drawing.order_html import schedule_html
-
-        return schedule_html(self)
+        return html_of(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Schedule) and self._content == other._content

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from pipesched.problem.task_network import Resource
+from pipesched.problem.network.task_network import Resource
 from pipesched.schedule.timeline import Timeline
 
 Interval = tuple[int, int]

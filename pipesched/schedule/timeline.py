@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from pipesched.html_of import html_of
 from pipesched.problem.passes import Pass, PassKind, Slot, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
@@ -28,11 +29,9 @@ class Timeline:
     def __repr__(self) -> str:
         return f"<Timeline of {self.schedule.name!r} for {self.problem.name!r}: {len(self.schedule.columns)} passes>"
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str | None:
         """The Gantt chart, for notebooks."""
-        from pipesched.schedule.drawing.timeline_html import timeline_html
-
-        return timeline_html(self)
+        return html_of(self)
 
     @cached_property
     def _blocks(self) -> dict[Pass, int]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.errors import BadInput
+from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.passes import F, Pass, Task
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import TaskType
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule

@@ -41,7 +41,8 @@ class Effort:
 class Outcome:
     """What is known of a cell, in the file's units. No schedule is below `lower_bound`, None where there is none.
 
-    `claim` says why, `kind` is the kind of that argument. `work` is that of the busiest device, of whose time the
+    `claim` says why, `kind` is the kind of that argument, and `evidence` what a schedule file holds for a check of it,
+    None where there is nothing. `work` is that of the busiest device, of whose time the
     bubble is the rest. `schedule` is the packed schedule file. `choice` is what a plan chose. `finished` is off where
     the search was interrupted. `effort` is the longest search, `wall_seconds` its time.
     """
@@ -52,6 +53,7 @@ class Outcome:
     lower_bound: Fraction | None = None
     kind: str = ""
     claim: str = ""
+    evidence: Mapping[str, Any] | None = None
     makespan: Fraction | None = None
     span: Fraction | None = None
     period: Fraction | None = None
@@ -95,17 +97,18 @@ class Outcome:
             lower_bound=firm.lower_bound,
             kind=firm.kind,
             claim=firm.claim,
+            evidence=firm.evidence,
             effort=more.effort,
             wall_seconds=more.wall_seconds,
             finished=more.finished,
             published=max(self.published, other.published, key=len),
         ).settled()
 
-    def with_bound(self, bound: Fraction, kind: str, claim: str) -> Outcome:
+    def with_bound(self, bound: Fraction, kind: str, claim: str, evidence: Mapping[str, Any] | None = None) -> Outcome:
         """With a stronger lower bound; itself where this one is not stronger."""
         if self.lower_bound is not None and bound <= self.lower_bound:
             return self
-        return replace(self, lower_bound=bound, kind=kind, claim=claim).settled()
+        return replace(self, lower_bound=bound, kind=kind, claim=claim, evidence=evidence).settled()
 
     def settled(self) -> Outcome:
         """With the status that value and bound make."""

@@ -13,6 +13,7 @@ from pipesched.files.schedule_file import ScheduleFile, schedule_from, to_text
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import evidence_from
 from pipesched.schedule.rescale import finer_timeline
 from pipesched.sweeps.outcome import Outcome
 
@@ -36,11 +37,12 @@ def schedule_text(known: Outcome) -> str:
     if known.schedule is None:
         raise BadInput("found a cell without a schedule; allowed: one with a schedule")
     file = unpack(known.schedule)
-    return to_text(with_bound(file, known.lower_bound, known.kind, known.claim))
+    evidence = None if known.evidence is None else evidence_from(known.evidence)
+    return to_text(with_bound(file, known.lower_bound, Certificate(known.kind, 0, known.claim, None, evidence)))
 
 
-def with_bound(file: ScheduleFile, bound: Fraction | None, kind: str, claim: str) -> ScheduleFile:
-    """The file with another bound, whose argument is words alone; itself where it states this bound already."""
+def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate) -> ScheduleFile:
+    """The file with another bound, in the file's unit, by this argument; itself where it states this bound already."""
     problem = file.timeline.problem
     if bound is None or (file.lower_bound is not None and file.lower_bound * problem.tick == bound):
         return file
@@ -56,6 +58,6 @@ def with_bound(file: ScheduleFile, bound: Fraction | None, kind: str, claim: str
         file,
         timeline=timeline,
         lower_bound=whole,
-        certificate=Certificate(kind, simplest(Fraction(whole)), claim),
+        certificate=replace(argument, value=simplest(Fraction(whole))),
         value=value,
     )

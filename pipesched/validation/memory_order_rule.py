@@ -20,7 +20,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.validation.memory_rule import host_name
-from pipesched.validation.pass_rules import all_tasks, dropped, host_changes, memory_changes, needed, own_tasks
+from pipesched.validation.pass_rules import all_tasks, dropped, for_one, host_changes, memory_changes, needed, own_tasks
 from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
 
@@ -35,10 +35,10 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
     again: dict[tuple[int, int], int] = {}
     for p in timeline.schedule.passes():
         if p.kind in RECOMPUTATIONS:
-            again[p.stage, p.microbatch] = dropped(problem, p.kind, p.stage)
+            again[p.stage, p.microbatch] = for_one(problem, (dropped(problem, p.kind, p.stage), 0), p.microbatch)[0]
 
     def changes(p: Pass) -> tuple[int, int]:
-        at_start, at_end = _changes(problem, p)
+        at_start, at_end = for_one(problem, memory_changes(problem, p.kind, p.stage), p.microbatch)
         return at_start, at_end - (again.get((p.stage, p.microbatch), 0) if p.kind is F else 0)
 
     for device, capacity in enumerate(problem.room):
@@ -50,7 +50,7 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
         if host_capacity is not None:
             passes = [p for device in devices for p in timeline.schedule.passes_on(device)]
             passes.sort(key=timeline.start)
-            copies = [host_changes(problem, p.kind, p.stage) for p in passes]
+            copies = [for_one(problem, host_changes(problem, p.kind, p.stage), p.microbatch) for p in passes]
             yield from _first_above(problem, known, passes, copies, _Memory(host_name(devices), host_capacity, None))
 
 
@@ -100,13 +100,6 @@ def _first_above(
             )
             yield Violation("memory", (p,), text)
             return
-
-
-def _changes(problem: Problem, p: Pass) -> tuple[int, int]:
-    """What a pass takes at its start and at its end, as its micro-batch does."""
-    at_start, at_end = memory_changes(problem, p.kind, p.stage)
-    scale = problem.microbatch_scale[p.microbatch] if problem.microbatch_scale else 1
-    return int(at_start * scale), int(at_end * scale)
 
 
 class _Known:

@@ -10,7 +10,7 @@ from pipesched.problem.formatting import amount, memory_amount, memory_text
 from pipesched.problem.passes import F, Pass
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline
-from pipesched.validation.pass_rules import dropped, for_each, host_changes, memory_changes
+from pipesched.validation.pass_rules import dropped, for_each, for_one, host_changes, memory_changes
 from pipesched.validation.violation import Violation
 
 
@@ -35,7 +35,9 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
         order = np.lexsort((turn[rows].ravel(), when)) if several else np.argsort(when, kind="stable")
         steps = changes[rows].ravel()[order]
         levels = steps.cumsum()
-        for at in np.flatnonzero(np.greater(steps, 0) & np.greater(levels, capacity))[:1].tolist():
+        # What is held at all times may alone be more than there is.
+        too_much = np.greater(levels, capacity) & (np.greater(steps, 0) | (capacity < 0))
+        for at in np.flatnonzero(too_much)[:1].tolist():
             p = columns.passes[rows.start + order[at] // 2]
             static = problem.static[device]
             held, limit = memory_text(problem, int(levels[at]) + static), memory_amount(problem, capacity + static)
@@ -53,7 +55,7 @@ def _dropped(timeline: Timeline) -> Whole:
         if freed:
             again, forward = columns.rows(kind, stage), columns.rows(F, stage)
             found[forward[again >= 0]] = freed
-    return found
+    return for_each(problem, found, columns.microbatch)
 
 
 def host_memory(timeline: Timeline) -> Iterator[Violation]:
@@ -65,7 +67,7 @@ def host_memory(timeline: Timeline) -> Iterator[Violation]:
         events: list[tuple[int, bool, int, Pass]] = []
         for p in (p for device in devices for p in timeline.schedule.passes_on(device)):
             begin, end = timeline.start(p), timeline.end(p)
-            taken, given = host_changes(problem, p.kind, p.stage)
+            taken, given = for_one(problem, host_changes(problem, p.kind, p.stage), p.microbatch)
             # What ends at a tick and began before is given back before what starts then takes.
             events += [(begin, True, taken, p)] if taken else []
             events += [(end, begin == end, given, p)] if given else []

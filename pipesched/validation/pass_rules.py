@@ -60,6 +60,12 @@ def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole
     return whole([each[j] for j in microbatches.tolist()], 2 * len(microbatches) + 2)
 
 
+def for_one(problem: Problem, changes: tuple[int, int], microbatch: int) -> tuple[int, int]:
+    """What a pass of a stage takes at its start and at its end, as it is for this micro-batch."""
+    scale = problem.microbatch_scale[microbatch] if problem.microbatch_scale else 1
+    return int(changes[0] * scale), int(changes[1] * scale)
+
+
 def for_each(problem: Problem, numbers: Whole, microbatches: Ints) -> Whole:
     """Ticks or memory of stages, one a row, each as it is for the row's micro-batch."""
     if not problem.microbatch_scale:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Pass, PassKind, Task
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
 from pipesched.validation.pass_rules import all_tasks, stream_owner

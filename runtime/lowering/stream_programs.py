@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Pass, Task
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.recompute_rule import FULL
 from pipesched.layers.roles import Role, role_of
 from pipesched.layers.stage_costs import costs_of
 from pipesched.results.plan import Candidate
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from runtime.partitions.format_limits import FULL
 
 _Stage = Sequence[LayerType]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pipesched.registry import Registry
+from runtime.partitions.plan_limits import PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 
@@ -29,7 +30,7 @@ class PartitionFormat:
     `write` raises `BadInput` with one line, which begins with the format's name, where the runtime cannot express the
     partition. `read` takes the text of the setting named `main`, the number of devices and that of transformer layers,
     and gives the layers of each stage; `BadInput` with a line for each rule of the runtime that it breaks.
-    `suffix` is that of the written file.
+    `suffix` is that of the written file. `limits` says which plans `write` takes, and the orders that the runtime runs.
     """
 
     name: str
@@ -38,6 +39,7 @@ class PartitionFormat:
     suffix: str
     write: Callable[[StagedModel], PartitionSettings]
     read: Callable[[str, int, int], tuple[StageCounts, ...]]
+    limits: PlanLimits
 
 
 PARTITION_FORMATS: Registry[PartitionFormat] = Registry("runtime.partitions", "partition format")

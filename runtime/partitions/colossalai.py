@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, no_mtp
+from runtime.partitions.format_limits import first_recomputed, known_ways, loop, no_mtp
 from runtime.partitions.list_texts import layers_of_devices
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "colossalai"
@@ -63,5 +65,6 @@ PARTITION_FORMATS.register(
         suffix=".colossalai.py",
         write=_write,
         read=_read,
+        limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.NOWHERE),
     )
 )

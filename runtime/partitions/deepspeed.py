@@ -5,10 +5,12 @@ from __future__ import annotations
 from itertools import accumulate, pairwise
 
 from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import FULL, all_or_none, known_ways, loop
+from runtime.partitions.format_limits import all_or_none, known_ways, loop
 from runtime.partitions.list_texts import check_length, numbers
+from runtime.partitions.plan_limits import PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "deepspeed"
@@ -69,5 +71,6 @@ PARTITION_FORMATS.register(
         suffix=".deepspeed_partition.py",
         write=_write,
         read=_read,
+        limits=PlanLimits(("linear",), RecomputeRule.ALL, whole_backwards=True),
     )
 )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from itertools import groupby
 
 from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, mtp_on_last_stage
+from runtime.partitions.format_limits import first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "flagscale"
@@ -67,5 +69,6 @@ PARTITION_FORMATS.register(
         suffix=".flagscale.yaml",
         write=_write,
         read=_read,
+        limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.LAST_STAGE, recomputes_mtp=False),
     )
 )

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import FULL
 from pipesched.layers.roles import Role
 from pipesched.problem.placement import interleaved
 from runtime.partitions.staged_model import StagedModel, StageLayers
-
-# Recomputing a whole layer from its input, and only its attention core: the two ways runtimes know by a setting.
-FULL = ("full",)
-SELECTIVE = ("selective", "attention")
 
 
 def one_chain(name: str, model: StagedModel) -> None:

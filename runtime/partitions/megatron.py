@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
 from runtime.partitions.format_limits import loop
 from runtime.partitions.megatron_flags import order_notes, recompute_flags
 from runtime.partitions.megatron_layout import layout_mistakes, layout_text, read_layout
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "megatron"
@@ -46,5 +48,11 @@ PARTITION_FORMATS.register(
         suffix=".megatron.args",
         write=_write,
         read=_read,
+        limits=PlanLimits(
+            ("linear", "interleaved"),
+            RecomputeRule.SAME,
+            ("1f1b", "interleaved-1f1b"),
+            MtpPlace.ONE_STAGE,
+        ),
     )
 )

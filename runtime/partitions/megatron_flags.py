@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import FULL, SELECTIVE
 from pipesched.layers.roles import Role
-from runtime.partitions.format_limits import FULL, SELECTIVE, all_or_none, first_recomputed, known_ways
+from runtime.partitions.format_limits import all_or_none, first_recomputed, known_ways
 from runtime.partitions.staged_model import StagedModel
 
 _ORDERS = ("1f1b", "interleaved-1f1b")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import FULL, first_recomputed, known_ways, loop, mtp_on_last_stage
+from runtime.partitions.format_limits import first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "mindformers"
@@ -71,5 +73,11 @@ PARTITION_FORMATS.register(
         suffix=".mindformers.yaml",
         write=_write,
         read=_read,
+        limits=PlanLimits(
+            ("linear", "interleaved"),
+            RecomputeRule.FIRST,
+            ("1f1b", "interleaved-1f1b"),
+            MtpPlace.LAST_STAGE,
+        ),
     )
 )

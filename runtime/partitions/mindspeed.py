@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
 from runtime.partitions.format_limits import loop, mtp_on_last_stage
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers, rows
 from runtime.partitions.megatron_flags import order_notes, recompute_flags
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "mindspeed"
@@ -72,5 +74,12 @@ PARTITION_FORMATS.register(
         suffix=".mindspeed.args",
         write=_write,
         read=_read,
+        limits=PlanLimits(
+            ("linear", "interleaved"),
+            RecomputeRule.SAME,
+            ("1f1b", "interleaved-1f1b"),
+            MtpPlace.LAST_STAGE,
+            layers_divide=True,
+        ),
     )
 )

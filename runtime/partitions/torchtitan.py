@@ -7,10 +7,12 @@ import json
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
 from pipesched.files.schema_errors import shown
+from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.problem.placement import v_shape
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import FULL, all_or_none, known_ways, loop, no_mtp, one_chain
+from runtime.partitions.format_limits import all_or_none, known_ways, loop, no_mtp, one_chain
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "torchtitan"
@@ -107,5 +109,6 @@ PARTITION_FORMATS.register(
         suffix=".torchtitan_partition.py",
         write=_write,
         read=_read,
+        limits=PlanLimits(("linear", "interleaved", "v-shape"), RecomputeRule.ALL, (), MtpPlace.NOWHERE),
     )
 )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from threading import Event
 
+from ortools.sat.python import cp_model
+
 from formulations.exact.exact_model import ExactModel
+from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.tasks.task_model import TaskModel
 from formulations.variables.model_variables import TooLong
 from pipesched.checking.attainable import greatest_attainable_below
+from pipesched.checking.finding import NotCoveredError
 from pipesched.errors import Disagreement
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
@@ -22,27 +28,37 @@ def refuted_again(problem: Problem, bound: Value, evidence: Refutation, limits: 
     """Whether CP-SAT again finds no schedule below the bound (in ticks); None where it comes to no end.
 
     It searches the same model, stated anew, with presolve and linear relaxation (which the search for bounds leaves
-    out), without symmetries, and with another seed. `Disagreement` where it finds a schedule of all devices.
+    out), without symmetries, and with another seed. `Disagreement` where it finds a schedule of all devices,
+    `NotCoveredError` where there is no such model.
     """
-    if problem.objective is Objective.PERIOD or not problem.network.one_task_each:
-        return None
     problem = without_scale(problem)
     below = greatest_attainable_below(problem, bound)
     if below < 0:
         return True
-    fine = finer(problem, below.denominator)
-    try:
-        model = ExactModel(fine, below.numerator, 0, devices=evidence.devices)
-    except TooLong:
-        return None
-    if not model.bounds_everything:
-        return None
+    model = _model(finer(problem, below.denominator), below.numerator, evidence.devices)
     work = limits.deterministic
     parameters = Parameters(
         limits.seconds, work, limits.seed + 1, workers=limits.workers, first_solution=True, symmetry=False
     )
-    answer = solve_model(model.cp, parameters, stop)
+    answer = solve_model(model, parameters, stop)
     if answer.has_solution and evidence.devices is None:
         found = f"a schedule of {amount(problem, below)} or less, and the file states that none is below"
         raise Disagreement(f"CP-SAT found {found} {amount(problem, bound)}", EXHAUSTIVE)
     return False if answer.has_solution else True if answer.infeasible else None
+
+
+def _model(problem: Problem, at_most: int, devices: Collection[int] | None) -> cp_model.CpModel:
+    """All schedules of at most so many ticks, of these devices or of all."""
+    if problem.objective is Objective.PERIOD:
+        raise NotCoveredError("no search by CP-SAT bounds a period")
+    try:
+        if not problem.network.one_task_each:
+            if problem.overlaps or devices is not None:
+                raise NotCoveredError("no search by CP-SAT bounds passes of several tasks that overlap")
+            return TaskModel(jobs_of(problem), at_most).cp
+        model = ExactModel(problem, at_most, 0, devices=devices)
+    except TooLong as why:
+        raise NotCoveredError(str(why)) from None
+    if not model.bounds_everything:
+        raise NotCoveredError("there are too many overlapped blocks to search them all")
+    return model.cp

@@ -11,10 +11,12 @@ from math import inf, sqrt
 from threading import Event
 
 from pipesched.errors import BadInput
+from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective
 from pipesched.results.analysis.robustness import Rival, Robustness
 from pipesched.results.candidate import Candidate
 from pipesched.results.solution import Solution
+from pipesched.schedule.chain_timelines import timeline_back, timeline_into
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.noise import BATCH, Noise, under_noise
 from pipesched.simulation.sampled_durations import Floats
@@ -87,10 +89,10 @@ def most_robust(
     if not solution.problem.network.one_task_each:
         single = solution.problem.network.what_is_not_single
         raise BadInput(f"robust: found {single}; allowed: passes that are single tasks")
-    if solution.problem.microbatch_scale:
-        raise BadInput("robust: found microbatch_scale; allowed: micro-batches that are alike")
     if solution.timeline is None:
         return solution
+    if solution.problem.microbatch_scale:
+        return _of_chains(solution, noise, limits, on_progress, stop)
     stop = stop or Event()
     search = _Search(solution, noise, limits, on_progress or (lambda _: None))
     seconds = None if limits.deterministic is not None else limits.seconds
@@ -98,6 +100,24 @@ def most_robust(
         KERNELS.begin()
     halted(search.run, stop, seconds)
     return replace(with_timeline(solution, search.pool[0][1]), interrupted=stop.is_set())
+
+
+def _of_chains(
+    solution: Solution, noise: Noise, limits: Limits, on_progress: Callable[[float], None] | None, stop: Event | None
+) -> Solution:
+    """The search for unequal micro-batches: that of their chains, whose passes take as long."""
+    assert solution.timeline is not None
+    chains = microbatch_chains(solution.problem)
+    candidates = tuple(
+        one if one.timeline is None else replace(one, timeline=timeline_into(chains, one.timeline))
+        for one in solution.candidates
+    )
+    own = replace(
+        solution, problem=chains.problem, timeline=timeline_into(chains, solution.timeline), candidates=candidates
+    )
+    found = most_robust(own, noise, limits, on_progress, stop)
+    assert found.timeline is not None
+    return replace(with_timeline(solution, timeline_back(chains, found.timeline)), interrupted=found.interrupted)
 
 
 class _Search:

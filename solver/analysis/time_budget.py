@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from threading import Event, Thread
+from threading import Event
 
+from pipesched.event_when import event_when
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
@@ -66,24 +66,7 @@ class Budget:
         return found
 
 
-@contextmanager
-def _stopping_after(seconds: float, parent: Event) -> Iterator[Event]:
+def _stopping_after(seconds: float, parent: Event) -> AbstractContextManager[Event]:
     """An event that is set with the parent, or after so many seconds: hints take no notice of the time limit."""
-    child, done = Event(), Event()
     at = time.monotonic() + seconds
-
-    def watch() -> None:
-        while not parent.is_set() and time.monotonic() < at:
-            if done.wait(_POLL):
-                return
-        child.set()
-
-    if parent.is_set():
-        child.set()
-    watcher = Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        yield child
-    finally:
-        done.set()
-        watcher.join()
+    return event_when(lambda: parent.is_set() or time.monotonic() >= at, _POLL)

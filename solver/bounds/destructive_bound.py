@@ -2,7 +2,8 @@
 
 A destructive bound (Klein and Scholl, EJOR 112, 1999) asks for feasibility at a given value instead of minimising, so
 that the value prunes from the start. A subset of devices spread over the pipeline, with the others relaxed to delays,
-often refutes nearly as much as all of them, in a fraction of the time.
+often refutes nearly as much as all of them, in a fraction of the time. Of a job shop intervals refute more than
+literals.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from threading import Event
 from typing import NamedTuple
 
 from formulations.exact.exact_model import ExactModel
-from formulations.variables.model_variables import TooLong
+from formulations.variables.model_variables import MOST_LITERALS, TooLong
 from formulations.variables.order_literals import literal_count
 from pipesched.problem.attainable_spans import Value, largest_denominator, least_above, most_below
+from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.schedule.schedule import Schedule
@@ -55,7 +57,9 @@ def destructive_bounds(
     parts = largest_denominator(problem)
     spent, started = 0.0, time.monotonic()
     whole = seconds if limits.deterministic is None else limits.deterministic
-    groups, share = _groups(problem), _SHARE
+    intervals = is_job_shop(problem)
+    groups, share = [[*range(problem.devices)]] if intervals else _groups(problem), _SHARE
+    literals = -1 if intervals else MOST_LITERALS
     proved: Value = 0
     found: Value | None = None
 
@@ -73,7 +77,7 @@ def destructive_bounds(
             value = most_below(below, parts)
         fine = finer(problem, value.denominator)
         try:
-            model = ExactModel(fine, value.numerator, low * value.denominator, devices=groups[0])
+            model = ExactModel(fine, value.numerator, low * value.denominator, literals, devices=groups[0])
         except TooLong:
             return
         # Building the model takes time.
@@ -81,7 +85,7 @@ def destructive_bounds(
             return
         effort = min(_EFFORT * whole, left())
         work = None if limits.deterministic is None else effort
-        parameters = Parameters(effort, work, limits.seed, first_solution=True, clauses_only=True)
+        parameters = Parameters(effort, work, limits.seed, first_solution=True, clauses_only=not intervals)
         answer = solve_model(model.cp, parameters, stop)
         spent += answer.work
         if answer.infeasible:
@@ -113,4 +117,5 @@ def _groups(problem: Problem) -> list[list[int]]:
         return literal_count(problem, group) <= _MOST_LITERALS
 
     some = next((group for group in (sorted(along[::step]) for step in steps) if small(group)), None)
-    return [group for group in (some, sorted(along)) if group is not None and (group is some or small(group))]
+    every = sorted(along)
+    return ([] if some is None else [some]) + ([every] if small(every) else [])

@@ -12,6 +12,9 @@ from ortools.linear_solver.python import model_builder
 from formulations.exact.lp_relaxation import Relaxation
 from formulations.variables.model_variables import TooLong
 from formulations.variables.order_literals import literal_count
+from pipesched.checking.attainable import least_attainable
+from pipesched.checking.relaxation.weak_duality import linear_relaxation
+from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
@@ -60,7 +63,10 @@ def lp_bound(
     multipliers = _multipliers(relaxation, seconds, stop)
     if multipliers is None:
         return None
-    value = relaxation.proved(multipliers)
+    value, evidence = relaxation.proved(multipliers), relaxation.evidence(multipliers)
+    if evidence is not None and relaxation.model.zeros:
+        # Passes of no duration take a step in the model and none in the check, which may lose a little by that.
+        value = min(value, simplest(least_attainable(problem, linear_relaxation(problem, evidence, value))))
     used = relaxation.weights(multipliers)
     counts = ", ".join(f"{count} of {rule}" for rule, count in sorted(used.items(), key=lambda item: -item[1]))
     only = f"device {devices[0]}" if isinstance(devices, list) and len(devices) == 1 else "all devices"
@@ -70,7 +76,7 @@ def lp_bound(
         "was checked in integers."
     )
     device = devices[0] if isinstance(devices, list) and len(devices) == 1 else None
-    return Certificate("linear relaxation", value, text, device)
+    return Certificate("linear relaxation", value, text, device, evidence)
 
 
 def _multipliers(relaxation: Relaxation, seconds: float, stop: Event) -> list[float] | None:

@@ -9,7 +9,7 @@ the program's value, whatever repeats. GLOP finds multipliers of the rows; what 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
@@ -21,6 +21,7 @@ from ortools.linear_solver.python import model_builder
 from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
+from pipesched.results.evidence import ModeMultipliers
 
 # Coefficients of the program, beyond which it takes seconds.
 _MOST_TERMS = 200_000
@@ -39,13 +40,18 @@ class _Mode(NamedTuple):
 
 @dataclass
 class _Row:
-    """period + sum of coefficient x share of a mode >= least, or without the period; `device` whose time or memory."""
+    """period + sum of coefficient x share of a mode >= least, or without the period.
+
+    `device` is the one whose time or, with `memory`, memory it is of; `forward` the stage whose blocks it counts.
+    """
 
     least: Fraction
     terms: dict[_Mode, Fraction] = field(default_factory=dict)
     period: int = 0
     exact: bool = False
     device: int = -1
+    memory: bool = False
+    forward: int = -1
 
     def add(self, mode: _Mode, coefficient: Fraction | int) -> None:
         self.terms[mode] = self.terms.get(mode, Fraction(0)) + coefficient
@@ -56,6 +62,7 @@ class ModeBound(NamedTuple):
 
     value: Fraction
     devices: list[int]
+    evidence: ModeMultipliers
 
 
 def mode_bound(unit: Problem) -> ModeBound | None:
@@ -72,7 +79,7 @@ def mode_bound(unit: Problem) -> ModeBound | None:
         return None
     near = [Fraction(y).limit_denominator(_DENOMINATOR) for y in multipliers]
     close = [round(y / _SMALLEST) * _SMALLEST for y in multipliers]
-    return max((_proved(rows, each) for each in (near, close)), key=lambda bound: bound.value)
+    return max((_proved(unit, rows, each) for each in (near, close)), key=lambda bound: bound.value)
 
 
 def _modes(unit: Problem, stage: int) -> Iterator[_Mode]:
@@ -126,7 +133,7 @@ def _memory(unit: Problem, modes: list[_Mode]) -> Iterator[_Row]:
         room = 0 if capacity is None or not any(sizes) else capacity - capacity % gcd(*sizes)
         if room <= 0:
             continue
-        row = _Row(Fraction(0), period=1, device=device)
+        row = _Row(Fraction(0), period=1, device=device, memory=True)
         for stage in held:
             _add_area(unit, modes, stage, room, row)
         yield row
@@ -156,7 +163,7 @@ def _shares(stages: list[int], modes: list[_Mode]) -> Iterator[_Row]:
         yield _Row(Fraction(1), {mode: Fraction(1) for mode in modes if mode.stage == stage}, exact=True)
         blocks = {mode: Fraction(-1) for mode in modes if mode.forward == stage}
         if blocks:
-            yield _Row(Fraction(-1), blocks)
+            yield _Row(Fraction(-1), blocks, forward=stage)
 
 
 def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
@@ -179,7 +186,7 @@ def _multipliers(rows: list[_Row], modes: list[_Mode]) -> list[float] | None:
     return [float(y) for y in solver.dual_values(model.get_linear_constraints())]
 
 
-def _proved(rows: list[_Row], multipliers: Iterable[Fraction]) -> ModeBound:
+def _proved(unit: Problem, rows: list[_Row], multipliers: Sequence[Fraction]) -> ModeBound:
     """What these multipliers prove, whatever they are.
 
     Each row times its multiplier, added up: multiple x period >= least - sum of coefficient x share, and a share is at
@@ -195,4 +202,15 @@ def _proved(rows: list[_Row], multipliers: Iterable[Fraction]) -> ModeBound:
         for mode, coefficient in row.terms.items():
             terms[mode] = terms.get(mode, Fraction(0)) + y * coefficient
     value = least - sum(max(Fraction(0), coefficient) for coefficient in terms.values())
-    return ModeBound(value / multiple if multiple else Fraction(0), sorted(devices))
+    return ModeBound(value / multiple if multiple else Fraction(0), sorted(devices), _evidence(unit, rows, multipliers))
+
+
+def _evidence(unit: Problem, rows: list[_Row], multipliers: Sequence[Fraction]) -> ModeMultipliers:
+    loads, memory = [Fraction(0)] * unit.devices, [Fraction(0)] * unit.devices
+    blocks = [Fraction(0)] * unit.placement.stages
+    for row, y in zip(rows, multipliers, strict=True):
+        if row.period:
+            (memory if row.memory else loads)[row.device] = max(Fraction(0), y)
+        elif row.forward >= 0:
+            blocks[row.forward] = max(Fraction(0), y)
+    return ModeMultipliers(unit.tick, tuple(loads), tuple(memory), tuple(blocks))

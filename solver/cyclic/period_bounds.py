@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from pipesched.problem.formatting import amount, counted, memory_text, plain
 from pipesched.problem.problem import Problem
+from pipesched.results.evidence import Evidence, OnDevice, OnStage
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.analytic.idle_time.memory_energy import area
 from solver.bounds.analytic.in_flight import until_room
@@ -25,6 +26,7 @@ class PeriodCertificate:
     value: Fraction
     text: str
     device: int
+    evidence: Evidence
 
 
 def period_certificates(problem: Problem) -> list[PeriodCertificate]:
@@ -58,7 +60,8 @@ def _load(unit: Problem, paths: Paths, device: int) -> PeriodCertificate:
     work = paths.work(device)
     value = Fraction(work, unit.microbatches)
     text = f"Device {device} computes {amount(unit, work)} for every {_each(unit)} one pass at a time"
-    return PeriodCertificate("load", value, f"{text}: {amount(unit, value)} a micro-batch.", device)
+    text += f": {amount(unit, value)} a micro-batch."
+    return PeriodCertificate("load", value, text, device, OnDevice(device))
 
 
 def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCertificate]:
@@ -76,7 +79,7 @@ def _in_flight_limit(unit: Problem, paths: Paths, stage: int) -> list[PeriodCert
         f"forward there until its memory serves another at least {amount(unit, cycle)} pass, in which no more than "
         f"{counted(admitted, 'forward')} start: {amount(unit, value)} a micro-batch."
     )
-    return [PeriodCertificate("in-flight limit", value, text, device)]
+    return [PeriodCertificate("in-flight limit", value, text, device, OnStage(stage))]
 
 
 def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
@@ -93,7 +96,7 @@ def _level(unit: Problem, paths: Paths, device: int) -> list[PeriodCertificate]:
         f"least {product} {unit.memory_unit} x {unit.time_unit or 'time unit'}. Its "
         f"{memory_text(unit, capacity)} give that in no less than {amount(unit, value)} a micro-batch."
     )
-    return [PeriodCertificate("memory over time", value, text, device)]
+    return [PeriodCertificate("memory over time", value, text, device, OnDevice(device))]
 
 
 def _over_modes(unit: Problem) -> list[PeriodCertificate]:
@@ -109,4 +112,4 @@ def _over_modes(unit: Problem) -> list[PeriodCertificate]:
         f"{'device' if len(bound.devices) == 1 else 'devices'} {which}, each times a multiplier, add up to at least "
         f"{amount(unit, value)} a micro-batch."
     )
-    return [PeriodCertificate("load and memory over modes", value, text, bound.devices[0])]
+    return [PeriodCertificate("load and memory over modes", value, text, bound.devices[0], bound.evidence)]

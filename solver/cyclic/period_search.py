@@ -11,8 +11,9 @@ from math import ceil
 from threading import Event
 
 from formulations.cyclic.block_graph import BlockGraph
-from formulations.cyclic.pattern import Pattern, sequential_pattern
+from formulations.cyclic.pattern import Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
+from formulations.cyclic.sequential_pattern import sequential_pattern
 from pipesched.errors import Disagreement
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -13,12 +13,15 @@ from threading import Event
 from formulations.cyclic.block_graph import graph_of
 from formulations.cyclic.pattern import Pattern
 from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
 from pipesched.errors import DoesNotApply, defect_note
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice
 from pipesched.results.solution import Progress, Solution, Status
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
@@ -50,7 +53,8 @@ def solve_period(
     problem's own ticks, the value rounded up and the bound down. ValueError for passes of several tasks.
     """
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
-    certificates = period_certificates(problem)
+    notes = list[str]()
+    certificates = _checked(problem, period_certificates(problem), notes)
     certificate = certificates[0]
     reason = why_infeasible(problem)
     if reason is not None:
@@ -66,12 +70,11 @@ def solve_period(
 
     found = best_period(problem, limits, stop, on_progress).found if search else None
     pattern = None if found is None else found.pattern
-    notes = [] if found is None else list(map(defect_note, found.defects))
+    notes += [] if found is None else list(map(defect_note, found.defects))
     if pattern is not None and pattern.period < certificate.value:
         # Every kind of argument that claims more than a pattern has is left out.
         wrong = {one.kind for one in certificates if one.value > pattern.period}
-        nothing = PeriodCertificate("none", Fraction(0), "No time is below zero.", certificate.device)
-        certificate = next((one for one in certificates if one.kind not in wrong), nothing)
+        certificate = next(one for one in certificates if one.kind not in wrong)
         notes.append(defect_note(f"a pattern is shorter than what {' and '.join(sorted(wrong))} claim"))
     parts = 1 if pattern is None else pattern.period.denominator
     fine = finer(problem, parts)
@@ -114,10 +117,21 @@ def _with_period(metrics: Metrics, pattern: Pattern, parts: int) -> Metrics:
     return replace(metrics, period=ceil(pattern.period * parts))
 
 
+def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes: list[str]) -> list[PeriodCertificate]:
+    """The certificates, strongest first, from the first one on that stands the check; the last one is of nothing."""
+    nothing = PeriodCertificate("none", Fraction(0), "No time is below zero.", 0, OnDevice(0))
+    for at, one in enumerate(certificates):
+        finding = check_bound(problem, Certificate(one.kind, one.value, one.text, one.device, one.evidence))
+        if finding.verdict is not Verdict.REFUSED:
+            return [*certificates[at:], nothing]
+        notes.append(defect_note(f"a lower bound did not stand the check of its evidence: {finding.text}"))
+    return [nothing]
+
+
 def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certificate]:
     """The value in finer ticks, rounded down, and the certificate of that."""
     value = floor(certificate.value * parts)
-    return value, Certificate(certificate.kind, value, certificate.text, certificate.device)
+    return value, Certificate(certificate.kind, value, certificate.text, certificate.device, certificate.evidence)
 
 
 def _published(problem: Problem, fine: Problem, parts: int, until: float, stop: Event) -> tuple[Candidate, ...]:

@@ -32,9 +32,11 @@ def _sound_bounds(search: Search, seconds: float, halt: Event) -> Iterator[_Foun
     started = time.monotonic()
     proved, below = _open(search)
     share = inf if search.clock.counts_work else LAGRANGIAN_SHARE * seconds
-    yield from lagrangian_bounds(search.problem, proved, ceil(below), share, halt)
-    left = seconds - (time.monotonic() - started)
-    yield from destructive_bounds(search.problem, search.limits, left, lambda: _open(search), halt)
+    if search.engine.lagrangian:
+        yield from lagrangian_bounds(search.problem, proved, ceil(below), share, halt)
+    if search.engine.destructive:
+        left = seconds - (time.monotonic() - started)
+        yield from destructive_bounds(search.problem, search.limits, left, lambda: _open(search), halt)
 
 
 def refute(search: Search, seconds: float) -> None:

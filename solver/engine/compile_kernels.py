@@ -1,6 +1,7 @@
 """Compiles the kernels of the local search, by a small solve that calls them all: `python -m` of this module.
 
-With the argument `modes` they are those of problems in which modes of passes are open.
+With the argument `modes` they are those of problems in which modes of passes are open; with `crossings` those of the
+bound by crossings and of its check.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import sys
 from threading import Event
 
+from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
+from solver.bounds.crossing.bound import crossing_bounds
 from solver.engine.final_phase import finished
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
@@ -30,5 +33,15 @@ def compile_kernels(modes: bool = False) -> None:
     finished(search)
 
 
+def compile_crossings() -> None:
+    """Bound a small problem by crossings, and check that."""
+    problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
+    for certificate in crossing_bounds(problem, Event()):
+        check_bound(problem, certificate)
+
+
 if __name__ == "__main__":
-    compile_kernels("modes" in sys.argv[1:])
+    if "crossings" in sys.argv[1:]:
+        compile_crossings()
+    else:
+        compile_kernels("modes" in sys.argv[1:])

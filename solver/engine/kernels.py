@@ -1,4 +1,4 @@
-"""The compiled kernels of the local search: compiled in a process of their own, so that no time limit is overrun.
+"""Kernels of local search and bounds: compiled in a process of their own, so that no time limit is overrun.
 
 Numba compiles a function when it is first called and keeps the machine code on disk. That takes ten seconds and more,
 in which nothing can be interrupted. So a search that finds no machine code starts a process that makes it, and calls
@@ -16,7 +16,9 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from formulations.window.operation_units import modes_matter
+from pipesched.checking.crossing_rounds import all_after
 from pipesched.problem.problem import Problem
+from solver.bounds.crossing.rounds import one_round
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 
@@ -68,6 +70,7 @@ def is_compiled(function: Any) -> bool:
 _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 KERNELS = Kernels((anneal, settle), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle), _COMPILER, "modes")
+CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 
 
 def kernels_for(problem: Problem) -> Kernels:

@@ -54,8 +54,8 @@ class Engine:
 
     `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
     open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by linear relaxation,
-    multipliers and refutation. `finish` turns a search that is over into its solution. `several_tasks` says that all of
-    it holds too where passes are several tasks.
+    multipliers (`lagrangian`) and refutation (`destructive`). `finish` turns a search that is over into its solution.
+    `several_tasks` says that all of it holds too where passes are several tasks.
     """
 
     bounds: Bounding
@@ -63,6 +63,8 @@ class Engine:
     phases: tuple[Phase, ...]
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
+    lagrangian: bool = True
+    destructive: bool = True
     several_tasks: bool = False
 
 

@@ -16,6 +16,7 @@ from pipesched.errors import BadInput, Disagreement, DoesNotApply
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.recompute_rule import why_not_told
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.results.plan import Candidate, ChoiceResult
 from pipesched.results.plan_evidence import (
@@ -263,8 +264,8 @@ class ChoiceSearch:
         self._orders, self._relaxed = [], False
 
     def offer(self, candidate: Candidate) -> bool:
-        """Keep a plan if it is better than those before; whether it is valid."""
-        if validate(candidate.timeline):
+        """Keep a plan if it is better than those before; whether it is valid and recomputes what may be."""
+        if validate(candidate.timeline) or why_not_told(self.plan.model, candidate.partition, self.plan.recompute_rule):
             return False
         if self.best is None or candidate.value < self.best.value:
             self.best = candidate

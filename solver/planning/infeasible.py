@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
 from formulations.partition.least_memory import LeastExcess
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.problem.formatting import counted, plain
+from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
 from solver.planning.budget import Budget
 from solver.planning.choice_search import ChoiceSearch
 
+Change = Callable[[PlanProblem], PlanProblem]
+
 
 class Closest(NamedTuple):
-    """The partition of a placement that lacks least memory on its worst device: the device, what it needs and has."""
+    """The partition of a placement that lacks least memory on its worst device: the device, what it needs and has.
+
+    `order` is the published one that it is for; None: one micro-batch after the other.
+    """
 
     choice: Choice
     device: int
     needs: Fraction
     has: Fraction
     recomputed: int
+    order: Schedule | None = None
 
     @property
     def lacks(self) -> Fraction:
@@ -31,20 +39,41 @@ class Closest(NamedTuple):
 
 def why_no_plan(plan: PlanProblem, choices: Sequence[ChoiceSearch], budget: Budget) -> str:
     """The reason of every placement, and of the one that comes closest what it lacks."""
-    reasons = "; ".join(f"{each.choice}: {each.reason}" for each in choices) or "no placement is allowed"
-    tried = [each.choice for each in choices if each.stages <= plan.model.most_stages]
-    if plan.cluster.capacity is None or not tried or plan.schedules:
-        return reasons
-    found = [one for choice in tried for one in [closest(plan, choice, budget)] if one is not None]
+    tried = [each for each in choices if each.stages <= plan.model.most_stages and _right_length(plan, each)]
+    if plan.cluster.capacity is None or not tried:
+        return _reasons(choices)
+    found = _all(closest(each.plan, each.choice, budget, order) for each in tried for order in _orders(each))
     if not found:
-        return reasons
+        return _reasons(choices)
     best = min(found, key=lambda one: one.lacks)
-    return f"{reasons}. {_said(plan, best)}{_with_recomputation(plan, tried, budget)}"
+    more = "".join(_enough(change, words, tried, budget) for change, words in _changes(plan))
+    return f"{_reasons(choices)}. {_said(plan, best)}{more}"
 
 
-def closest(plan: PlanProblem, choice: Choice, budget: Budget) -> Closest | None:
+def _reasons(choices: Sequence[ChoiceSearch]) -> str:
+    """Placements with the same reason together."""
+    by_reason: dict[str, list[str]] = {}
+    for each in choices:
+        by_reason.setdefault(each.reason, []).append(str(each.choice))
+    said = [f"{' / '.join(names)}: {reason}" for reason, names in by_reason.items()]
+    return "; ".join(said) or "no placement is allowed"
+
+
+def _right_length(plan: PlanProblem, search: ChoiceSearch) -> bool:
+    """Whether a partition that is given has a number for each stage."""
+    counts = search.plan.counts
+    return len(counts) == search.stages if counts is not None else not plan.even
+
+
+def _orders(search: ChoiceSearch) -> list[Schedule | None]:
+    """The published orders that are allowed and apply; None: any order."""
+    names = search.plan.schedules
+    return [search.order_of(name) for name in names if search.why_not(name) is None] if names else [None]
+
+
+def closest(plan: PlanProblem, choice: Choice, budget: Budget, order: Schedule | None = None) -> Closest | None:
     """The partition whose worst device lacks least, by CP-SAT; None where none was found in time."""
-    model = LeastExcess(plan, choice)
+    model = LeastExcess(plan, choice, order)
     answer = solve_model(model.partitions.cp, budget.for_reason(), budget.stop)
     if not answer.has_solution:
         return None
@@ -54,26 +83,47 @@ def closest(plan: PlanProblem, choice: Choice, budget: Budget) -> Closest | None
     device = max(range(len(needs)), key=lambda d: lacks[d])
     partition = model.partitions.partition(answer.value_of)
     recomputed = sum(sum(counts.values()) for counts in partition.recompute_counts())
-    return Closest(choice, device, needs[device], plan.cluster.capacity[device], recomputed)
+    return Closest(choice, device, needs[device], plan.cluster.capacity[device], recomputed, order)
 
 
 def _said(plan: PlanProblem, one: Closest) -> str:
     unit = plan.cluster.memory_unit
     again = f", with {counted(one.recomputed, 'layer')} recomputed" if one.recomputed else ""
+    order = "one micro-batch in flight" if one.order is None else f"the order of {one.order.name}"
     return (
-        f"Closest is {one.choice}: with one micro-batch in flight device {one.device} needs "
+        f"Closest is {one.choice}: with {order} device {one.device} needs "
         f"{plain(float(one.needs))} {unit}{again}, and has {plain(float(one.has))}: {plain(float(one.lacks))} {unit} "
         "more on every device would make a plan fit"
     )
 
 
-def _with_recomputation(plan: PlanProblem, tried: Sequence[Choice], budget: Budget) -> str:
-    """Whether recomputation, where it was not allowed, would be enough."""
-    if plan.recompute is Decide.FREE or not plan.model.recomputes:
-        return ""
-    free = replace(plan, recompute=Decide.FREE)
-    found = [one for choice in tried for one in [closest(free, choice, budget)] if one is not None and one.lacks <= 0]
-    if not found:
-        return "; recomputation alone would not"
-    least = min(found, key=lambda one: one.recomputed)
-    return f"; so would recomputation (decide.recompute: free), of {counted(least.recomputed, 'layer')} or fewer"
+def _changes(plan: PlanProblem) -> Iterator[tuple[Change, str]]:
+    """What the file leaves out, each with its words."""
+    if plan.recompute is not Decide.FREE and plan.model.recomputes:
+        yield lambda one: replace(one, recompute=Decide.FREE), "recomputation (decide.recompute: free)"
+    if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:
+        words = "recomputing any layers (decide.recompute_layers: any)"
+        yield lambda one: replace(one, recompute_rule=RecomputeRule.ANY), words
+    if plan.schedules:
+        yield lambda one: replace(one, schedules=()), "another order (schedule: free)"
+    if plan.counts is not None or plan.even:
+        yield lambda one: replace(one, counts=None), "another partition (partition: free)"
+
+
+def _enough(change: Change, words: str, tried: Sequence[ChoiceSearch], budget: Budget) -> str:
+    """Whether a change alone would make a plan fit."""
+    found = []
+    for each in tried:
+        own = change(each.plan)
+        orders = _orders(each) if own.schedules else [None]
+        found += _all(closest(own, each.choice, budget, order) for order in orders)
+    fitting = [one for one in found if one.lacks <= 0]
+    if not fitting:
+        return f"; {words.partition(' (')[0]} alone would not"
+    least = min(fitting, key=lambda one: one.recomputed)
+    layers = f", with {counted(least.recomputed, 'layer')} recomputed or fewer" if least.recomputed else ""
+    return f"; so would {words}{layers}"
+
+
+def _all(found: Iterable[Closest | None]) -> list[Closest]:
+    return [one for one in found if one is not None]

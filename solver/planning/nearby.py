@@ -9,6 +9,8 @@ from itertools import accumulate, combinations, pairwise, product
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
+from pipesched.layers.recompute_rule import RecomputeRule
+from solver.planning.told import fewer, told
 
 # With more stages than this, only one cut moves at a time.
 _MOST_FOR_PAIRS = 24
@@ -31,7 +33,9 @@ def moved_cuts(model: Model, cuts: list[int]) -> Iterator[list[int]]:
 
 def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
     """Less recomputed first, then other cuts; what is recomputed stays what it is as far as the layers go."""
-    if plan.recompute is Decide.FREE:
+    if plan.recompute is Decide.FREE and plan.recompute_rule is not RecomputeRule.ANY:
+        yield from fewer(plan, partition)
+    elif plan.recompute is Decide.FREE:
         for stage in range(partition.stages):
             own = partition.recomputed_on(stage)
             for at, one in enumerate(own):
@@ -56,7 +60,7 @@ def recut(plan: PlanProblem, counts: tuple[int, ...], like: Partition) -> Partit
             left[one.layer] -= number
             own += [one._replace(layers=number)] if number else []
         recompute.append(tuple(own))
-    return Partition(counts, tuple(recompute) if any(recompute) else ())
+    return told(plan, Partition(counts, tuple(recompute) if any(recompute) else ()))
 
 
 def _with(partition: Partition, stage: int, recomputed: tuple[Recomputed, ...]) -> Partition:

@@ -1,6 +1,7 @@
-"""What changes of model or hardware would bring: the bound of a changed plan problem, and its best partition's time.
+"""What changes of model or hardware would bring: each changed plan problem planned anew, over all its placements.
 
-Each change is planned for a short time from the best plan; what is found is a plan, and its bound holds.
+The search begins at the best plan. What is found is a plan of the changed problem, and no plan of it is below its
+bound. Of the bound without the change there remains at least what is left when all that it could save is taken off.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
+from typing import NamedTuple
 
 from pipesched.layers.layer import LayerType
 from pipesched.layers.plan_problem import PlanProblem
@@ -19,45 +21,77 @@ from solver.planning.plan import plan
 
 _FASTER = Fraction(9, 10)
 _MORE_MEMORY = Fraction(11, 10)
+# In these units, and else the share above.
+_GIBIBYTES, _MORE_GIBIBYTES = ("GiB", "GB"), 8
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change in words, and the plan found with it."""
+    """A change in words, the plan found with it, and a time in the file's unit that none of its plans is below.
+
+    `slower`: it can only cost time; the others can only save it.
+    """
 
     text: str
     plan: Plan
+    lower_bound: Fraction
+    slower: bool
+
+    @property
+    def optimal(self) -> bool:
+        return self.plan.value == self.lower_bound
+
+    def brings(self, without: Plan) -> tuple[Fraction, Fraction] | None:
+        """Least and most share by which the best value of all plans changes, whatever was not found; None: unknown."""
+        now, before = self.plan.value, without.value
+        if not now or not before or not without.lower_bound:
+            return None
+        least, most = self.lower_bound / before - 1, now / without.lower_bound - 1
+        zero = Fraction(0)
+        return (max(least, zero), max(most, zero)) if self.slower else (min(least, zero), min(most, zero))
 
 
-def changed_problems(problem: PlanProblem, choice_of: Plan) -> Iterator[tuple[str, PlanProblem]]:
-    """The problems after one change each, on the placement of the best plan."""
-    assert choice_of.best is not None
-    own = replace(problem, choices=(choice_of.best.choice,))
+class Changed(NamedTuple):
+    """A problem after one change, which shortens no schedule by more than it `saves`; None: by an unknown time."""
+
+    text: str
+    problem: PlanProblem
+    saves: Fraction | None = None
+
+
+def changed_problems(problem: PlanProblem) -> Iterator[Changed]:
+    """The problems after one change each."""
     last = problem.model.layers[-1]
-    yield f"{last.name} 10 % faster", _with_last(own, _faster(last))
+    every = f"every {last.name}" if sum(one.name == last.name for one in problem.model.sequence) > 1 else last.name
+    yield Changed(f"{every} 10 % faster", _with_last(problem, _faster(last)), _saved(problem, last))
     capacity = problem.cluster.capacity
     if capacity is not None:
-        more = tuple(_whole(room * _MORE_MEMORY, problem.resolution) for room in capacity)
+        unit = problem.cluster.memory_unit
+        wanted = [room + _MORE_GIBIBYTES if unit in _GIBIBYTES else room * _MORE_MEMORY for room in capacity]
+        more = tuple(_whole(room, problem.resolution) for room in wanted)
         added = plain(float(max(more) - max(capacity)))
-        text = f"{added} {problem.cluster.memory_unit} more memory on a device"
-        yield text, replace(own, cluster=replace(problem.cluster, capacity=more))
+        cluster = replace(problem.cluster, capacity=more)
+        yield Changed(f"{added} {unit} more memory on every device", replace(problem, cluster=cluster))
     if problem.cluster.transfer or problem.cluster.links:
         halved = replace(
             problem.cluster,
             transfer=problem.cluster.transfer * 2,
             links=tuple(tuple(lag * 2 for lag in row) for row in problem.cluster.links),
         )
-        yield "links half as fast", replace(own, cluster=halved)
+        yield Changed("links half as fast", replace(problem, cluster=halved), Fraction(0))
 
 
 def sensitivity(found: Plan, limits: Limits, stop: Event | None = None) -> list[Change]:
     """The changes in turn, each with an equal share of the limits."""
-    problems = list(changed_problems(found.problem, found))
-    each = replace(limits, seconds=limits.seconds / len(problems))
+    problems = list(changed_problems(found.problem))
+    work = None if limits.deterministic is None else limits.deterministic / len(problems)
+    each = replace(limits, seconds=limits.seconds / len(problems), deterministic=work)
     changes = []
-    for text, problem in problems:
+    for text, problem, saves in problems:
         if stop is None or not stop.is_set():
-            changes.append(Change(text, plan(problem, each, stop=stop, start=found.best)))
+            made = plan(problem, each, stop=stop, start=found.best)
+            bound = made.lower_bound if saves is None else max(made.lower_bound, found.lower_bound - saves)
+            changes.append(Change(text, made, bound, slower=saves == 0))
     return changes
 
 
@@ -70,6 +104,13 @@ def _faster(layer: LayerType) -> LayerType:
         weight=None if layer.weight is None else layer.weight * _FASTER,
         fused=None if layer.fused is None else layer.fused * _FASTER,
     )
+
+
+def _saved(problem: PlanProblem, layer: LayerType) -> Fraction:
+    """What its passes take less in all: no chain of waits gets shorter by more."""
+    number = sum(one.name == layer.name for one in problem.model.sequence)
+    longest = max(layer.full_backward, layer.backward + (layer.weight or 0))
+    return problem.microbatches * number * (1 - _FASTER) * (layer.forward + longest)
 
 
 def _with_last(problem: PlanProblem, last: LayerType) -> PlanProblem:

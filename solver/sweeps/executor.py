@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Event, Thread
+from threading import Event
 from typing import Protocol
 
+from pipesched.event_when import event_when
 from pipesched.sweeps.outcome import Outcome
 from solver.sweeps.solve_cell import Task, solve_cell
 
@@ -80,32 +79,10 @@ class Settable(Protocol):
 def run_task(task: Task, stopping: Settable) -> Ended:
     """Run a task until it ends or the event is set. An error is an answer: it must not end the sweep."""
     try:
-        with _followed(stopping) as stop:
+        with event_when(stopping.is_set, _POLL) as stop:
             return Ended(task.key, solve_cell(task, stop))
     except Exception as error:  # whatever it is, the other cells go on
         return Ended(task.key, None, f"{type(error).__name__}: {error}")
-
-
-@contextmanager
-def _followed(stopping: Settable) -> Iterator[Event]:
-    """An event of its own that is set once the other one is."""
-    own, over = Event(), Event()
-
-    def follow() -> None:
-        while not over.wait(_POLL):
-            if stopping.is_set():
-                own.set()
-                return
-
-    if stopping.is_set():
-        own.set()
-    thread = Thread(target=follow, daemon=True)
-    thread.start()
-    try:
-        yield own
-    finally:
-        over.set()
-        thread.join()
 
 
 def pause(seconds: float) -> None:

@@ -5,12 +5,14 @@ A schedule that fits less memory fits more, and a bound on all schedules with mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
+from pipesched.results.evidence import WithMoreMemory, evidence_document, evidence_from
 from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
 from pipesched.sweeps.cells import Capacities, Cell
@@ -75,7 +77,7 @@ def _learnt(cell: Cell, before: Outcome, other: Cell, theirs: Outcome) -> Outcom
     if holds(other.capacities, cell.capacities):
         found = _with_schedule(cell, found, theirs)
     if holds(cell.capacities, other.capacities) and theirs.lower_bound is not None:
-        found = found.with_bound(theirs.lower_bound, CARRIED, _claim(other, theirs))
+        found = found.with_bound(theirs.lower_bound, CARRIED, _claim(other, theirs), _evidence(other, theirs))
     return found
 
 
@@ -103,6 +105,13 @@ def _in_problem(problem: Problem, timeline: Timeline) -> Timeline | None:
     if parts.denominator != 1 or problem.objective is Objective.PERIOD:
         return None
     return Timeline(finer(problem, parts.numerator), timeline.schedule, timeline.starts)
+
+
+def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
+    """What is known of a cell, as evidence about one with less memory."""
+    if known.evidence is None or known.kind == CARRIED:
+        return known.evidence
+    return evidence_document(WithMoreMemory(cell.capacities, known.kind, evidence_from(known.evidence)))
 
 
 def _claim(cell: Cell, known: Outcome) -> str:

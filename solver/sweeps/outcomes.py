@@ -9,6 +9,7 @@ from typing import Any
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
+from pipesched.results.evidence import evidence_document
 from pipesched.results.plan import Plan
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics, measure
@@ -26,6 +27,7 @@ def of_solution(solution: Solution, effort: Effort) -> Outcome:
         lower_bound=None if solution.status is Status.INFEASIBLE else solution.lower_bound_ticks * tick,
         kind=certificate.kind if certificate else "",
         claim=certificate.text if certificate else "",
+        evidence=evidence_document(certificate.evidence) if certificate and certificate.evidence else None,
         published=tuple(map(published, solution.candidates)),
         reason=solution.reason,
         notes=solution.notes,

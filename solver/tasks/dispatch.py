@@ -13,8 +13,8 @@ from heapq import heappop, heappush
 from formulations.tasks.jobs import Holding, Jobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, orders_of, running_of
 

@@ -9,7 +9,7 @@ from itertools import chain, pairwise
 
 from formulations.tasks.jobs import Jobs
 from pipesched.errors import Deadlock
-from pipesched.problem.task_network import Resource
+from pipesched.problem.network.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
 

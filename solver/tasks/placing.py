@@ -11,9 +11,9 @@ from formulations.tasks.placed_jobs import PlacedJobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.window_jobs import WindowJobs
 from pipesched.errors import Deadlock
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import ablation, engine
+from benchmarks import ablation, engine, growth
 from benchmarks.cases.profiles import PROFILES, unit, v_shape
 from benchmarks.cases.rows import GROUPS, Aim, Row, rows, select
 from benchmarks.reporting.engine_table import markdown, percent, reached, refuted
 from benchmarks.reporting.gap_plot import draw
-from benchmarks.reporting.page import END, begin, put
+from benchmarks.reporting.page import END, begin, put, relative_to_page
 from benchmarks.reporting.record import Record, gap_over_time, record, record_of, settings_of
 from benchmarks.reporting.store import Store
 from heuristics.catalogue import HEURISTICS
@@ -25,6 +25,7 @@ from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from solver.engine.engine import ENGINE
 from solver.engine.search import Engine
+from solver.engine.tuning import MANY_PASSES
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.published import ROWS
@@ -219,10 +220,11 @@ def test_the_ablation_leaves_out_one_part_at_a_time(monkeypatch: pytest.MonkeyPa
         return solve(problem, limits)
 
     monkeypatch.setattr(ablation, "solve", fake)
+    monkeypatch.setattr(ablation, "chosen", lambda _: [unit(4, 8, "span", name="tiny")])
     page, picture = tmp_path / "page.md", tmp_path / "images" / "gap.png"
     page.write_text(f"{begin(ablation.COMMAND)}\n{END}\n")
     args = Namespace(
-        rows="unit-p4-m8-span",
+        problems=None,
         seconds=5,
         workers=1,
         seed=0,
@@ -233,9 +235,44 @@ def test_the_ablation_leaves_out_one_part_at_a_time(monkeypatch: pytest.MonkeyPa
     )
     assert ablation.run(args) == 0
     assert asked == list(ablation.VARIANTS.values())
-    assert page.read_text().count("0.00 %; +0.00 %") == len(ablation.VARIANTS)
+    assert page.read_text().count("| 0.00 % | 1 of 1 | 0.00 % | 0.00 % |") == len(ablation.VARIANTS)
     assert "](images/gap.png)" in page.read_text()
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_ablation_row_tells_values_from_bounds() -> None:
+    one = unit(2, 2, "span", name="one")
+    records = {
+        ablation.key("one", "whole engine"): a_record((1.0, 100.0, 80.0)),
+        ablation.key("one", "no local search"): a_record((1.0, 110.0, 88.0)),
+    }
+    text = ablation.markdown([one], records, "here")
+    assert "| whole engine | 20.00 % | 0 of 1 | 0.00 % | 9.09 % | 20.00 % |" in text
+    assert "| no local search | 20.00 % | 0 of 1 | 10.00 % | 0.00 % | 20.00 % |" in text
+
+
+def test_the_ablation_takes_problems_of_every_kind() -> None:
+    kinds = " ".join(problem.name for problem in ablation.chosen(0))
+    assert all(kind in kinds for kind in ("linear", "wave", "V", "blocks", "fused"))
+    assert any(3 * problem.placement.stages * problem.microbatches > MANY_PASSES for problem in ablation.chosen(0))
+
+
+def test_growth_tells_seconds_or_the_gap_left(tmp_path: Path) -> None:
+    family = growth.FAMILIES[1]
+    assert family.name == "linear, .6p" and family.problem(8, 16).room[0] == family.problem(8, 64).room[0]
+    problems = [family.problem(8, 8 * length) for length in (2, 8)]
+    fast, slow = a_record((1.0, 100.0, 80.0), (2.0, 100.0, 99.5)), a_record((1.0, 100.0, 80.0), (9.0, 100.0, 95.0))
+    records = {problems[0].name: fast, problems[1].name: slow}
+    text = growth.markdown((8,), (2, 8), records, "here")
+    assert "| linear, .6p | 8 | 2.0 s | 5.00 % left | 1,536 |" in text
+    assert growth.curves(family, (8,), (2, 8), records) == {8: [(384, 2.0, True), (1536, 9.0, False)]}
+    page, results = tmp_path / "page.md", tmp_path / "growth.json"
+    page.write_text(f"{begin(growth.COMMAND)}\n{END}\n")
+    command = ["--devices", "2", "--lengths", "2", "--seconds", "20", "--workers", "1", "--results", str(results)]
+    picture = ["--write", str(page), "--picture", str(tmp_path / "growth.svg")]
+    assert growth.main([*command, *picture]) == growth.main([*command, *picture, "--resume"]) == 0
+    assert "4 of 4 points came to a gap of 1 %" in page.read_text()
+    assert "not reached" in (tmp_path / "growth.svg").read_text()
 
 
 def test_a_picture_takes_rows_without_a_schedule(tmp_path: Path) -> None:
@@ -245,4 +282,4 @@ def test_a_picture_takes_rows_without_a_schedule(tmp_path: Path) -> None:
 
 
 def test_a_page_finds_its_picture() -> None:
-    assert ablation.relative_to_page(Path("docs/images/gap.png"), Path("docs/engine.md")) == "images/gap.png"
+    assert relative_to_page(Path("docs/images/gap.png"), Path("docs/engine.md")) == "images/gap.png"

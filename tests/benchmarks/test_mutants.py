@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.proofs.equivalent_mutants import EQUIVALENT
-from benchmarks.proofs.mutants import TESTS, markdown
+from benchmarks.proofs.mutant_tests import TESTS
+from benchmarks.proofs.mutants import markdown
 from benchmarks.proofs.mutations import mutants, names
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from commands.main import main
-from commands.shared.option_values import share
-from commands.shared.search_options import _line
+from commands.options.search import _line
+from commands.options.values import share
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -58,7 +58,7 @@ NAMES = [
     "uniform-recompute",
 ]
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = """
+FILE = """
 name: small
 devices: 2
 microbatches: 3
@@ -68,13 +68,6 @@ memory: {capacity: 2, activation: 1}
 objective: span
 """
 SURE = ["--workers", "1", "--time-limit", "60"]
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    path = tmp_path / "small.yaml"
-    path.write_text(SMALL)
-    return str(path)
 
 
 @pytest.fixture

@@ -55,3 +55,25 @@ def test_exit_codes(file, tmp_path, capsys):
     file.write_text(FILE.replace("devices: 2", "devices: two"))
     assert main(["plan", str(file)]) == 2
     assert "devices" in capsys.readouterr().err
+
+
+def test_a_plan_for_a_runtime_can_be_told_to_it_and_is_shown_beside_the_best_of_all(file, tmp_path, capsys):
+    folder = tmp_path / "out"
+    words = ["plan", str(file), "--for", "megatron", "--json", "--time-limit", "8", "--workers", "1", "-o", str(folder)]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["for"] == "megatron"
+    assert (found["schedule"], found["status"]) == ("1f1b", "optimal")
+    assert found["free"]["value"] <= found["value"]
+    assert found["settings"]["megatron-layout"].endswith("L")
+    assert "order 1f1b or interleaved-1f1b" in found["restricted_to"]
+    assert (folder / "partition.megatron.args").is_file()
+    assert main(["check", str(folder / "plan.json")]) == 0
+    assert "no plan is below" in capsys.readouterr().out
+    assert "For megatron" in (folder / "report.html").read_text()
+
+
+def test_a_runtime_that_runs_no_plan_of_the_file_is_refused(file, capsys):
+    file.write_text(FILE.replace("placement: linear", "placement: v-shape"))
+    assert main(["plan", str(file), "--for", "deepspeed"]) == 2
+    assert "--for deepspeed: found placement v-shape; allowed: linear" in capsys.readouterr().err

@@ -11,10 +11,10 @@ from heuristics.building.task_interleaving import Weights, interleaved
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem import placement
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, Stage
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate

@@ -62,6 +62,7 @@ runs:
 
 FILES: Mapping[str, str] = {
     "derived.yaml": DERIVED,
+    "derived-loop.yaml": DERIVED + "placement: interleaved\n",
     "derived-wrong.yaml": DERIVED.replace("tensor: 2", "tensor: 3").replace("per_token: 2", "per_token: 20"),
     "derived-missing.yaml": DERIVED.replace("  ffn: 2816\n", "").replace("memory: 80, ", "") + "layers: []\n",
     "peaks-few.yaml": PEAKS,
@@ -104,6 +105,8 @@ TOPICS: Mapping[str, Sequence[Sequence[str]]] = {
         ("fit-memory", "peaks.yaml", "-o", "fitted.yaml"),
         ("plan", "derived.yaml", "--settings", "megatorn,all"),
         ("plan", "derived.yaml", "--partition", "megatron=Ett||L"),
+        ("plan", "derived.yaml", "--for", "megatorn"),
+        ("plan", "derived-loop.yaml", "--for", "deepspeed"),
     ],
     "solve": [
         ("solve", "start.yaml", *_SEARCH, "-o", "results"),

@@ -14,7 +14,8 @@ from pipesched.files.schedule_file import read_schedule, save
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import finer
-from pipesched.schedule.metrics import measure
+from pipesched.schedule.host_memory import host_steps
+from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS
@@ -93,6 +94,39 @@ def test_ticks_hold_every_product_and_survive_files(tmp_path: object) -> None:
     timeline = simulate(problem, order(*(" ".join(f"F{s}.{j} BW{s}.{j}" for j in range(3)) for s in range(2))))
     read = read_schedule(save(timeline, f"{tmp_path}/schedule.json")).timeline
     assert (read.problem, read.schedule, read.starts) == (problem, timeline.schedule, dict(timeline.starts))
+
+
+def test_copies_and_recomputation_scale_in_time_and_memory() -> None:
+    """The second micro-batch is half the first: so are its copies, what they move, and what its forward drops."""
+    memory = {
+        "capacity": 4,
+        "activation": 4,
+        "offload": {"out": 6, "in": 2, "amount": 3, "host_capacity": 3},
+        "recompute": [{"name": "full", "time": 2, "keeps": 1}],
+    }
+    problem = problem_from(document(devices=1, memory=memory))
+    moves, drops = order("F0.0 O0.0 L0.0 BW0.0 F0.1 O0.1 L0.1 BW0.1"), order("F0.0 R0.0 BW0.0 F0.1 R0.1 BW0.1")
+    unit = problem.resolution
+    timeline = simulate(problem, moves)
+    assert validate(timeline) == []
+    # F 2, out 6, in 2, BW 4 of the first; then 1, 3, 1 and 2.
+    assert measure(timeline).makespan * problem.tick == 14 + 7
+    assert max(level for _, level in host_steps(timeline, (0,))) * unit == 3
+    levels = [(tick * problem.tick, level * unit) for tick, level in memory_steps(timeline, 0)[1:]]
+    assert levels == [(0, 4), (8, 1), (8, 4), (14, 0), (14, 2), (18, Fraction(1, 2)), (18, 2), (21, 0)]
+    timeline = simulate(problem, drops)
+    assert validate(timeline) == []
+    assert measure(timeline).makespan * problem.tick == 8 + 4
+    levels = [(tick * problem.tick, level * unit) for tick, level in memory_steps(timeline, 0)[1:]]
+    assert levels == [(0, 4), (2, 1), (2, 4), (8, 0), (8, 2), (9, Fraction(1, 2)), (9, 2), (12, 0)]
+
+
+def test_the_validator_counts_what_each_micro_batch_moves_to_the_host() -> None:
+    memory = {"activation": 4, "offload": {"out": 6, "in": 2, "host_capacity": 3}}
+    for scale, broken in (([0.5, 0.75], []), ([0.5, 1], ["memory"])):
+        problem = problem_from(document(devices=1, memory=memory, microbatch_scale=scale))
+        timeline = simulate(problem, order("F0.0 O0.0 L0.0 BW0.0 F0.1 O0.1 L0.1 BW0.1"))
+        assert [violation.rule for violation in validate(timeline)] == broken
 
 
 def test_factors_of_one_change_nothing() -> None:

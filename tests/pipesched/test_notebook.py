@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from pipesched.schedule.drawing.sampling import sampled
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.schedule.timeline import Timeline
 
-EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
 HOSTILE = '"><script>alert(1)</script>&\x1b'
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -51,6 +54,17 @@ def test_an_order_has_a_box_a_pass_though_it_has_no_times() -> None:
     schedule = made("zb-h1").schedule
     assert {title.text for title in picture(schedule).iter(f"{SVG}title")} == {str(p) for p in schedule.passes()}
     assert "no pass" not in schedule_of([[], []])._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["problem_from", "schedule_of"])
+def test_whatever_is_imported_first_shows_itself(name: str) -> None:
+    given = {
+        "problem_from": '{"devices": 1, "microbatches": 1, "times": {"forward": 1, "backward": 1}}',
+        "schedule_of": "[[]]",
+    }
+    script = f"from pipesched import {name} as make; print(make({given[name]})._repr_html_())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.startswith("<div>")
 
 
 @pytest.mark.parametrize(

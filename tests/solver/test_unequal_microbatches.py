@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 from random import Random
+from threading import Event
 
 import pytest
 
@@ -12,16 +13,19 @@ from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of,
 from formulations.variables.operations import StaticOrder
 from pipesched import problem_from, solve
 from pipesched.errors import BadInput
-from pipesched.problem.microbatch_chains import microbatch_chains, without_scale
+from pipesched.problem.microbatch_chains import is_job_shop, microbatch_chains, without_scale
 from pipesched.problem.passes import F, Pass
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.chain_timelines import timeline_back, timeline_into
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.construction.list_scheduling import list_schedules
+from solver.construction.timing import best_times
 from solver.limits import Limits
 from tests.support.task_brute_force import optimum
 
@@ -142,3 +146,22 @@ def test_tasks_on_several_streams_scale_and_keep_the_order() -> None:
             assert best is not None
             assert found.value == best * problem.tick
     assert values["free"] < values["fixed"]
+
+
+def test_a_job_shop_is_bounded_by_intervals() -> None:
+    """Unequal micro-batches in any order, memory ample: what is refuted is all below the optimum, and no more."""
+    problem = unequal("free", times={"forward": [2, 4], "backward": [4, 5], "transfer": 1})
+    chains = without_scale(problem)
+    assert is_job_shop(chains)
+    assert not is_job_shop(without_scale(unequal("fixed")))
+    assert not is_job_shop(without_scale(unequal("free", memory={"capacity": 3})))
+    best = optimum_of(problem)
+    assert best is not None
+    known = [Fraction(0), best + 9]
+    limits = Limits(workers=1, deterministic=100)
+    for found in destructive_bounds(chains, limits, 60, lambda: (known[0], known[1]), Event()):
+        if isinstance(found, RefutedValue):
+            known[0] = Fraction(found.value)
+        else:
+            known[1] = Fraction(value_of(chains, best_times(chains, found)))
+    assert known == [best, best]

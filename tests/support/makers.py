@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from pipesched.files.problem_file import problem_from
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule, Wait, parse_slot, schedule_of
 from tests.support.columns import costs_of, with_tasks
 

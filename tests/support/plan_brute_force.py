@@ -12,6 +12,7 @@ from typing import Any
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed, mistakes
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from pipesched.layers.recompute_rule import why_not_told
 from tests.support.brute_force import optimum
 
 
@@ -24,7 +25,9 @@ def partitions(plan: PlanProblem, choice: Choice) -> Iterator[Partition]:
             continue
         held = Partition(counts).layers_of(plan.model)
         for recompute in product(*(list(_ways(plan, Counter(layer.name for layer in own))) for own in held)):
-            yield Partition(counts, recompute if any(recompute) else ())
+            found = Partition(counts, recompute if any(recompute) else ())
+            if why_not_told(plan.model, found, plan.recompute_rule) is None:
+                yield found
 
 
 def _ways(plan: PlanProblem, held: Counter[str]) -> Iterator[tuple[Recomputed, ...]]:

@@ -42,7 +42,7 @@ def _stage(rng: Random, streams: tuple[str, str], splits: bool, longest: int) ->
     fused = rng.randint(0, backward + weight + 1) if splits else backward
     amount = rng.choice((activation, activation, rng.randint(0, activation)))
     offload = Offload(some(), some(), *streams, amount) if rng.random() < 0.75 else None
-    ways = (Recomputation("full", some(), rng.choice((0, 0, rng.randint(0, activation)))),)
+    ways: tuple[Recomputation, ...] = (Recomputation("full", some(), rng.choice((0, 0, rng.randint(0, activation)))),)
     ways = ways if rng.random() < 0.5 or offload is None else ()
     return Stage(
         forward,

@@ -71,6 +71,23 @@ class Game:
                 self._tie(walked, j, fused)
         for (stage, j), way in (ways or {}).items():
             self._save(stage, j, way, BW if (stage, j) in fused else B)
+        if problem.microbatch_scale:
+            self._unequal(problem.microbatch_scale, fused)
+
+    def _unequal(self, scale: Sequence[Fraction], fused: frozenset[tuple[int, int]]) -> None:
+        """Every micro-batch takes and holds as much as its factor says; forwards and backwards in line if they are."""
+        for task in self.ticks:
+            self.ticks[task] = int(self.ticks[task] * scale[task.of.microbatch])
+        for (one, other), lag in self.lags.items():
+            self.lags[one, other] = int(lag * scale[one.of.microbatch])
+        for n, own in enumerate(self.holdings):
+            factor = scale[own.begins[0].of.microbatch]
+            self.holdings[n] = own._replace(takes=int(own.takes * factor), gives=int(own.gives * factor))
+        for stage in range(self.problem.placement.stages) if self.problem.queues else ():
+            for first, then in pairwise(self.problem.microbatches_of[stage]):
+                lines = [(Pass(F, stage, j), Pass(BW if (stage, j) in fused else B, stage, j)) for j in (first, then)]
+                for before, after in zip(*lines, strict=True):
+                    self.lags[self.passes[before].begins[0], self.passes[after].begins[0]] = 0
 
     def _save(self, stage: int, j: int, way: PassKind, backward: PassKind) -> None:
         """The copies or the recomputation of an activation, and what they change of its memory."""

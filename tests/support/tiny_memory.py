@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from random import Random
 
 from pipesched.problem import placement
 from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.rescale import with_microbatch_scale
 from pipesched.problem.stage import COMPUTE, Stage
 
 # Placements with micro-batches, few enough that every order can be tried.
@@ -43,6 +46,17 @@ def tiny_memory(rng: Random) -> Problem:
     objective = rng.choice((Objective.MAKESPAN, Objective.MAKESPAN, Objective.SPAN))
     one = Problem(where, microbatches, stages, tuple(pools), objective)
     return replace(one, host_pools=tuple(hosts), shared_streams=shared)
+
+
+def tiny_unequal_memory(rng: Random) -> Problem:
+    """The same with factors on micro-batches in an order that is fixed or free, and more memory for the larger ones."""
+    one, scale = tiny_memory(rng), list[Fraction]()
+    while set(scale) <= {1}:
+        scale = [Fraction(rng.choice((1, 2, 3)), rng.choice((1, 2))) for _ in range(one.microbatches)]
+    found = with_microbatch_scale(one, scale, fixed=rng.random() < 0.4)
+    more = max(scale) if rng.random() < 0.9 else 1
+    pools = (Pool(None if own.capacity is None else ceil(own.capacity * more), own.static) for own in found.pools)
+    return replace(found, pools=tuple(pools))
 
 
 def _stage(rng: Random, streams: tuple[str, str], splits: bool) -> Stage:

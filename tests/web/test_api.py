@@ -42,8 +42,7 @@ def test_examples_are_those_of_the_repository(client: Any) -> None:
         f"plans/{path.stem}": path.read_text(encoding="utf-8") for path in (ROOT / "examples" / "plans").glob("*.yaml")
     }
     assert {name: ours.get(name) for name in found} == found
-    # Schedules of the one take half a minute, and the other is about a sweep.
-    assert set(ours) - set(found) <= {"kimi-k2", "memory-frontier"}
+    assert set(ours) - set(found) == {"kimi-k2", "memory-frontier"}
 
 
 def test_every_published_schedule_is_a_row(client: Any) -> None:

@@ -2,6 +2,7 @@
 
 import { ask, Asked } from "./ask.js";
 import * as form from "./form.js";
+import * as course from "./history.js";
 import { keep, kept } from "./memory.js";
 import * as panes from "./panes.js";
 import * as problems from "./problem.js";
@@ -12,7 +13,10 @@ import { makeTabs } from "./tabs.js";
 import { makeTheme } from "./theme.js";
 import { byId, handOver, made, say } from "./words.js";
 
-makeTheme(panes.theme);
+makeTheme((name) => {
+  panes.theme(name);
+  course.theme(name);
+});
 makeTabs();
 begin().catch((error) => {
   say(error instanceof Asked ? error.mistakes.join(" ") : `This page failed: ${error.message}`, true);

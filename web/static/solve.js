@@ -1,7 +1,7 @@
 // One solve of this tab: begun, watched as it goes, stopped; a reload goes on watching.
 
 import { ask, Asked } from "./ask.js";
-import { draw as drawHistory } from "./history.js";
+import * as course from "./history.js";
 import { keep, kept } from "./memory.js";
 import * as panes from "./panes.js";
 import * as plan from "./plan.js";
@@ -68,6 +68,7 @@ async function stop() {
 
 function watch(name, text, of) {
   now?.events.close();
+  course.forget();
   const events = new EventSource(`/api/solves/${name}/events`);
   const solve = (now = { name, text, labels: of, events, over: false, history: [], moment: null, solution: null, said: "" });
   const on = (kind, act) => events.addEventListener(kind, (event) => {
@@ -136,7 +137,7 @@ function verdict() {
   byId("phase").textContent = solution ? solution.status : moment.phase;
   byId("why").hidden = !solution?.certificate;
   byId("certificate").textContent = solution?.certificate?.text ?? "";
-  drawHistory(now.history, solution?.wall_seconds ?? moment.seconds, of.timeUnit);
+  course.draw(now.history, solution?.wall_seconds ?? moment.seconds, of);
 }
 
 function sentence(solution, of) {

@@ -32,7 +32,7 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "stage_overhead": {"forward": str(model.forward_overhead), "backward": str(model.backward_overhead)},
         "partition": list(plan.counts) if plan.counts is not None else "even" if plan.even else "free",
         "schedule": list(plan.schedules) or "free",
-        "decide": {"recompute": plan.recompute.value},
+        "decide": {"recompute": plan.recompute.value, "recompute_layers": plan.recompute_rule.value},
         "transfer": transfer,
         "objective": plan.objective.value,
         "choices": [list(choice) for choice in plan.choices],

@@ -14,6 +14,7 @@ from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.plans.fields import ChunksField, PartitionField, PlacementsField, SchedulesField, ShareField
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
 from pipesched.layers.plan_problem import Decide
+from pipesched.layers.recompute_rule import RecomputeRule
 
 
 class _Section(BaseModel):
@@ -70,6 +71,13 @@ class DecideSection(_Section):
 
     recompute: Annotated[str, field_types.one_of(*Decide), WithJsonSchema({"enum": [one.value for one in Decide]})] = (
         Field("free", description="free: as many layers as is best; never; always: every layer in its first way")
+    )
+    recompute_layers: Annotated[
+        str, field_types.one_of(*RecomputeRule), WithJsonSchema({"enum": [one.value for one in RecomputeRule]})
+    ] = Field(
+        "any",
+        description="which of them: any; first: the first ones of each stage; same: the same number of first ones on "
+        "each stage, or all; all: all or none",
     )
 
 

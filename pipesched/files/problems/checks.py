@@ -12,6 +12,7 @@ from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown
 from pipesched.problem import placement
+from pipesched.problem.microbatch_scale import BLOCKS
 from pipesched.problem.placement import Placement
 
 # How many stages a device holds under each named placement; None where `chunks` says it.
@@ -104,10 +105,8 @@ def _factors(form: ProblemFile, wrong: frozenset[str]) -> Iterator[str]:
             "objective: found period with microbatch_scale; allowed: makespan or span, since unequal micro-batches "
             "have no steady state"
         )
-    if form.memory and (form.memory.offload is not None or form.memory.recompute is not None):
-        yield "microbatch_scale: found with memory.offload or memory.recompute; allowed: one of them"
     if form.times and form.times.overlapped is not None and "times.overlapped" not in wrong:
-        yield "times.overlapped: found with microbatch_scale; allowed: one of them"
+        yield f"times.overlapped: found with microbatch_scale; {BLOCKS}"
 
 
 def _lengths(form: ProblemFile, stages: int | None) -> Iterator[str]:

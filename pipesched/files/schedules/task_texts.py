@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pipesched.errors import BadInput
 from pipesched.files.schema_errors import shown
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule, TaskOrders, Wait
 from pipesched.schedule.timeline import Timeline
 

@@ -113,4 +113,4 @@ function applyTheme(state) {
   state.root.dataset.theme = name;
 }
 
-globalThis.pipesched = { ...globalThis.pipesched, chart };
+globalThis.pipesched = { ...globalThis.pipesched, chart, course };

@@ -4,10 +4,12 @@ const THEMES = {
   light: {
     paper: "#ffffff", ink: "#1c1f23", quiet: "#5d6670", grid: "#e3e6ea", edge: "#2b2b2b", idle: "#f4f5f7",
     area: "#a9c6e3", outline: "#2f5f91", fixed: "#8f98a3", cap: "#c0392b", host: "#7d5ba6", critical: "#c2185b", chosen: "#0b57d0",
+    best: "#b85c00", bound: "#0b57d0",
   },
   dark: {
     paper: "#15181c", ink: "#e8eaed", quiet: "#a3abb5", grid: "#2b3036", edge: "#0c0e10", idle: "#1d2126",
     area: "#2f5478", outline: "#8cb8e6", fixed: "#66707b", cap: "#ff7b6b", host: "#c3a5ec", critical: "#ff5fa2", chosen: "#8ab4f8",
+    best: "#f5a623", bound: "#8ab4f8",
   },
 };
 const FADED = 0.18; // how much of its colour a pass keeps while others are lit

@@ -44,33 +44,13 @@ async function schedules(place) {
   }
 }
 
-// The best value and the bound as steps over the seconds; where most happened early the seconds are in powers of ten.
+// How value and bound came together.
 async function course(place) {
   const { what, unit, moments, end } = await unpacked("course");
   if (moments.length < 2) return;
-  const least = Math.max(1e-3, Math.min(...moments.map(([at]) => at).filter((at) => at > 0), end));
-  const powers = end > 30 * least, seconds = [...moments.map(([at]) => Math.max(at, powers ? least : 0)), Math.max(end, least)];
-  const last = moments[moments.length - 1];
-  const data = [seconds, [...moments.map((one) => one[1]), last[1]], [...moments.map((one) => one[2]), last[2]]];
-  const colour = (name) => () => getComputedStyle(document.documentElement).getPropertyValue(name);
-  const steps = uPlot.paths.stepped({ align: 1 }), font = "12px system-ui, sans-serif";
-  const axis = (label, size) => ({ label, size, stroke: colour("--ink"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") }, font, labelFont: font });
-  const short = (u, numbers) => numbers.map((number) => (number === null ? "" : String(Number(number.toPrecision(6)))));
-  const line = (label, name, width) => ({ label, stroke: colour(name), width, paths: steps, points: { show: false }, value: (u, v, n, i) => (i === null ? "–" : v === null ? "none yet" : `${Number(v.toPrecision(9))} ${unit}`) });
-  const plot = new uPlot({
-    width: place.clientWidth || 800, height: 280, scales: { x: { time: false, distr: powers ? 3 : 1 }, y: { range: aroundAll } },
-    axes: [{ ...axis("Seconds of the search", 34), values: short }, { ...axis(unit ? `${what} (${unit})` : what, 70), values: short }],
-    series: [{ label: "Seconds", value: (u, v) => (v === null ? "–" : v.toFixed(2)) }, line(`Best ${what}`, "--best", 4), line("Lower bound", "--bound", 2)],
-    cursor: { drag: { x: true, y: false } },
-  }, data, place);
-  new ResizeObserver(() => plot.setSize({ width: place.clientWidth, height: 280 })).observe(place);
-  charts.push({ theme: () => plot.redraw(false, true) });
-}
-
-// Some room above and below, also where nothing changes.
-function aroundAll(plot, least, most) {
-  const room = most > least ? (most - least) / 10 : Math.abs(most) / 20 || 1;
-  return [least - room, most + room];
+  const drawn = pipesched.course(place, { what, unit, theme: theme() });
+  drawn.update(moments, end);
+  charts.push(drawn);
 }
 
 // Light, dark, or as the reader's system has it.

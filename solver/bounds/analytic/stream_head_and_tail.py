@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from pipesched.problem.formatting import amount
+from pipesched.problem.network.task_network import Arc, Resource, TaskType
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.task_network import Arc, Resource, TaskType
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import AroundStream
 from solver.bounds.analytic.catalogue import BOUNDS, Bound

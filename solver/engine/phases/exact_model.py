@@ -8,6 +8,7 @@ from formulations.exact.full_horizon import FullHorizon
 from formulations.variables.model_variables import MOST_LITERALS, TooLong
 from formulations.variables.order_literals import literal_count
 from pipesched.problem.attainable_spans import Value
+from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import improve
 from solver.engine.bound_search import refute
@@ -28,11 +29,14 @@ class ExactModel:
     share: float = 1.0
     most_literals: int | None = None
     literals: bool = True
+    job_shop: bool | None = None  # only of problems that are job shops, or only of others
     name: str = EXACT_MODEL
 
     def applies(self, search: Search) -> bool:
         """Not where stating the model takes longer than the time that is left."""
         if search.takes_long_to_state or search.clock.left(self.share) <= 0:
+            return False
+        if self.job_shop is not None and self.job_shop != is_job_shop(search.problem):
             return False
         every = range(search.problem.devices)
         return self.most_literals is None or literal_count(search.problem, every) <= self.most_literals

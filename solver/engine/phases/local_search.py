@@ -65,7 +65,7 @@ class LocalSearch:
             OrderSearch(best, search.starts(), limits, done).run(seconds, search.offer_order)
         finally:
             halt.set()
-            background.end(self.patience)
+            background.end(max(0.0, min(self.patience, search.clock.left())))
         done()
         if not search.done():
             improve_orders(search, search.clock.left(), again=True)

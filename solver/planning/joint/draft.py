@@ -42,13 +42,18 @@ class StageSums:
         self.plan = plan
         self.ways = tuple((kind, way) for kind in plan.model.kinds for way in kind.recompute)
         model, tick, unit = plan.model, plan.tick, plan.resolution
-        self._forward = self._sums(lambda layer: layer.forward / tick)
-        self._backward = self._sums(lambda layer: layer.backward / tick)
-        self._weight = self._sums(lambda layer: (layer.weight or Fraction(0)) / tick)
-        self._full = self._sums(lambda layer: layer.full_backward / tick)
-        self._activation = self._sums(lambda layer: layer.activation / unit)
-        self._freed = self._sums(lambda layer: layer.freed_by_backward / unit)
-        self._memory = self._sums(lambda layer: layer.memory / unit)
+        # All in one array, so that a draft's costs are one difference.
+        self._all = np.stack(
+            [
+                self._sums(lambda layer: layer.forward / tick),
+                self._sums(lambda layer: layer.backward / tick),
+                self._sums(lambda layer: (layer.weight or Fraction(0)) / tick),
+                self._sums(lambda layer: layer.full_backward / tick),
+                self._sums(lambda layer: layer.activation / unit),
+                self._sums(lambda layer: layer.freed_by_backward / unit),
+                self._sums(lambda layer: layer.memory / unit),
+            ]
+        )
         self._count = [self._number_of(kind.name) for kind, _ in self.ways]
         self._again = np.array([int(way.time / tick) for _, way in self.ways], np.int64)
         self._saved = np.array([int(kind.activation * (1 - way.keeps) / unit) for kind, way in self.ways], np.int64)
@@ -62,24 +67,24 @@ class StageSums:
 
     def costs(self, draft: Draft) -> Costs:
         """Of every stage of a chain."""
-        begin, end = np.array(draft.cuts[:-1]), np.array(draft.cuts[1:])
-
-        def total(sums: Array) -> Array:
-            return sums[end] - sums[begin]
-
-        numbers = np.array(draft.recomputed, np.int64).reshape(len(begin), len(self.ways))
-        again, saved = numbers @ self._again, numbers @ self._saved
+        at = self._all[:, list(draft.cuts)]
+        total = at[:, 1:] - at[:, :-1]
+        ticks, (activation, freed, memory) = total[: len(KINDS)], total[len(KINDS) :]
         more_forward, more_backward = self._overhead
-        backward, full = total(self._backward) + more_backward + again, total(self._full) + more_backward + again
-        activation = total(self._activation) - saved
-        freed = total(self._freed) - (saved if self.plan.model.splittable else 0)
-        zero = np.zeros_like(activation)
-        return Costs(
-            np.stack((total(self._forward) + more_forward, backward, total(self._weight), full)),
-            np.stack((activation, np.maximum(0, -freed), zero, zero)),
-            np.stack((zero, np.maximum(0, freed), activation - freed, activation)),
-            total(self._memory),
-        )
+        ticks[0] += more_forward
+        ticks[1] += more_backward
+        ticks[3] += more_backward
+        if any(map(any, draft.recomputed)):
+            numbers = np.array(draft.recomputed, np.int64)
+            again, saved = numbers @ self._again, numbers @ self._saved
+            ticks[1] += again
+            ticks[3] += again
+            activation -= saved
+            freed -= saved if self.plan.model.splittable else 0
+        takes, gives = np.zeros_like(ticks), np.zeros_like(ticks)
+        takes[0], takes[1] = activation, np.maximum(0, -freed)
+        gives[1], gives[2], gives[3] = np.maximum(0, freed), activation - freed, activation
+        return Costs(ticks, takes, gives, memory)
 
     def held(self, cuts: Sequence[int], stage: int) -> tuple[int, ...]:
         """Of each way of recomputation, the layers of a stage that it could be used for."""

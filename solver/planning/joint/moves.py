@@ -10,6 +10,7 @@ from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from solver.local_search.moves import Array
 from solver.planning.joint.draft import Costs, Draft, StageSums
 from solver.planning.joint.orders import OrderArrays
+from solver.planning.joint.recomputation import recomputation_of
 
 # The share of changes that move layers, and of them those that do so twice.
 _CUTS, _TWICE = 0.6, 0.4
@@ -42,6 +43,7 @@ class Moves:
         self._cuts_move = plan.counts is None and self._length > 1
         self._recompute = plan.recompute is Decide.FREE and bool(sums.ways)
         self._limited = plan.cluster.capacity is not None
+        self._again = recomputation_of(plan, sums, random)
 
     def propose(self, draft: Draft, order: Array) -> Proposal | None:
         """A change that fits the memory; None where this one leads to none."""
@@ -51,9 +53,9 @@ class Moves:
             cuts = self._moved(draft.cuts)
             if cuts is None:
                 return None
-            after = self._sums.clipped(cuts, draft.recomputed)
+            after = self._again.clipped(cuts, draft.recomputed)
         elif self._recompute and (roll < (1 + _CUTS) / 2 or not self._free_order):
-            after = self._less_recomputed(draft)
+            after = self._again.less(draft)
         elif self._free_order and self._limited:
             order = self._in_flight(order, self._random.random() < 0.5)
         return self.repaired(after, order)
@@ -94,23 +96,11 @@ class Moves:
             return None
         return tuple(moved)
 
-    def _with(self, draft: Draft, stage: int, way: int, more: int) -> Draft:
-        rows = [list(row) for row in draft.recomputed]
-        rows[stage][way] += more
-        return Draft(draft.cuts, tuple(map(tuple, rows)))
-
-    def _less_recomputed(self, draft: Draft) -> Draft:
-        some = [(s, w) for s, row in enumerate(draft.recomputed) for w, number in enumerate(row) if number]
-        return self._with(draft, *self._random.choice(some), -1) if some else draft
-
     def _more_recomputed(self, draft: Draft, device: int) -> Draft | None:
         """One layer more on some stage of the device; None where there is none left."""
         if not self._recompute:
             return None
-        places = {stage % self._length for stage in self._stages_of[device]}
-        ways = range(len(self._sums.ways))
-        some = [(s, w) for s in sorted(places) for w in ways if self._sums.room(draft, s, w) > 0]
-        return self._with(draft, *self._random.choice(some), 1) if some else None
+        return self._again.more(draft, {stage % self._length for stage in self._stages_of[device]})
 
     def _in_flight(self, order: Array, earlier: bool, device: int | None = None) -> Array:
         device = self._random.randrange(len(self._stages_of)) if device is None else device
@@ -121,12 +111,13 @@ class Moves:
         """Less recomputed on a few stages where the memory holds without."""
         draft, costs, order = proposal
         for _ in range(_TRIMS):
-            less = self._less_recomputed(draft)
+            less = self._again.less(draft)
             if less is draft:
                 break
             other = self._sums.costs(less)
-            changed = next(s for s, (a, b) in enumerate(zip(less.recomputed, draft.recomputed, strict=True)) if a != b)
-            devices = [d for d, own in enumerate(self._stages_of) if any(s % self._length == changed for s in own)]
+            pairs = zip(less.recomputed, draft.recomputed, strict=True)
+            changed = {stage for stage, (now, before) in enumerate(pairs) if now != before}
+            devices = [d for d, own in enumerate(self._stages_of) if any(s % self._length in changed for s in own)]
             if all(self._orders.fits(order, device, other) for device in devices):
                 draft, costs = less, other
         return Proposal(draft, costs, order)

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from formulations.partition.fixed_order import fullest
 from formulations.window.operation_units import dominated_split
 from formulations.window.order_units import Units
-from pipesched.problem.passes import F
+from pipesched.problem.passes import F, W
 from pipesched.problem.problem import Objective
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -56,6 +57,8 @@ class OrderArrays:
         self._span = problem.objective is Objective.SPAN
         self._opening = np.zeros(problem.devices, np.int64)
         self._halt = np.zeros(1, np.int64)
+        # Of an order that stays what it is, the moments that hold most.
+        self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]
 
     def let(self, costs: Costs) -> None:
         """What is said of values, and annealing, is under these costs from now on."""
@@ -76,6 +79,10 @@ class OrderArrays:
         capacity = self._capacity[device]
         if capacity is None:
             return True
+        if self._fullest is not None:
+            whole, only_weight = self._fullest[device]
+            held = whole @ costs.takes[0] + only_weight @ costs.gives[KINDS.index(W)]
+            return int(costs.static[self._held[device]].sum()) + int(held.max(initial=0)) <= capacity
         types = self._type[order[device, : self.count[device]]]
         taken, given = costs.takes.ravel()[types].cumsum(), costs.gives.ravel()[types].cumsum()
         taken[1:] -= given[:-1]
@@ -116,3 +123,13 @@ class OrderArrays:
         """The schedule of an order."""
         rows = [order[device, :number].tolist() for device, number in enumerate(self.count.tolist())]
         return Schedule(self.units.schedule(rows).orders, name)
+
+
+def _moments(schedule: Schedule, device: int, length: int) -> tuple[Array, Array]:
+    """A row for each moment that may hold most: the micro-batches of each stage that wait for B, and those for W."""
+    found = fullest(schedule, device)
+    rows = np.zeros((2, len(found), length), np.int64)
+    for at, held in enumerate(found):
+        for (kind, stage), number in held.items():
+            rows[0 if kind is F else 1, at, stage % length] += number
+    return rows[0], rows[1]

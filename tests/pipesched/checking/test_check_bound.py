@@ -35,6 +35,7 @@ from pipesched.results.evidence import (
     OnStage,
     OnStream,
     Refutation,
+    StreamMemory,
     StreamTasks,
 )
 from solver.analysis.refuted_again import refuted_again
@@ -120,7 +121,8 @@ def test_what_is_not_understood_is_not_verified() -> None:
     assert check_bound(one, load).verdict is Verdict.VERIFIED
     assert check_bound(one, replace(load, evidence=None)).verdict is Verdict.NOT_VERIFIED
     assert check_bound(one, replace(load, kind="a new argument")).verdict is Verdict.NOT_VERIFIED
-    assert check_bound(replace(one, objective=Objective.PERIOD), load).verdict is Verdict.NOT_VERIFIED
+    period = replace(one, objective=Objective.PERIOD)
+    assert check_bound(period, replace(load, kind="round trip")).verdict is Verdict.NOT_VERIFIED
     assert check_bound(replace(one, transfer_stream="comm"), load).verdict is Verdict.NOT_VERIFIED
     assert check_bound(one, replace(load, evidence=Refutation(None))).verdict is Verdict.TRUSTED
 
@@ -155,6 +157,7 @@ def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None
             ("load", OnStream(device, stream)),
             ("stream head and tail", AroundStream(device, stream, owner)),
             ("stream heads and tails", StreamTasks(device, stream, owner, one.tick, head, tail)),
+            ("stream memory", StreamMemory(device, stream, owner, one.tick, head, tail)),
         ):
             false = Certificate(kind, floor(best) + 1, "", None, evidence)
             assert check_bound(one, false).verdict is not Verdict.VERIFIED

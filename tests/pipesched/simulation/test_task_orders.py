@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from pipesched.errors import BadInput, Deadlock
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, F, Pass, Task
 from pipesched.problem.stage import COMPUTE, TaskSpec
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate

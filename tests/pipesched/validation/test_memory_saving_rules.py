@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pipesched.files.problem_file import problem_from
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task, parse_pass
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.host_memory import host_steps
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, Wait

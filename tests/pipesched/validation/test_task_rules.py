@@ -12,8 +12,8 @@ import pytest
 
 from pipesched.files.problem_file import problem_from
 from pipesched.files.schedules.task_texts import TaskReader
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.problem import Problem
-from pipesched.problem.task_network import Resource
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, Wait
 from pipesched.schedule.timeline import Timeline

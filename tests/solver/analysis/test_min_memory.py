@@ -203,13 +203,6 @@ objective: span
 SOLVE = ["--workers", "1", "--time-limit", "60"]
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    path = tmp_path / "small.yaml"
-    path.write_text(FILE)
-    return str(path)
-
-
 def test_solve_then_memory(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "out"
     assert main(["solve", small, "--then-memory", "--json", "-o", str(out), *SOLVE]) == 0

@@ -176,13 +176,6 @@ objective: span
 QUICK = ["--workers", "1", "--time-limit", "60", "--points", "5"]
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    path = tmp_path / "small.yaml"
-    path.write_text(FILE)
-    return str(path)
-
-
 def test_frontier_json_and_picture(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     picture = tmp_path / "frontier.png"
     assert main(["frontier", small, "--json", "-o", str(picture), *QUICK]) == 0

@@ -260,13 +260,6 @@ objective: span
 """
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> str:
-    path = tmp_path / "small.yaml"
-    path.write_text(FILE)
-    return str(path)
-
-
 def test_solve_explain_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["solve", small, "--explain", "--explain-time", "30", "--workers", "1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

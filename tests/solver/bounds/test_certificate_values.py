@@ -15,23 +15,25 @@ import pytest
 
 from benchmarks.proofs.bound_branches import BRANCHES, Branch
 from benchmarks.proofs.bound_problems import changed, draw
+from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundDevice
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.head_and_tail import head_and_tail
-from solver.cyclic.period_bounds import period_certificates
+from solver.cyclic.mode_bound import mode_bound
+from solver.cyclic.period_bounds import one_of_each_chain, period_certificates
 from tests.support.makers import problem as linear
 
 HELD = Path(__file__).with_name("certificate_values.json")
 # Problems of each branch. Values that multipliers of a solver prove are left out: they may differ between machines.
 COUNT, SOLVED = 12, "load and memory over modes"
-KINDS = [branch for branch in BRANCHES if branch.kind not in ("Lagrangian", "linear relaxation")]
+KINDS = [branch for branch in BRANCHES if branch.kind not in ("Lagrangian", "linear relaxation", "crossings")]
 
 
 def values(problem: Problem) -> str:
     """Each kind of bound with its values in ticks, by device."""
     proved = [(one.kind, one.device, str(one.value)) for one in certificates(problem, problem.objective)]
-    if len({len(walked) for walked in problem.microbatches_of}) == 1:
+    if len({len(walked) for walked in problem.microbatches_of}) == 1 and not problem.queues:
         proved += [
             (f"period: {one.kind}", one.device, str(one.value))
             for one in period_certificates(problem)
@@ -53,7 +55,7 @@ def drawn(branch: Branch) -> list[Problem]:
         problem = draw(random, branch.likely)
         for _ in range(4 * (number % 2)):
             problem = changed(random, problem, branch.likely)
-        found.append(problem)
+        found.append(without_scale(branch.posed(problem)))
     return found
 
 
@@ -78,6 +80,18 @@ def test_evidence_of_head_and_tail_says_to_which_end_its_sentence_goes() -> None
             assert one.evidence.to_last_forward is ("its last forward ends" in one.text)
             ends.append(one.evidence.to_last_forward)
     assert {True, False} == {*ends}
+
+
+@pytest.mark.parametrize(("placement", "each"), (("bidirectional", 2), ("linear", 1)))
+def test_what_is_proved_of_one_of_each_chain_counts_for_each_micro_batch(placement: str, each: int) -> None:
+    times = {"forward": 10, "backward": 10, "weight": 10, "fused": 16, "overlapped": 24}
+    one = linear(2, 4, placement=placement, times=times, memory={"capacity": 2})
+    bound = mode_bound(one_of_each_chain(one))
+    (found,) = (certificate for certificate in period_certificates(one) if certificate.kind == SOLVED)
+    assert bound is not None
+    assert found.value * each == bound.value > 0
+    which = f"device{'s' if len(bound.devices) > 1 else ''} {', '.join(map(str, bound.devices))}, each times"
+    assert which in found.text and found.device == bound.devices[0]
 
 
 def test_both_objectives_are_held() -> None:

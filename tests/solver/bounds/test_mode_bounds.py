@@ -115,6 +115,7 @@ def test_blocks_limit_what_is_in_flight_where_memory_has_no_limit() -> None:
         (0, 200, 2, 6 * 200 - 15 * (10 + 15) + (5 + 4) * (15 - 7)),  # the last two are given back by W
         (1, 200, 2, 6 * 200 - 15 * (10 + 15) + (5 + 4) * (15 - 9)),  # by B
         (0, 100, 9, 6 * 100 - 15 * (10 + 7)),
+        (0, 50, 9, 6 * 5 * (10 + 7) - 15 * (10 + 7)),  # too short again, where all of these are split
     ],
 )
 def test_forwards_fill_memory_and_backwards_empty_it_one_by_one(freed: int, until: int, split: int, given: int) -> None:
@@ -153,6 +154,9 @@ def test_a_small_problem_proves_no_less_if_its_splits_are_told_apart(monkeypatch
     together = [strongest(problem, name) for name in OURS]
     assert (apart, [value for value, *_ in together]) == ([428, 442], [428, 440])
     assert "split" not in together[0][2]
+    monkeypatch.setattr(mode_counts, "_MOST_CELLS", 17 * 17)
+    assert not mode_counts.ModeCounts(problem, [0, 4]).too_many
+    monkeypatch.setattr(mode_counts, "_MOST_CELLS", 0)
     shorter = equal(placement.linear(8), 24, 8, (10, 10, 10, 16))
     assert strongest(shorter, "unpaired passes")[0] == 70 + 24 * 26
     monkeypatch.setattr(mode_counts, "_MOST_FORWARDS", 15)

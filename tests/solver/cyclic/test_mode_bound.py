@@ -125,4 +125,4 @@ def test_any_multipliers_prove_no_more(seed: int) -> None:
     best = max(certificate.value for certificate in period_certificates(unit)) * unit.microbatches
     for _ in range(50):
         multipliers = [Fraction(random.randint(-3, 9), random.randint(1, 9)) for _ in rows]
-        assert bounds._proved(rows, multipliers).value <= best
+        assert bounds._proved(unit, rows, multipliers).value <= best

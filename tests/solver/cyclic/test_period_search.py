@@ -17,8 +17,9 @@ from ortools.sat.python import cp_model
 
 from benchmarks.tessel import SHAPES, load, shape_graph
 from formulations.cyclic.block_graph import BlockGraph, graph_of
-from formulations.cyclic.pattern import Copy, Pattern, sequential_pattern
+from formulations.cyclic.pattern import Copy, Pattern
 from formulations.cyclic.periodic_model import PeriodicModel
+from formulations.cyclic.sequential_pattern import sequential_pattern
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text

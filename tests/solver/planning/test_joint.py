@@ -20,6 +20,7 @@ from solver.construction.list_scheduling import sequential
 from solver.planning.joint.draft import KINDS, StageSums
 from solver.planning.joint.given_order import GivenOrder
 from solver.planning.joint.loads import Loads
+from solver.planning.joint.orders import OrderArrays
 from solver.planning.joint.search import JointSearch
 from tests.support.brute_force import optimum
 from tests.support.plan_brute_force import partitions, tiny_plan
@@ -65,13 +66,17 @@ def test_a_given_order_takes_what_its_simulation_takes_and_no_less_than_its_load
     chain = placement.chains[0]
     where = placement.stage_device
     lags = [int(plan.cluster.lag(where[a], where[b]) / plan.tick) for a, b in pairwise(chain)]
-    given = GivenOrder(simulate(plan.problem(choice, some[0]), order), len(chain))
+    first = simulate(plan.problem(choice, some[0]), order)
+    given, orders = GivenOrder(first, len(chain)), OrderArrays(first, len(chain), lags, free_order=False)
     loads = Loads(plan, placement, lags)
     for partition in some:
         problem, costs = plan.problem(choice, partition), sums.costs(sums.of_partition(partition))
         timeline = simulate(problem, order)
         value = Candidate(choice, partition, timeline, "sequential").value / plan.tick
         assert given.value(costs) == value
+        devices = range(problem.devices) if plan.cluster.capacity is not None else ()
+        lacking = {broken.rule for broken in validate(timeline)}
+        assert all(orders.fits(orders.order, device, costs) for device in devices) is (not lacking), lacking
         best = optimum(problem, plan.objective)
         assert best is None or loads.bound(costs) <= best.value
 

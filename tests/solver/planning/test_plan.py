@@ -16,7 +16,9 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.limits import Limits
 from solver.planning.plan import plan
+from solver.planning.sensitivity import changed_problems, sensitivity
 from tests.support.plan_brute_force import partitions, tiny_plan
+from tests.support.varied_plans import varied_plan
 
 WORK = Limits(deterministic=30.0, workers=1)
 
@@ -45,6 +47,12 @@ def test_slackpipes_cases_are_proved(measured, optimum):
 @pytest.mark.parametrize("seed", [seed for seed in range(24) if small(tiny_plan(Random(seed)))][:6])
 def test_plan_is_the_best_of_all_partitions_and_orders(seed):
     assert attack(tiny_plan(Random(seed))).wrong == ""
+
+
+# 87: parameters alone are more than a device has, and all activations are recomputed.
+@pytest.mark.parametrize("seed", [0, 9, 87])
+def test_plan_is_the_best_under_rules_for_recomputation_and_of_all_placements(seed):
+    assert attack(varied_plan(Random(seed))).wrong == ""
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -104,3 +112,31 @@ def test_recomputed_layers_take_time_in_the_backward():
 def test_unknown_schedule_is_refused():
     with pytest.raises(BadInput, match="1f1b"):
         plan(replace(memory_of(20), schedules=("1f1",)), WORK)
+
+
+def test_no_plan_for_a_published_order_says_what_that_order_lacks():
+    # Parameters 4, and on device 0 two micro-batches of two recomputed layers: 6.
+    found = plan(replace(memory_of(9.5), schedules=("gpipe",)), WORK)
+    assert (found.status, found.value) == (Status.INFEASIBLE, None)
+    assert "the order of gpipe" in found.reason and "0.5" in found.reason
+    assert "another order (schedule: free)" in found.reason
+    assert plan(replace(memory_of(10), schedules=("gpipe",)), WORK).value is not None
+    even = plan(replace(memory_of(6.5), counts=(3, 1)), WORK)
+    assert "so would" not in even.reason and "another partition alone would not" in even.reason
+
+
+def test_changes_are_proved_where_their_plans_are():
+    problem = memory_of(9)
+    problem = replace(problem, cluster=replace(problem.cluster, transfer=problem.tick))
+    found = plan(problem, WORK)
+    changes = sensitivity(found, WORK)
+    assert [one.text for one in changes] == [one.text for one in changed_problems(problem)]
+    assert len(changes) == 3
+    for one in changes:
+        assert one.optimal
+        assert one.brings(found) == (one.plan.value / found.value - 1,) * 2
+    assert changes[0].plan.value < found.value < changes[2].plan.value
+    # Nothing is known of an unfinished search but what the change can save, and that slower links save nothing.
+    short = sensitivity(found, replace(WORK, deterministic=0.0))
+    assert [one.lower_bound >= found.lower_bound for one in short] == [False, False, True]
+    assert found.lower_bound > short[0].lower_bound >= found.lower_bound - next(changed_problems(problem)).saves

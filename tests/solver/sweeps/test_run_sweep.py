@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -12,14 +13,19 @@ from typing import Any
 
 import pytest
 
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.problem import Problem
+from pipesched.results.evidence import WithMoreMemory, evidence_document
 from pipesched.results.solution import Status
 from pipesched.sweeps.cells import Sweep
-from pipesched.sweeps.outcome import Outcome
-from pipesched.sweeps.packed import unpack
+from pipesched.sweeps.outcome import Outcome, outcome_from
+from pipesched.sweeps.packed import schedule_text, unpack
 from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import State, Table
 from pipesched.validation.validator import validate
+from solver.bounds.analytic.catalogue import certificates
 from solver.limits import Limits
 from solver.solve import solve
 from solver.sweeps.executor import Ended, InTurn
@@ -107,6 +113,29 @@ def test_schedules_go_to_more_memory_and_bounds_to_less(tmp_path: Path) -> None:
     timeline = unpack(most.schedule).timeline
     assert timeline.problem.pools == cells[3].problem.pools and validate(timeline) == []
     assert list(neighbours.settled(cells[3])) == []
+
+
+def test_a_bound_from_more_memory_keeps_its_evidence(tmp_path: Path) -> None:
+    """A file of the cell with less memory carries it, and the check proves it there."""
+    less, more = sweep("memory=2,3", "microbatches=4").cells
+    assert isinstance(less.problem, Problem)
+    assert isinstance(more.problem, Problem)
+    own = solve_cell(Task(less.key, less.document, "x", LIMITS))
+    strongest = next(one for one in certificates(more.problem, more.problem.objective) if one.kind == "load")
+    assert strongest.evidence is not None
+    proved = Fraction(strongest.value) * more.problem.tick
+    source = replace(outcome(99, proved), kind="load", claim="x", evidence=evidence_document(strongest.evidence))
+    known = {less.key: replace(own, lower_bound=Fraction(3), status=Status.FEASIBLE), more.key: source}
+    for other, found in Neighbours((less, more), known).settled(less):
+        known[other.key] = found
+    kept = outcome_from(json.loads(json.dumps(known[less.key].document())), known[less.key].schedule)
+    assert (kept.kind, kept.lower_bound) == (CARRIED, proved)
+    path = tmp_path / "schedule.json"
+    path.write_text(schedule_text(kept))
+    file = read_schedule(path)
+    assert file.certificate is not None
+    assert isinstance(file.certificate.evidence, WithMoreMemory)
+    assert check_bound(file.timeline.problem, file.certificate).verdict is Verdict.VERIFIED
 
 
 def test_nothing_goes_between_cells_that_differ_in_more(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""The schedules that `compare` sets side by side: published ones by their names, and those of other programs."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, Deadlock, Disagreement
+from pipesched.problem.problem import Problem
+from pipesched.results.candidate import Candidate
+from runtime.importers.catalogue import IMPORTERS, import_schedule
+from solver.published import simulated_and_validated
+
+
+def add_schedules(parser: ArgumentParser) -> None:
+    """`--schedules` and `--with`."""
+    parser.add_argument("--schedules", metavar="A,B", help="only these schedules (default: all)")
+    parser.add_argument(
+        "--with",
+        dest="others",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="also these schedules of other programs: " + "; ".join(one.description for one in IMPORTERS),
+    )
+
+
+def published(listed: str | None) -> list[str] | None:
+    """The schedules asked for; unknown names are bad input, each on its line."""
+    if listed is None:
+        return None
+    names = [name.strip() for name in listed.split(",")]
+    mistakes: list[str] = []
+    for name in names:
+        try:
+            HEURISTICS[name]
+        except BadInput as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise BadInput(*mistakes)
+    return names
+
+
+def imported(problem: Problem, path: str) -> Candidate:
+    """Another program's schedule on this problem; an order that locks or breaks a rule is bad input."""
+    try:
+        return simulated_and_validated(problem, import_schedule(path, problem), Path(path).name)
+    except (Deadlock, Disagreement) as wrong:
+        raise BadInput(f"{path}: {wrong}") from None

@@ -1,0 +1,114 @@
+"""What `simulate` and `compare` share about noise: its options, its table, its JSON and its picture."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from commands.options.values import share, whole
+from commands.shared.file_arguments import picture_kind
+from commands.shared.output import percent
+from commands.shared.tables import Column, table
+from pipesched.files.atomic_write import write_whole
+from pipesched.problem.formatting import counted, plain
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.noise import DISTRIBUTION, Distribution, Noisy, under_noise
+from plots.noise import Spread, render_noise
+
+MOST_SAMPLES = 1_000_000
+COLUMNS = (
+    Column("without noise", True),
+    Column("mean", True),
+    Column("median", True, 3),
+    Column("5th percentile", True, 2),
+    Column("95th percentile", True, 1),
+    Column("mean above\nno noise", True),
+)
+
+
+def add_noise(parser: ArgumentParser, seed: bool) -> None:
+    """The options; `seed` where the command has none of its own."""
+    parser.add_argument(
+        "--noise",
+        type=share,
+        metavar="SHARE",
+        help="also under random durations: relative standard deviation of every pass, as 5%% or 0.05",
+    )
+    parser.add_argument(
+        "--samples",
+        type=whole(1, MOST_SAMPLES),
+        default=1000,
+        metavar="N",
+        help="with --noise: how many samples (default: 1000)",
+    )
+    if seed:
+        parser.add_argument(
+            "--seed", type=whole(0, 2**31 - 1), default=0, help="with --noise: seed of the samples (default: 0)"
+        )
+
+
+def noisy(timeline: Timeline, args: Namespace) -> Noisy:
+    """A timeline under the noise asked for."""
+    return under_noise(timeline, float(args.noise), args.samples, args.seed)
+
+
+def settings(args: Namespace) -> str:
+    """The noise as text, for titles."""
+    return f"durations ± {plain(float(100 * args.noise))} %, {counted(args.samples, 'sample')}, seed {args.seed}"
+
+
+def show(problem: Problem, title: str, rows: Sequence[tuple[str, Distribution]]) -> None:
+    """Print one row a distribution."""
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    table(title, [Column("figure" + unit), *COLUMNS], [[name, *cells(problem, one)] for name, one in rows])
+
+
+def cells(problem: Problem, one: Distribution) -> list[str]:
+    """The cells of a row, under `COLUMNS`."""
+    above = one.mean / one.nominal - 1 if one.nominal else 0.0
+    return [*map(_seven_digits, figures(problem, one).values()), percent(above)]
+
+
+def _seven_digits(number: float) -> str:
+    return np.format_float_positional(number, precision=7, fractional=False, trim="-")
+
+
+def document(args: Namespace, results: Mapping[str, object]) -> dict[str, object]:
+    """The object under `noise` in a JSON answer: how the noise was made, and what came of it."""
+    return {
+        "relative_standard_deviation": float(args.noise),
+        "distribution": DISTRIBUTION,
+        "samples": args.samples,
+        "seed": args.seed,
+        **results,
+    }
+
+
+def figures(problem: Problem, one: Distribution) -> dict[str, float]:
+    """What is said of a distribution, in the file's unit, for JSON."""
+    unit = float(problem.tick)
+    return {
+        "nominal": one.nominal * unit,
+        "mean": one.mean * unit,
+        "median": one.percentile(50) * unit,
+        "p5": one.percentile(5) * unit,
+        "p95": one.percentile(95) * unit,
+    }
+
+
+def draw(
+    problem: Problem,
+    label: str,
+    title: str,
+    rows: Sequence[tuple[str, Distribution]],
+    path: Path,
+    others: Sequence[str] = (),
+) -> Path:
+    """Write the picture; the file's ending says the format."""
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    spreads = [Spread(name, problem.in_units(one.nominal), one.samples * float(problem.tick)) for name, one in rows]
+    return write_whole(path, render_noise(spreads, label + unit, title, picture_kind(path, *others)))

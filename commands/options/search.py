@@ -1,0 +1,139 @@
+"""What `solve` and `compare` share: the options of a search, its progress on the terminal, and Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from commands.options.values import seconds, share, whole
+from commands.shared.console import redraws
+from commands.shared.output import time
+from commands.shared.termination import end, terminated
+from commands.shared.watch import stop_event
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput
+from pipesched.problem.attainable_spans import Value
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.gap import gap
+from pipesched.results.solution import Progress, Solution
+from pipesched.schedule.timeline import Timeline
+from solver.cyclic.solve_period import solve_period
+from solver.engine.phases.exact_model import EXACT_MODEL
+from solver.limits import Limits
+from solver.solve import solve
+
+
+def add_limits(parser: ArgumentParser) -> None:
+    """How long and how hard to search."""
+    parser.add_argument("--time-limit", type=seconds, default=60.0, metavar="S", help="seconds to search (default: 60)")
+    parser.add_argument(
+        "--workers", type=whole(1, 1024), default=0, metavar="N", help="threads to search with (default: all cores)"
+    )
+    parser.add_argument("--seed", type=whole(0, 2**31 - 1), default=0, help="seed of the search (default: 0)")
+    parser.add_argument(
+        "--gap",
+        type=share,
+        default=0,
+        metavar="G",
+        help="stop once (value - bound) / value is at most G, as 1%% or 0.01 (default: 0)",
+    )
+
+
+def search(problem: Problem, args: Namespace, start: Timeline | None = None) -> Solution:
+    """Solve under the options given, showing progress; Ctrl-C stops the search and keeps the best schedule found.
+
+    `start` is a schedule to go on from, for makespan or span.
+    """
+    stop = stop_event(args)
+    with interrupt_sets(stop), _progress(problem) as report:
+        if problem.objective is Objective.PERIOD:
+            return solve_period(problem, limits_of(args), report, stop)
+        return solve(problem, limits_of(args), report, stop, start)
+
+
+def refuse_period(problem: Problem, what: str) -> None:
+    """`BadInput` for the objective period; `what` is for makespan or span alone, as the beginning of a sentence."""
+    if problem.objective is Objective.PERIOD:
+        raise BadInput(f"objective: found period; {what} for makespan or span (see --objective)")
+
+
+def limits_of(args: Namespace) -> Limits:
+    """The options of `add_limits`."""
+    return Limits(seconds=args.time_limit, workers=args.workers, seed=args.seed, gap=float(args.gap))
+
+
+@contextmanager
+def interrupt_sets(stop: Event) -> Iterator[None]:
+    """The first Ctrl-C or SIGTERM asks the search to stop; a second one ends the program at once."""
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            end(number, frame)
+        if number == signal.SIGTERM:
+            terminated.set()
+        stop.set()
+
+    with _handled(handler):
+        yield
+
+
+@contextmanager
+def not_interrupted() -> Iterator[None]:
+    """Ctrl-C and SIGTERM wait: what was found is being written, which takes a moment."""
+    with _handled(signal.SIG_IGN):
+        yield
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], object] | signal.Handlers) -> Iterator[None]:
+    """With another handler of both signals."""
+    before = [(number, signal.signal(number, handler)) for number in (signal.SIGINT, signal.SIGTERM)]
+    try:
+        yield
+    finally:
+        for number, old in before:
+            signal.signal(number, old)
+
+
+@contextmanager
+def _progress(problem: Problem) -> Iterator[Callable[[Progress], None]]:
+    """The progress of one solve: where no terminal shows it live, one line for each new value or bound."""
+    last: list[tuple[Value | None, Value, bool]] = []
+    with progress_line() as say:
+
+        def report(moment: Progress) -> None:
+            seen = (moment.value, moment.lower_bound, moment.phase == EXACT_MODEL)
+            if redraws() or not last or last[-1] != seen:
+                last.append(seen)
+                say(_line(problem, moment))
+
+        yield report
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """A line on standard error: one that changes on a terminal, else one below the other."""
+    if redraws():
+        with Live(console=Console(stderr=True, highlight=False), refresh_per_second=8, transient=True) as live:
+            yield lambda line: live.update(Text(line))
+    else:
+        yield lambda line: print(line, file=sys.stderr, flush=True)
+
+
+def _line(problem: Problem, moment: Progress) -> str:
+    """Value, bound and what is under way; until there is a schedule, that is what is being tried."""
+    published = f"published schedule {moment.phase}" if moment.phase in HEURISTICS.names() else moment.phase
+    bound = f"bound {time(problem, moment.lower_bound)}"
+    if moment.value is None:
+        return f"{moment.seconds:6.1f} s  no schedule yet, {bound}  (trying {published})"
+    apart = f"gap {100 * gap(moment.value, moment.lower_bound):.2f} %"
+    return f"{moment.seconds:6.1f} s  best {time(problem, moment.value)}, {bound}, {apart}  ({published})"

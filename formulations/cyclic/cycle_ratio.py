@@ -1,0 +1,70 @@
+"""The maximum cycle ratio of precedences that repeat: the least length of a period that no cycle of them exceeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class Arc(NamedTuple):
+    """`after` starts at least `ticks` after the start of `before`, less `repetitions` periods."""
+
+    before: int
+    after: int
+    ticks: int
+    repetitions: int
+
+
+def least_length(nodes: int, arcs: Sequence[Arc], at_least: int) -> tuple[Fraction, list[Fraction]]:
+    """The least length in ticks, and the earliest start of each node at that length; Newton's method, from below.
+
+    ValueError for arcs that wait for themselves at any length.
+    """
+    length = Fraction(at_least)
+    while True:
+        found = _longest_ways(nodes, arcs, length)
+        if isinstance(found, list):
+            return length, [Fraction(way, length.denominator) for way in found]
+        if found[1] <= 0:
+            raise ValueError("the pattern waits for itself")
+        length = Fraction(*found)
+
+
+def _longest_ways(nodes: int, arcs: Sequence[Arc], length: Fraction) -> list[int] | tuple[int, int]:
+    """The earliest starts, in fractions of a tick, or (ticks, repetitions) of a cycle too long for the length."""
+    parts, whole = length.denominator, length.numerator
+    weighted = [(a.before, a.after, a.ticks * parts - a.repetitions * whole, n) for n, a in enumerate(arcs)]
+    way = [0] * nodes
+    came_by: list[int | None] = [None] * nodes
+    while True:
+        moved = False
+        for before, after, weight, number in weighted:
+            if way[before] + weight > way[after]:
+                way[after] = way[before] + weight
+                came_by[after] = number
+                moved = True
+        if not moved:
+            return way
+        cycle = _cycle(arcs, came_by)
+        if cycle:
+            return sum(a.ticks for a in cycle), sum(a.repetitions for a in cycle)
+
+
+def _cycle(arcs: Sequence[Arc], came_by: list[int | None]) -> list[Arc]:
+    """A cycle among the arcs that nodes were reached by; empty where there is none."""
+    seen = [-1] * len(came_by)
+    for root in range(len(came_by)):
+        path: list[Arc] = []
+        node = root
+        while seen[node] < 0:
+            seen[node] = root
+            number = came_by[node]
+            if number is None:
+                break
+            path.append(arcs[number])
+            node = arcs[number].before
+        else:
+            if seen[node] == root:
+                return path[next(n for n, arc in enumerate(path) if arc.after == node) :]
+    return []

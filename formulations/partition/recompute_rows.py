@@ -1,0 +1,111 @@
+"""Rows for which layers may be recomputed together, where a rule restricts that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ortools.sat.python import cp_model
+
+from pipesched.layers.layer import LayerType
+from pipesched.layers.recompute_rule import FULL, ROLES, SELECTIVE, RecomputeRule
+from pipesched.layers.roles import Role, role_of
+
+Linear: TypeAlias = Any
+# Of one stage, the layers recomputed by name and way.
+Numbers = Mapping[tuple[str, str], Linear]
+
+
+class RecomputeRows:
+    """`held[k][r]` layers of run r are on stage k, `numbers[k]` of them recomputed; `free`: those are variables."""
+
+    def __init__(
+        self,
+        cp: cp_model.CpModel,
+        runs: Sequence[LayerType],
+        held: Sequence[Sequence[Linear]],
+        numbers: Sequence[Numbers],
+        free: bool,
+    ) -> None:
+        self._cp, self._runs, self._held, self._numbers, self._free = cp, runs, held, numbers, free
+        self._own = [r for r, run in enumerate(runs) if role_of(run.name) in ROLES]
+        self._full = [self._by_run(k) for k in range(len(numbers))]
+
+    def add(self, rule: RecomputeRule) -> None:
+        """The rows of `why_not_told`."""
+        known = FULL + (SELECTIVE if rule is RecomputeRule.SAME else ())
+        for numbers in self._numbers:
+            for (name, way), number in numbers.items():
+                if role_of(name) not in ROLES or way not in known:
+                    self._cp.add(number == 0)
+        if rule is RecomputeRule.ALL:
+            self._all_or_none(FULL)
+            return
+        for k in range(len(self._numbers)):
+            self._first(k)
+        if rule is RecomputeRule.SAME:
+            self._same()
+
+    def _by_run(self, k: int) -> dict[int, Linear]:
+        """Of each run of transformer and multi-token prediction layers, how many are recomputed whole on a stage."""
+        found: dict[int, Linear] = {}
+        for name in dict.fromkeys(self._runs[r].name for r in self._own):
+            own = [r for r in self._own if self._runs[r].name == name]
+            total = sum(self._numbers[k].get((name, way), 0) for way in FULL)
+            if len(own) == 1 or isinstance(total, int):
+                found |= dict.fromkeys(own, total)
+            elif not self._free:
+                found |= {r: self._held[k][r] for r in own}
+            else:
+                each = {r: self._cp.new_int_var(0, self._runs[r].count, f"whole{k}.{r}") for r in own}
+                for r, number in each.items():
+                    self._cp.add(number <= self._held[k][r])
+                self._cp.add(sum(each.values()) == total)
+                found |= each
+        return found
+
+    def _first(self, k: int) -> None:
+        """A layer is recomputed only if all before it on the stage are."""
+        before: cp_model.IntVar | None = None
+        for r in self._own:
+            number, held = self._full[k][r], self._held[k][r]
+            if before is not None:
+                self._cp.add(number <= self._runs[r].count * before)
+            whole = self._cp.new_bool_var(f"all{k}.{r}")
+            self._cp.add(number == held).only_enforce_if(whole)
+            if before is not None:
+                self._cp.add_implication(whole, before)
+            before = whole
+
+    def _all_or_none(self, ways: Sequence[str]) -> cp_model.IntVar:
+        """Every layer in one of these ways, which the literal returned says, or none."""
+        every = self._cp.new_bool_var(f"every {ways[0]}")
+        for k, numbers in enumerate(self._numbers):
+            for name in dict.fromkeys(self._runs[r].name for r in self._own):
+                held = sum(self._held[k][r] for r in self._own if self._runs[r].name == name)
+                number = sum(numbers.get((name, way), 0) for way in ways)
+                self._cp.add(number == held).only_enforce_if(every)
+                self._cp.add(number == 0).only_enforce_if(~every)
+        return every
+
+    def _same(self) -> None:
+        """One number for all stages and no multi-token prediction layer, or all layers; or all their cores alone."""
+        cores = self._all_or_none(SELECTIVE)
+        everything = self._cp.new_bool_var("everything")
+        most = sum(self._runs[r].count for r in self._own)
+        common = self._cp.new_int_var(0, most, "layers recomputed")
+        self._cp.add(common == 0).only_enforce_if(cores)
+        self._cp.add_implication(cores, ~everything)
+        for k in range(len(self._numbers)):
+            layers, held = self._of(k, Role.TRANSFORMER, self._full), self._of(k, Role.TRANSFORMER, self._held)
+            fewer = self._cp.new_bool_var(f"fewer{k}")
+            self._cp.add(layers <= common)
+            self._cp.add(layers == common).only_enforce_if(~fewer)
+            self._cp.add(layers == held).only_enforce_if(fewer)
+            mtp = self._of(k, Role.MTP, self._full)
+            self._cp.add(layers == held).only_enforce_if(everything)
+            self._cp.add(mtp == self._of(k, Role.MTP, self._held)).only_enforce_if(everything)
+            self._cp.add(mtp == 0).only_enforce_if(~everything)
+
+    def _of(self, k: int, role: Role, numbers: Sequence[Any]) -> Linear:
+        return sum(numbers[k][r] for r in self._own if role_of(self._runs[r].name) is role)

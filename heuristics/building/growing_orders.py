@@ -1,0 +1,32 @@
+"""Orders that grow pass by pass: each is put behind its device's last, and starts as soon as it can there."""
+
+from __future__ import annotations
+
+from pipesched.problem.passes import Pass
+from pipesched.problem.problem import Objective
+
+
+class GrowingOrders:
+    """The orders so far, with their times; all lists are indexed by device."""
+
+    def __init__(self, devices: int) -> None:
+        self.orders: list[list[Pass]] = [[] for _ in range(devices)]
+        self.began_at = [0] * devices  # when the device starts its first pass
+        self.free_at = [0] * devices  # when the device has run everything put on it so far
+        self.waited = [0] * devices  # its idle time after its first pass
+        self.ends: dict[Pass, int] = {}
+
+    def put(self, device: int, p: Pass, arrival: int, ticks: int) -> None:
+        """A pass of so many ticks, whose inputs are there at `arrival`."""
+        start = max(self.free_at[device], arrival)
+        if self.orders[device]:
+            self.waited[device] += start - self.free_at[device]
+        else:
+            self.began_at[device] = start
+        self.free_at[device] = self.ends[p] = start + ticks
+        self.orders[device].append(p)
+
+    def value(self, objective: Objective) -> int:
+        """The makespan, or for any other objective the span, of what was put: the simulator would find the same."""
+        began = [0] * len(self.began_at) if objective is Objective.MAKESPAN else self.began_at
+        return max(end - start for start, end in zip(began, self.free_at, strict=True))

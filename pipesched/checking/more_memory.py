@@ -1,0 +1,31 @@
+"""Argument: a schedule with less memory is one with more, so that what holds of all of those holds of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import floor
+
+from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.problem.problem import Pool, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import WithMoreMemory
+
+
+def as_proved(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:
+    """The problem that the certificate's evidence speaks of, with what it says; both as they are but for more memory.
+
+    Amounts of memory are whole in the problem's resolution, so that a capacity between two of them is the lower one.
+    """
+    evidence = certificate.evidence
+    if not isinstance(evidence, WithMoreMemory):
+        return problem, certificate
+    if len(evidence.capacities) != problem.devices:
+        raise RefusedEvidenceError("not as many capacities as devices")
+    pools = list[Pool]()
+    for device, (pool, capacity) in enumerate(zip(problem.pools, evidence.capacities, strict=True)):
+        whole = None if capacity is None else floor(capacity / problem.resolution)
+        if whole is not None and (pool.capacity is None or whole < pool.capacity):
+            raise RefusedEvidenceError(f"it was proved with less memory on device {device}")
+        pools.append(Pool(whole, pool.static))
+    same = replace(certificate, kind=evidence.kind, evidence=evidence.evidence)
+    return replace(problem, pools=tuple(pools)), same

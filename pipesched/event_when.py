@@ -1,0 +1,29 @@
+"""An event that a thread sets once a condition holds, for work that can be told only by an event to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+
+@contextmanager
+def event_when(condition: Callable[[], bool], interval: float) -> Iterator[Event]:
+    """Set at once where the condition holds already; else it is asked again every so many seconds, until the exit."""
+    event, over = Event(), Event()
+
+    def watch() -> None:
+        while not over.wait(interval):
+            if condition():
+                event.set()
+                return
+
+    if condition():
+        event.set()
+    watcher = Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield event
+    finally:
+        over.set()
+        watcher.join()

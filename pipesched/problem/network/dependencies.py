@@ -1,0 +1,90 @@
+"""What must precede what: the tasks of every pass, and what each pass waits for. It is said here and nowhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pipesched.problem.memory_options import SharedStream
+from pipesched.problem.network.task_network import Need, Resource
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
+from pipesched.problem.placement import Placement
+from pipesched.problem.stage import Stage, TaskSpec
+
+# What the task is called that sends a pass's tensor to another device.
+SENDING = "transfer"
+
+
+@dataclass(frozen=True)
+class Dependencies:
+    """The dependency graph of passes by kind and stage, and the tasks that they are made of.
+
+    `links`, `transfer_stream` and `shared_streams` are those of the problem.
+    """
+
+    placement: Placement
+    stages: tuple[Stage, ...]
+    links: tuple[tuple[int, ...], ...]
+    transfer_stream: str | None
+    shared_streams: tuple[SharedStream, ...]
+
+    def needs(self, kind: PassKind, stage: int) -> list[Need]:
+        """What must have ended before a pass may start. This is the dependency graph, and nothing else is.
+
+        F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
+        sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
+        B; a copy out and a recomputation their F, a copy back the copy out.
+        """
+        if kind is W:
+            return [Need(((B, stage),), 0)]
+        if kind is RELOAD:
+            return [Need(((OFFLOAD, stage),), 0)]
+        if kind is OFFLOAD or kind in RECOMPUTATIONS:
+            return [Need(((F, stage),), 0)]
+        if kind is F:
+            before = self.placement.previous[stage]
+            return [] if before is None else [Need(((F, before),), self.lag(before, stage))]
+        needs = [Need(((F, stage),), 0)]
+        after = self.placement.next[stage]
+        if after is not None:
+            needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
+        saving = tuple((kind, stage) for kind in self.stages[stage].saving_kinds if kind is not OFFLOAD)
+        if saving:
+            needs.append(Need(saving, 0, optional=True))
+        return needs
+
+    def lag(self, sender: int, receiver: int) -> int:
+        """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""
+        one, other = (self.placement.stage_device[stage] for stage in (sender, receiver))
+        if one == other:
+            return 0
+        first = sender if self.placement.next[sender] == receiver else receiver
+        return self.stages[first].transfer + (self.links[one][other] if self.links else 0)
+
+    def sends(self, lag: int) -> bool:
+        """Whether a tensor that takes so long is sent by a task of its own."""
+        return lag > 0 and self.transfer_stream is not None
+
+    @cached_property
+    def tasks(self) -> dict[tuple[PassKind, int], tuple[TaskSpec, ...]]:
+        """Of each kind of pass of each stage, and the task that sends its tensor to another device, if it is one."""
+        where, found = self.placement, {}
+        for s, stage in enumerate(self.stages):
+            for kind in stage.kinds:
+                to = where.next[s] if kind is F else where.previous[s] if kind in (B, BW) else None
+                lag = 0 if to is None else self.lag(s, to)
+                sending = (TaskSpec(str(self.transfer_stream), lag, SENDING),) if self.sends(lag) else ()
+                found[kind, s] = (*stage.tasks_of(kind), *sending)
+        return found
+
+    def ends_of(self, kind: PassKind, stage: int) -> tuple[int, ...]:
+        """The parts of a pass after all of which it has ended; what sends its tensor on comes after that."""
+        own = len(self.stages[stage].tasks_of(kind))
+        return tuple(range(own)) if kind is W else (own - 1,)
+
+    def resource(self, device: int, stream: str) -> Resource:
+        """The stream of a device; of one that devices share, that of the first of them."""
+        for shared, devices in self.shared_streams:
+            if shared == stream and device in devices:
+                return Resource(devices[0], stream)
+        return Resource(device, stream)

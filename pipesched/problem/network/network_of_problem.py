@@ -1,0 +1,81 @@
+"""Builds the task network of a problem: its tasks, what each waits for, and the memory that passes take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pipesched.problem.memory_options import HostPool
+from pipesched.problem.network.dependencies import Dependencies
+from pipesched.problem.network.stage_memory import device_change, given_up, host_change
+from pipesched.problem.network.task_network import (
+    Arc,
+    HostMemory,
+    MemoryChange,
+    Mode,
+    PassType,
+    TaskNetwork,
+    TaskTemplate,
+    TaskType,
+)
+from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, PassKind, W
+from pipesched.problem.stage import Stage
+
+# The passes that move an activation to the host and back.
+_COPIES = (OFFLOAD, RELOAD)
+
+
+def network_of(
+    passes: Dependencies, modes: frozenset[Mode], room: tuple[int | None, ...], hosts: Sequence[HostPool]
+) -> TaskNetwork:
+    """The network of passes whose backwards run in these modes; `room` is what each device has for activations."""
+    stages = passes.stages
+    kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
+    types = [(kind, stage) for kind in kinds for stage in range(len(stages))]
+    saving = [(kind, s) for s, stage in enumerate(stages) for kind in stage.saving_kinds]
+    types += saving
+    tasks = {
+        (kind, stage): tuple(
+            TaskTemplate(passes.resource(passes.placement.stage_device[stage], task.stream), task.ticks, task.name)
+            for task in passes.tasks[kind, stage]
+        )
+        for kind, stage in types
+    }
+    return TaskNetwork(
+        tasks,
+        {pass_type: passes.ends_of(*pass_type) for pass_type in types},
+        {(kind, s): MemoryChange(*device_change(stages[s], kind)) for kind, s in types},
+        tuple(arc for pass_type in types for arc in _arcs(passes, pass_type, tasks)),
+        room,
+        modes,
+        {s: _options(stage) for s, stage in enumerate(stages) if stage.saving_kinds},
+        {(kind, s): amount for kind, s in saving if (amount := given_up(stages[s], kind))},
+        {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in _COPIES},
+        tuple(HostMemory(*pool) for pool in hosts) if saving else (),
+    )
+
+
+def _options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
+    """The sets of passes of one of which a micro-batch runs all, for each way to hold its activation."""
+    of_way: dict[PassKind | None, frozenset[PassKind]] = {kind: frozenset((kind,)) for kind in stage.saving_kinds}
+    of_way |= {None: frozenset(), OFFLOAD: frozenset(_COPIES)}
+    return tuple(of_way[way] for way in stage.held_until_backward)
+
+
+def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
+    """The first task of a pass waits for what the pass needs, and each other one for the task before it.
+
+    The tasks of a W wait each for its own part of B, and not for each other.
+    """
+    own = passes.tasks[after]
+    apart = after[0] is W
+    for alternatives, lag, optional in passes.needs(*after):
+        sent = passes.sends(lag)
+        for part, task in enumerate(own if apart else own[:1]):
+            senders = tuple(
+                TaskType(*one, passes.ends_of(*one)[-1] + sent if task.after is None else task.after)
+                for one in alternatives
+                if one in tasks
+            )
+            yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional)
+    for part in range(1, 0 if apart else len(own)):
+        yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

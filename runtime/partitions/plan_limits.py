@@ -1,0 +1,139 @@
+"""What a runtime's settings can say of a plan and which orders it runs, and a plan problem restricted to that.
+
+Before the search, so that what is found can be run and is the best that can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from pipesched.errors import BadInput
+from pipesched.layers.layer import LayerType, RecomputeWay
+from pipesched.layers.model import Model
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from pipesched.layers.recompute_rule import FULL, ROLES, SELECTIVE, RecomputeRule
+from pipesched.layers.roles import Role, check_places, role_of
+
+_RULES = {
+    RecomputeRule.ANY: "any layers are recomputed",
+    RecomputeRule.FIRST: "recomputed layers are the first ones of their stage",
+    RecomputeRule.SAME: "the same number of first layers recomputed on every stage, or all layers",
+    RecomputeRule.ALL: "all layers recomputed, or none",
+}
+
+
+class MtpPlace(Enum):
+    """Where multi-token prediction layers may be."""
+
+    ANYWHERE = "anywhere"
+    LAST_STAGE = "on the last stage"
+    # Megatron: the last chunk of a device other than the first.
+    ONE_STAGE = "together on one stage of the last chunk, not on device 0"
+    NOWHERE = "nowhere"
+
+
+@dataclass(frozen=True)
+class PlanLimits:
+    """Of one runtime. `schedules` are the orders that it runs; empty: any.
+
+    `layers_divide`: with several chunks, the stages divide the number of transformer layers. `whole_backwards`: none
+    is split into B and W.
+    """
+
+    placements: tuple[str, ...]
+    rule: RecomputeRule
+    schedules: tuple[str, ...] = ()
+    mtp: MtpPlace = MtpPlace.ANYWHERE
+    recomputes_mtp: bool = True
+    layers_divide: bool = False
+    whole_backwards: bool = False
+
+
+def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
+    """The problem whose plans the runtime can run, and what was left out, in words; `BadInput` if it runs none."""
+    try:
+        check_places([layer.name for layer in plan.model.sequence])
+    except BadInput as error:
+        raise BadInput(*(f"--for {name}: {line}" for line in error.mistakes)) from None
+    model, words = plan.model, list[str]()
+    mtp = any(role_of(layer.name) is Role.MTP for layer in model.layers)
+    if mtp and limits.mtp is MtpPlace.NOWHERE:
+        raise BadInput(f"--for {name}: found multi-token prediction layers; allowed: a model without")
+    if mtp and limits.mtp is not MtpPlace.ANYWHERE:
+        model = _mtp_together(model, limits.mtp is MtpPlace.LAST_STAGE or plan.cluster.devices <= 2)
+        words += [f"multi-token prediction layers {limits.mtp.value}"] if model != plan.model else []
+    if limits.whole_backwards and model.splittable:
+        model = replace(model, layers=tuple(map(_whole, model.layers)))
+        words.append("every backward in one pass")
+    rule = RecomputeRule.ANY
+    if model.recomputes and plan.recompute is not Decide.NEVER:
+        rule, told = limits.rule, replace(model, layers=tuple(_told(layer, limits) for layer in model.layers))
+        if plan.recompute is Decide.ALWAYS and _first_ways(told) != _first_ways(model):
+            raise BadInput(
+                f"--for {name}: found decide.recompute always, and a layer whose first way of recomputation it cannot "
+                "be told; allowed: free, or the way full of transformer layers"
+            )
+        model = told
+        words.append(_RULES[rule])
+    made = replace(plan, model=model, recompute_rule=rule)
+    choices, schedules = _choices(made, name, limits), _schedules(plan, name, limits)
+    words += [f"placement {', '.join(map(str, choices))}"] if choices != plan.choices else []
+    words += [f"order {' or '.join(schedules)}"] if schedules != plan.schedules else []
+    return replace(made, choices=choices, schedules=schedules), tuple(words)
+
+
+def _first_ways(model: Model) -> list[tuple[RecomputeWay, ...]]:
+    return [layer.recompute[:1] for layer in model.layers]
+
+
+def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, ...]:
+    layers = sum(role_of(layer.name) is Role.TRANSFORMER for layer in plan.model.sequence)
+    found = [choice for choice in plan.choices if choice.placement in limits.placements]
+    if limits.layers_divide:
+        found = [one for one in found if one.chunks == 1 or layers % (one.chunks * plan.cluster.devices) == 0]
+    if not found:
+        divide = " (the stages of several chunks divide the layers)" if limits.layers_divide else ""
+        raise BadInput(
+            f"--for {name}: found placement {', '.join(map(str, plan.choices))}; allowed: "
+            f"{', '.join(limits.placements)}{divide}"
+        )
+    return tuple(found)
+
+
+def _schedules(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[str, ...]:
+    if not limits.schedules:
+        return plan.schedules
+    found = tuple(one for one in limits.schedules if one in plan.schedules) if plan.schedules else limits.schedules
+    if not found:
+        raise BadInput(
+            f"--for {name}: found schedule {', '.join(plan.schedules)}; allowed: {', '.join(limits.schedules)}"
+        )
+    return found
+
+
+def _whole(layer: LayerType) -> LayerType:
+    """Its backward is never split."""
+    return replace(layer, backward=layer.full_backward, weight=None, fused=None, freed_by_backward=layer.activation * 0)
+
+
+def _told(layer: LayerType, limits: PlanLimits) -> LayerType:
+    """With the ways that the runtime can be told for such a layer."""
+    known = FULL + (SELECTIVE if limits.rule is RecomputeRule.SAME else ())
+    role = role_of(layer.name)
+    some = role in ROLES and (role is not Role.MTP or limits.recomputes_mtp)
+    return replace(layer, recompute=tuple(way for way in layer.recompute if some and way.name in known))
+
+
+def _mtp_together(model: Model, with_head: bool) -> Model:
+    """Multi-token prediction layers that share a stage, and that of the head where asked for."""
+    layers: list[LayerType] = []
+    for layer in model.layers:
+        after_mtp = bool(layers) and role_of(layers[-1].name) is Role.MTP
+        role = role_of(layer.name)
+        if role is Role.MTP:
+            first = replace(layer, count=1, with_previous=layer.with_previous or after_mtp)
+            layers += [first, *[replace(first, with_previous=True)] * (layer.count - 1)]
+        else:
+            layers.append(replace(layer, with_previous=layer.with_previous or (after_mtp and with_head)))
+    return replace(model, layers=tuple(layers))

@@ -1,0 +1,93 @@
+"""Least times to and from the tasks of alike micro-batches: heads and tails of the first, second, ... of each type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from graphlib import TopologicalSorter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.problem.mode_gains import fused_is_never_better
+from pipesched.problem.network.task_network import Resource, TaskType
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.problem import Problem
+
+# Of each type of task, the ticks of each of its micro-batches in the order of their starts; None where there is no way.
+Ways = Mapping[TaskType, NDArray[np.int64] | None]
+# Times whose sums might not fit are left to other bounds.
+_MOST = 2**60
+
+
+def stream_chains(problem: Problem) -> StreamChains | None:
+    """None where nothing is said: one task a pass, or a backward that may gain by being fused."""
+    if problem.network.one_task_each or problem.overlaps or problem.microbatch_scale:
+        return None
+    if problem.splittable and not all(fused_is_never_better(problem, s) for s in range(problem.placement.stages)):
+        return None
+    chains = StreamChains(problem)
+    return chains if chains.longest <= _MOST else None
+
+
+class StreamChains:
+    """The types of task that run, with backwards split that may be, and what each waits for along its micro-batch."""
+
+    def __init__(self, problem: Problem) -> None:
+        kinds = (F, B, W) if problem.splittable else (F, BW)
+        network, walked = problem.network, problem.microbatches_of
+        self._device = problem.placement.stage_device
+        self.ticks = {
+            TaskType(*pass_type, part): task.ticks
+            for pass_type, tasks in network.tasks.items()
+            if pass_type[0] in kinds and walked[pass_type[1]]
+            for part, task in enumerate(tasks)
+        }
+        self.on: dict[Resource, list[TaskType]] = {}
+        for task in self.ticks:
+            self.on.setdefault(network.tasks[task.pass_type][task.part].resource, []).append(task)
+        self._before: dict[TaskType, list[tuple[TaskType, int]]] = {task: [] for task in self.ticks}
+        self._after: dict[TaskType, list[tuple[TaskType, int]]] = {task: [] for task in self.ticks}
+        for arc in network.arcs:
+            if not all(before.kind in (F, B, W, BW) for before in arc.alternatives):
+                continue  # what offloading and recomputation ask for besides
+            for before in arc.alternatives if arc.after in self.ticks else ():
+                if before in self.ticks:
+                    self._before[arc.after].append((before, arc.lag))
+                    self._after[before].append((arc.after, arc.lag))
+        needs = {task: [before for before, _ in ways] for task, ways in self._before.items()}
+        self._sequence = list(TopologicalSorter(needs).static_order())
+        self._count = {task: len(walked[task.stage]) for task in self.ticks}
+        lags = sum(arc.lag for arc in network.arcs)
+        self.longest = sum(ticks * self._count[task] for task, ticks in self.ticks.items()) + lags
+
+    def heads(self, whose: int | None) -> Ways:
+        """From time 0, or from the first start of a device, to the first, second, ... start of each type."""
+        found: dict[TaskType, NDArray[np.int64] | None] = {}
+        for task in self._sequence:
+            before = ((found[other], self.ticks[other] + lag) for other, lag in self._before[task])
+            ways = [way + between for way, between in before if way is not None]
+            found[task] = self._in_turn(task, ways, whose)
+        return found
+
+    def tails(self, whose: int | None) -> Ways:
+        """From the first, second, ... end of each type to the end of all, or to that of what a device runs."""
+        found: dict[TaskType, NDArray[np.int64] | None] = {}
+        for task in reversed(self._sequence):
+            ways = [
+                (way + self.ticks[after] + lag)[::-1]
+                for after, lag in self._after[task]
+                if (way := found[after]) is not None
+            ]
+            turned = self._in_turn(task, ways, whose)
+            found[task] = None if turned is None else turned[::-1]
+        return found
+
+    def _in_turn(self, task: TaskType, ways: list[NDArray[np.int64]], whose: int | None) -> NDArray[np.int64] | None:
+        """The longest of the ways, each at least the task's own length past the one before it."""
+        if whose in (None, self._device[task.stage]):
+            ways = [*ways, np.zeros(self._count[task], np.int64)]
+        if not ways:
+            return None
+        own = np.arange(self._count[task]) * self.ticks[task]
+        longest: NDArray[np.int64] = np.maximum.accumulate(np.maximum.reduce(ways) - own) + own
+        return longest

@@ -1,0 +1,164 @@
+"""Memory of a stream's device: until something is given back, only so many forwards can have begun.
+
+At any time h the passes of a device that have begun hold no more than its memory and what may have been given back by
+then. That limits the work of forwards that run before h, and of other tasks only those can run that need not begin
+later. All else of the stream runs after h, one task at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.network.task_network import Resource, TaskType
+from pipesched.problem.passes import F
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import StreamMemory
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.idle_time.knapsack import most_value
+from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
+
+_Times = NDArray[np.int64]
+# So many different tails are tried as the least tail of what runs later.
+_TAILS = 64
+
+
+class _Found(NamedTuple):
+    """After `head` tasks of `work` run on a stream, forwards of at most `forwards` before; each leaves `tail`."""
+
+    head: int
+    work: int
+    tail: int
+    forwards: int
+
+    @property
+    def value(self) -> int:
+        return self.head + self.work + self.tail
+
+
+def stream_memory(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For each stream of a device with limited memory the strongest of all devices' spans."""
+    limited = {device for device, room in enumerate(problem.room) if room is not None}
+    chains = stream_chains(problem) if limited else None
+    if chains is None:
+        return []
+    strongest: dict[Resource, tuple[_Found, int | None]] = {}
+    for whose in [None] if objective is Objective.MAKESPAN else range(problem.devices):
+        heads, tails = chains.heads(whose), chains.tails(whose)
+        gifts = {device: _Gifts(problem, chains, heads, device) for device in limited}
+        for where, tasks in chains.on.items():
+            if where.device not in limited or all(task.kind is not F for task in tasks):
+                continue
+            found = _strongest(chains, tasks, heads, tails, gifts[where.device])
+            if found is not None and (where not in strongest or found.value > strongest[where][0].value):
+                strongest[where] = found, whose
+    return [_certificate(problem, where, *found) for where, found in strongest.items()]
+
+
+class _Gifts:
+    """What passes of a device give back, and the least times at which they may have."""
+
+    def __init__(self, problem: Problem, chains: StreamChains, heads: Ways, device: int) -> None:
+        network = problem.network
+        self._problem, self._device = problem, device
+        times, amounts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for (kind, stage), change in network.change.items():
+            ends = [TaskType(kind, stage, part) for part in network.ends[kind, stage]]
+            if problem.placement.stage_device[stage] != device or ends[0] not in chains.ticks:
+                continue
+            count = len(problem.microbatches_of[stage])
+            known = [way + chains.ticks[end] for end in ends if (way := heads[end]) is not None]
+            times.append(np.maximum.reduce([np.full(count, -1, np.int64), *known]))
+            amounts.append(np.full(count, max(0, -change.at_start) + max(0, -change.at_end), np.int64))
+        order = np.argsort(np.concatenate(times), kind="stable")
+        self.times, self._total = np.concatenate(times)[order], np.cumsum(np.concatenate(amounts)[order])
+
+    def most_forwards(self, chains: StreamChains, tasks: Sequence[TaskType], at: _Times) -> _Times:
+        """The most work of a stream that forwards may have begun before each of these times."""
+        problem, work = self._problem, dict[int, int]()
+        for task in tasks:
+            if task.kind is F:
+                work[task.stage] = work.get(task.stage, 0) + chains.ticks[task]
+        room, held = problem.room[self._device], problem.network.held_in_flight
+        assert room is not None
+        items = [(ticks, held[stage], len(problem.microbatches_of[stage])) for stage, ticks in work.items()]
+        before = np.searchsorted(self.times, at, side="left")
+        totals = np.concatenate([np.zeros(1, np.int64), self._total])[before]
+        most = {total: most_value(items, room + total) for total in set(totals.tolist())}
+        return np.array([most[total] for total in totals.tolist()], np.int64)
+
+
+def _strongest(
+    chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways, gifts: _Gifts
+) -> _Found | None:
+    """The instant, and the least tail of what runs after it, that prove most."""
+    forward = _Tasks(chains, [task for task in tasks if task.kind is F], heads, tails)
+    other = _Tasks(chains, [task for task in tasks if task.kind is not F], heads, tails)
+    at = np.unique(np.concatenate([other.heads, gifts.times]))
+    at = at[at >= 0]
+    if not len(at):
+        return None
+    most = gifts.most_forwards(chains, tasks, at)
+    levels = np.unique(np.concatenate([forward.tails, other.tails]))
+    if len(levels) > _TAILS:
+        levels = levels[np.linspace(0, len(levels) - 1, _TAILS).astype(np.int64)]
+    best: _Found | None = None
+    for level in levels:
+        later = np.maximum(forward.work(level) - most, forward.work_from(at, level))
+        work = later + other.work_from(at, level)
+        n = int(np.argmax(np.where(work > 0, at + work, -1)))
+        found = _Found(int(at[n]), int(work[n]), int(level), int(most[n]))
+        if work[n] > 0 and (best is None or found.value > best.value):
+            best = found
+    return best
+
+
+class _Tasks:
+    """Some tasks of a stream, those with least times known: their heads, tails and durations."""
+
+    def __init__(self, chains: StreamChains, tasks: Sequence[TaskType], heads: Ways, tails: Ways) -> None:
+        known = [(t, h, q) for t in tasks if (q := tails[t]) is not None and (h := _or_none(heads[t], q)) is not None]
+        empty = np.zeros(0, np.int64)
+        self.heads, self.tails = (np.concatenate([empty, *(ways[n] for ways in known)]) for n in (1, 2))
+        ticks = [np.full(len(h), chains.ticks[t], np.int64) for t, h, _ in known]
+        self._ticks = np.concatenate([empty, *ticks])
+        order = np.argsort(self.heads, kind="stable")
+        self.heads, self.tails, self._ticks = self.heads[order], self.tails[order], self._ticks[order]
+
+    def work(self, tail: int) -> int:
+        """Of those with no less of a tail."""
+        return int(self._ticks[self.tails >= tail].sum())
+
+    def work_from(self, at: _Times, tail: int) -> _Times:
+        """Of those that cannot begin before each of these times."""
+        inside = np.where(self.tails >= tail, self._ticks, 0)
+        left = np.concatenate([np.cumsum(inside[::-1])[::-1], np.zeros(1, np.int64)])
+        return left[np.searchsorted(self.heads, at, side="left")]
+
+
+def _or_none(head: _Times | None, tail: _Times) -> _Times:
+    """Heads; where no way leads there, less than any time."""
+    return np.full(len(tail), -1, np.int64) if head is None else head
+
+
+def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | None) -> Certificate:
+    evidence = StreamMemory(*where, whose, problem.tick, found.head, found.tail)
+    since, until = "", "the end of all"
+    if whose is not None:
+        since, until = f" after device {whose} began", f"the end of what device {whose} runs"
+    text = (
+        f"What the memory of device {where.device} holds, with what may have been given back by "
+        f"{amount(problem, found.head)}{since}, lets forwards run {amount(problem, found.forwards)} of stream "
+        f"{where.stream} before that. With what cannot begin before either, {amount(problem, found.work)} of its tasks "
+        f"run later, one at a time, and after the last of them {amount(problem, found.tail)} or more are left to "
+        f"{until}: {amount(problem, found.value)}."
+    )
+    return Certificate("stream memory", found.value, text, where.device, evidence)
+
+
+BOUNDS.register(Bound("stream memory", stream_memory, several_streams=True))

@@ -1,0 +1,106 @@
+"""One round of the dynamic program, compiled: some forwards, then a gradient on every stage of the line.
+
+A label has, for each stage, when its device is free and when it is if all open weight passes run at once, and for each
+micro-batch whose gradient has not come back when its last forward ended.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from solver.bounds.crossing.line import Numbers
+
+LONG_AGO = -(1 << 58)
+
+
+@njit(cache=True, nogil=True)
+def run(label: Numbers, before: Numbers, after: Numbers, ticks: Numbers, turn: int, pending: Numbers) -> None:
+    """Change a label by the round that leads from one state to another.
+
+    `ticks` has the rows of a line: forwards, gradients, weight passes, ways down and up.
+    """
+    n = len(before)
+    forward, gradient, weight, down, up = ticks[0], ticks[1], ticks[2], ticks[3], ticks[4]
+    for d in range(n):
+        for r in range(before[d], after[d] + 1):
+            start = label[d]
+            if d > 0:
+                start = max(start, label[2 * n + r] + down[d - 1])
+            if pending[d, r] >= 0:
+                start = max(start, label[n + d] - pending[d, r] * weight[d])
+            label[d] = start + forward[d]
+            label[n + d] = max(label[n + d] + forward[d], label[d])
+            label[2 * n + r] = label[d]
+    came = label[2 * n] + turn
+    for d in range(n - 1, -1, -1):
+        label[d] = max(label[d], came) + gradient[d]
+        label[n + d] = max(label[n + d] + gradient[d], label[d]) + weight[d]
+        if d > 0:
+            came = label[d] + up[d - 1]
+    for r in range(2 * n, len(label) - 1):
+        label[r] = label[r + 1]
+    label[-1] = LONG_AGO
+    for r in range(len(label) - 2 * n):
+        if r >= after[0] or (turn == 0 and r < after[n - 1]):
+            label[2 * n + r] = LONG_AGO  # it has not begun, or the last device is not free before it ended
+
+
+@njit(cache=True, nogil=True)
+def _nowhere_later(one: Numbers, other: Numbers) -> bool:
+    for k in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
+        if one[k] > other[k]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def keep(labels: Numbers, count: int, new: Numbers) -> int:
+    """Put a label among the `count` of a state unless one of them is nowhere later; how many there are then.
+
+    Those that are nowhere earlier go. Where there is no more place the nearest one takes the earlier of both times.
+    """
+    for at in range(count):
+        if _nowhere_later(labels[at], new):
+            return count
+    left = 0
+    for at in range(count):
+        if not _nowhere_later(new, labels[at]):
+            labels[left] = labels[at]
+            left += 1
+    if left < len(labels):
+        labels[left] = new
+        return left + 1
+    nearest = np.argmin(np.array([np.abs(one - new).sum() for one in labels]))
+    labels[nearest] = np.minimum(labels[nearest], new)
+    return left
+
+
+@njit(cache=True, nogil=True)
+def one_round(
+    labels: Numbers,
+    counts: Numbers,
+    states: Numbers,
+    since: Numbers,
+    until: Numbers,
+    left: int,
+    ticks: Numbers,
+    turn: int,
+    pending: Numbers,
+    after: Numbers,
+    kept: Numbers,
+) -> int:
+    """Fill `after` and `kept` with the labels of every state after a round; how many labels were looked at.
+
+    `left` micro-batches have not got their gradient back before it.
+    """
+    work, label = 0, np.empty(labels.shape[2], np.int64)
+    for step in range(len(since)):
+        one, other = since[step], until[step]
+        if states[other, 0] < left:
+            for at in range(counts[one]):
+                label[:] = labels[one, at]
+                run(label, states[one], states[other], ticks, turn, pending)
+                work += 1 + kept[other]
+                kept[other] = keep(after[other], kept[other], label)
+    return work

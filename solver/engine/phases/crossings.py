@@ -1,0 +1,54 @@
+"""Phase: lower bounds by crossings, where memory admits so few micro-batches that round trips take longer than work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesched.results.certificate import Certificate
+from solver.backends.interruptible import run_within
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing.bound import crossing_bounds, lines
+from solver.engine.kernels import CROSSING_KERNELS
+from solver.engine.search import Search
+
+
+@dataclass(frozen=True)
+class CrossingBounds:
+    """More and more stages of a chain, within a share of the time; the check of the last takes as long again.
+
+    With the memory of `least` of the work of a device or more round trips do not decide.
+    """
+
+    share: float = 0.1
+    least: float = 0.8
+    name: str = "crossings"
+
+    def applies(self, search: Search) -> bool:
+        return search.engine.raise_bounds and not search.problem.overlaps and self._round_trips_decide(search)
+
+    def run(self, search: Search) -> None:
+        """What was found when the time is up still counts."""
+        found: list[Certificate] = []
+        clock = search.clock
+        if not clock.counts_work:
+            CROSSING_KERNELS.begin()
+            until = clock.left() - clock.left(self.share)
+            if not CROSSING_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
+                return
+        run_within(
+            clock.allowed(self.share), search.stop, lambda: found.extend(crossing_bounds(search.problem, search.stop))
+        )
+        for certificate in found:
+            search.incumbent.argue(certificate)
+        search.incumbent.check_bound()
+
+    def _round_trips_decide(self, search: Search) -> bool:
+        """Whether on the first device of a chain so many at once take nearly as long there and back as in work."""
+        problem, paths = search.problem, Paths(search.problem)
+        for line in lines(problem, paths):
+            first = line.stages[0]
+            trip = paths.forward[first] + paths.round_trip[first] + paths.rest[first]
+            work = max(paths.forward[s] + paths.rest[s] for s in range(problem.placement.stages))
+            if trip >= self.least * work * line.admitted[0]:
+                return True
+        return False

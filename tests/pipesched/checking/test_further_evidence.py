@@ -1,0 +1,199 @@
+"""The check of relaxations, periods and bounds from more memory: what is genuine is verified, and nothing beyond it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from random import Random
+from threading import Event
+
+import pytest
+
+from benchmarks.proofs.bound_branches import BRANCHES
+from benchmarks.proofs.bound_problems import draw
+from commands.main import main
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
+from pipesched.checking.relaxation.rows import Rows
+from pipesched.checking.relaxation.weak_duality import linear_relaxation
+from pipesched.errors import BadInput, Disagreement
+from pipesched.files.schedule_file import ScheduleFile, save
+from pipesched.problem.attainable_spans import simplest
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import finer
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import (
+    OnDevice,
+    Refutation,
+    RowMultipliers,
+    WithMoreMemory,
+    evidence_document,
+    evidence_from,
+)
+from pipesched.results.relaxation_rows import parse_row
+from solver.analysis.refuted_again import refuted_again
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.lp_bound import lp_bounds
+from solver.cyclic import solve_period
+from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+from tests.support.task_brute_force import optimum, tiny_tasks
+
+WORK = Limits(deterministic=0.5, workers=1)
+
+
+def drawn(count: int, seed: int, objective: Objective | None = None) -> list[Problem]:
+    random = Random(seed)
+    found = [draw(random, random.choice(BRANCHES).likely) for _ in range(count)]
+    chosen = (Objective.MAKESPAN, Objective.SPAN) if objective is None else (objective,)
+    return [replace(one, objective=random.choice(chosen)) for one in found]
+
+
+def test_multipliers_of_rows_prove_what_the_relaxation_says() -> None:
+    checked = refused = 0
+    for one in drawn(40, seed=5):
+        if one.overlaps:
+            continue
+        for certificate in lp_bounds(one, 10_000, 60, Event()):
+            assert isinstance(certificate.evidence, RowMultipliers)
+            assert (
+                evidence_from(json.loads(json.dumps(evidence_document(certificate.evidence)))) == certificate.evidence
+            )
+            for fine in (1, 3):
+                stated = replace(certificate, value=certificate.value * fine)
+                assert check_bound(finer(one, fine), stated).verdict is Verdict.VERIFIED
+            proved = linear_relaxation(one, certificate.evidence, 10_000)
+            assert certificate.value - 1 < proved <= certificate.value  # no more than what was rounded up
+            checked += 1
+            other = replace(certificate.evidence, memory_unit=certificate.evidence.memory_unit / 7)
+            refused += check_bound(one, replace(certificate, evidence=other)).verdict is Verdict.REFUSED
+    assert checked > 20 and refused > 0
+
+
+def rows_of() -> Rows:
+    """Two devices, three micro-batches, room for two activations; fused backwards are quicker on stage 1."""
+    times = {"forward": 2, "backward": [2, 3], "weight": 1, "fused": [3, 2], "transfer": 1}
+    return Rows(problem(2, 3, times=times, memory={"capacity": 2}))
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("follows F0.0 F0.1", "need not follow"),
+        ("follows F0.1 B0.0", "need not follow"),
+        ("follows W0.0 F0.1", "need not follow"),
+        ("follows F0.0 B1.0", "not two operations of one device"),
+        ("idle grows B0.0 B0.0", "not two operations of one device"),
+        ("idle grows F0.1 B0.0", "need not follow"),
+        ("idle F2.0", "there is no F2.0"),
+        ("memory W0.3", "there is no W0.3"),
+        ("fused B0.0 F0.1", "no backward that may be fused"),
+        ("fused B1.0 W1.0", "belongs to it"),
+    ],
+)
+def test_rows_that_not_every_schedule_keeps_are_refused(text: str, reason: str) -> None:
+    with pytest.raises(RefusedEvidenceError, match=reason):
+        rows_of().row(*parse_row(text))
+
+
+def test_rows_say_what_memory_and_modes_force() -> None:
+    rows = rows_of()
+    # Two activations fit: the third forward waits for what is left of the first.
+    assert rows.row(*parse_row("follows F0.2 W0.0")).at_least == 1
+    # A fused backward takes 2 ticks, one of B alone 3.
+    assert rows.row(*parse_row("follows W1.0 B1.0")).terms[-1] == (("fused", 1, 0), 1)
+    assert rows.row(*parse_row("fused B1.0 F1.1")).at_least <= 0
+    with pytest.raises(NotCoveredError):
+        Rows(problem(2, 2, times={"forward": 2, "backward": 2, "overlapped": 3}))
+
+
+@pytest.mark.parametrize("text", ["follows F0.0", "idle F0.0 F0.1", "late F0.0", "idle BW0.0", "idle", "memory x"])
+def test_names_of_rows_are_read_strictly(text: str) -> None:
+    with pytest.raises(BadInput):
+        parse_row(text)
+
+
+def test_evidence_of_rows_with_numbers_that_do_not_fit_is_refused() -> None:
+    one = problem(2, 3, times={"forward": 2, "backward": 2, "weight": 1}, memory={"capacity": 1})
+    certificate = next(lp_bounds(one, 100, 60, Event()))
+    evidence = certificate.evidence
+    assert isinstance(evidence, RowMultipliers)
+    wrong = (
+        replace(evidence, denominator=0),
+        replace(evidence, multipliers=evidence.multipliers[1:]),
+        replace(evidence, multipliers=tuple(-one for one in evidence.multipliers)),
+        OnDevice(0),
+    )
+    for one_of in wrong:
+        assert check_bound(one, replace(certificate, evidence=one_of)).verdict is Verdict.REFUSED
+
+
+def test_bounds_of_periods_are_verified() -> None:
+    kinds = dict[str, int]()
+    for one in drawn(60, seed=2, objective=Objective.PERIOD):
+        for each in period_certificates(one):
+            certificate = Certificate(each.kind, simplest(each.value), "", each.device, each.evidence)
+            assert check_bound(one, certificate).verdict is Verdict.VERIFIED
+            more = replace(certificate, value=simplest(each.value * 2 + 1))
+            assert check_bound(one, more).verdict is Verdict.REFUSED
+            kinds[each.kind] = kinds.get(each.kind, 0) + 1
+    assert len(kinds) == 4 and min(kinds.values()) > 10
+
+
+def test_a_period_is_reported_with_evidence_and_checked_before(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = problem(2, 4, times={"forward": 2, "backward": 2, "weight": 1}, objective="period")
+    solution = solve(one, WORK)
+    assert solution.timeline is not None
+    path = save(ScheduleFile.of(solution, solution.timeline), tmp_path / "schedule.json")
+    assert main(["check", str(path)]) == 0
+    assert "verified: no schedule is below 5 (load" in capsys.readouterr().out
+    false = PeriodCertificate("load", Fraction(6), "It says more.", 0, OnDevice(0))
+    known = period_certificates(one)
+    monkeypatch.setattr(solve_period, "period_certificates", lambda _: [false, *known])
+    found = solve(one, WORK)
+    assert found.lower_bound_ticks == solution.lower_bound_ticks
+    assert any("did not stand the check" in note for note in found.notes)
+
+
+def test_a_bound_with_more_memory_holds_with_less(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    times = {"forward": 2, "backward": 2, "weight": 1}
+    more, less = (problem(2, 4, times=times, memory={"capacity": own}) for own in (2, 1))
+    strongest = certificates(more, more.objective)[0]
+    assert strongest.evidence is not None
+    held = WithMoreMemory((Fraction(2),) * 2, strongest.kind, strongest.evidence)
+    assert evidence_from(json.loads(json.dumps(evidence_document(held)))) == held
+    carried = replace(strongest, kind="bound with more memory", evidence=held)
+    assert check_bound(less, carried).verdict is Verdict.VERIFIED
+    assert check_bound(less, replace(carried, value=carried.value * 2)).verdict is Verdict.REFUSED
+    limited = replace(held, capacities=(Fraction(1), Fraction(2)))
+    assert check_bound(more, replace(carried, evidence=limited)).verdict is Verdict.REFUSED
+    assert check_bound(less, replace(carried, evidence=replace(held, capacities=()))).verdict is Verdict.REFUSED
+    searched = replace(held, kind="exhaustive search by CP-SAT", evidence=Refutation(None))
+    best = solve(less, WORK)
+    assert best.timeline is not None
+    claim = replace(carried, evidence=searched)
+    path = save(ScheduleFile(best.timeline, int(claim.value), claim), tmp_path / "schedule.json")
+    assert main(["check", str(path), "--again", "--workers", "1"]) == 0
+    assert "with other parameters it proved the same" in capsys.readouterr().out
+    within = {"form": "more memory", "capacities": ["1"], "kind": "load", "evidence": evidence_document(held)}
+    for wrong in (within, within | {"capacities": ["x"]}, within | {"capacities": []}):
+        with pytest.raises(BadInput):
+            evidence_from(wrong)
+
+
+def test_searches_of_passes_made_of_tasks_are_repeated() -> None:
+    random = Random(4)
+    one = next(p for p in (tiny_tasks(random) for _ in range(50)) if not p.overlaps and optimum(p, p.objective))
+    best = optimum(one, one.objective)
+    assert best is not None
+    assert refuted_again(one, best, Refutation(None), WORK, Event()) is True
+    with pytest.raises(Disagreement, match="CP-SAT found a schedule"):
+        refuted_again(one, best + 5, Refutation(None), WORK, Event())
+    with pytest.raises(NotCoveredError, match="period"):
+        refuted_again(replace(one, objective=Objective.PERIOD), best, Refutation(None), WORK, Event())

@@ -1,0 +1,68 @@
+"""A plan problem restricted to a runtime has the plans whose settings can be written, all of them and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.layers.partition import Partition, mistakes
+from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
+from pipesched.layers.recompute_rule import RecomputeRule, why_not_told
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
+from runtime.partitions.plan_limits import restricted
+from runtime.partitions.staged_model import staged
+from tests.support.plan_brute_force import partitions
+from tests.support.varied_plans import varied_plan
+
+
+def _written(form: PartitionFormat, plan: PlanProblem, choice: Choice, partition: Partition) -> bool:
+    try:
+        form.write(staged(plan.model, partition, choice.on(plan.cluster.devices), plan.microbatches))
+    except BadInput:
+        return False
+    return True
+
+
+def _allowed(plan: PlanProblem, choice: Choice, partition: Partition) -> bool:
+    kinds = {kind.name: {way.name for way in kind.recompute} for kind in plan.model.kinds}
+    known = all(one.way in kinds[one.layer] for row in partition.recompute for one in row)
+    return (
+        choice in plan.choices
+        and known
+        and not mistakes(plan.model, partition)
+        and why_not_told(plan.model, partition, plan.recompute_rule) is None
+    )
+
+
+@pytest.mark.parametrize("form", list(PARTITION_FORMATS), ids=lambda form: form.name)
+def test_restricted_problems_have_the_plans_that_can_be_written(form: PartitionFormat) -> None:
+    told = refused = 0
+    for seed in range(40):
+        whole = replace(varied_plan(Random(seed)), recompute_rule=RecomputeRule.ANY, recompute=Decide.FREE)
+        try:
+            left, _ = restricted(whole, form.name, form.limits)
+        except BadInput:
+            left = replace(whole, choices=())
+        for choice in whole.choices:
+            if len(choice.on(whole.cluster.devices).chains[0]) > whole.model.most_stages:
+                continue
+            for partition in partitions(whole, choice):
+                written = _written(form, whole, choice, partition)
+                assert _allowed(left, choice, partition) is written, (seed, choice, partition)
+                told += written
+                refused += not written
+    assert told > 100 and refused > 100
+
+
+def test_what_a_runtime_does_not_run_is_refused_with_what_it_does() -> None:
+    plan = varied_plan(Random(0))
+    wave = replace(plan, choices=(Choice("wave", 3),))
+    for form in PARTITION_FORMATS:
+        with pytest.raises(BadInput, match=f"^--for {form.name}: found placement wave, 3 chunks; allowed: linear"):
+            restricted(wave, form.name, replace(form.limits, mtp=next(iter(type(form.limits.mtp)))))
+    limits = PARTITION_FORMATS["megatron"].limits
+    with pytest.raises(BadInput, match="found schedule zb-h1; allowed: 1f1b, interleaved-1f1b"):
+        restricted(replace(plan, schedules=("zb-h1",)), "megatron", limits)

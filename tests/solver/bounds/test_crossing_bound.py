@@ -1,0 +1,146 @@
+"""The bound by crossings: exact where all times are equal, never above the optimum, and checked from its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from threading import Event
+
+import pytest
+
+from benchmarks.proofs.bound_attack import attack
+from benchmarks.proofs.bound_branches import BRANCHES
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import Crossings
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing import line
+from solver.bounds.crossing.bound import crossing_bounds, least_value, lines
+from solver.bounds.crossing.states import count, states
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+
+EVEN = {"forward": 10, "backward": 10, "weight": 10}
+UNEVEN = {"forward": [9, 11, 10, 13], "backward": [10, 9, 11, 14], "weight": [11, 10, 9, 13]}
+
+LONGER = {"forward": [9, 11, 10, 13, 8, 12], "backward": [10, 9, 11, 14, 10, 13], "weight": [11, 10, 9, 13, 8, 10]}
+
+
+def even(microbatches: int, objective: str = "span", **keys: object) -> Problem:
+    return problem(4, microbatches, times=EVEN, memory={"capacity": 2}, objective=objective, **keys)
+
+
+def strongest(one: Problem, width: int = 64) -> Certificate:
+    return max(crossing_bounds(one, Event(), width), key=lambda certificate: certificate.value)
+
+
+@pytest.mark.parametrize("objective", ["span", "makespan"])
+@pytest.mark.parametrize("microbatches", [6, 8, 12, 1000])
+def test_what_cp_sat_finds_with_equal_times(microbatches: int, objective: str) -> None:
+    """310, 410 and 610 are the optima that CP-SAT proves; analytic bounds grow by 45 a micro-batch."""
+    one = even(microbatches, objective)
+    assert one.in_units(Fraction(strongest(one).value)) == 50 * microbatches + 10
+
+
+@pytest.mark.parametrize("capacity", [2, 3])
+def test_periods_that_are_skipped_are_what_every_round_gives(capacity: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = problem(4, 70, times=UNEVEN, memory={"capacity": capacity}, objective="span")
+    line_of_three = [*lines(one, Paths(one))][1]
+
+    def values() -> list[int | None]:
+        return [least_value(line_of_three._replace(microbatches=m), 64, 10**9, Event()) for m in range(61, 67)]
+
+    skipped = values()
+    skips: list[int] = []
+    monkeypatch.setattr("solver.bounds.crossing.bound._Seen.skip", lambda *found: skips.append(found[-1]) or found[-1])
+    assert values() == skipped
+    assert len(skips) == sum(range(61, 67))
+
+
+def test_merged_labels_prove_less() -> None:
+    one = problem(6, 12, times=LONGER, memory={"capacity": 3}, objective="span")
+    proved = [strongest(one, width).value for width in (1, 4, 64)]
+    assert proved == sorted(proved) and proved[0] < proved[-1]
+
+
+def test_states_are_counted_without_a_list() -> None:
+    for capacity in ([3, 3, 3, 3], [5, 2, 4, 1]):
+        one = problem(4, 9, times=EVEN, memory={"capacity": capacity})
+        for each in lines(one, Paths(one)):
+            assert count(each) == len(states(each))
+
+
+def test_nothing_is_said_of_blocks_or_of_ample_memory_or_after_a_stop() -> None:
+    blocks = problem(4, 8, times={"forward": 10, "backward": 20, "overlapped": 25}, memory={"capacity": 2})
+    assert list(crossing_bounds(blocks, Event())) == []
+    assert list(crossing_bounds(even(8).with_room([None] * 4), Event())) == []
+    assert list(crossing_bounds(even(8).with_room([8] * 4), Event())) == []
+    stop = Event()
+    stop.set()
+    assert list(crossing_bounds(even(8), stop)) == []
+    assert list(crossing_bounds(even(8), Event(), work=10)) == []
+
+
+def test_a_line_ends_where_its_chain_comes_to_a_device_again() -> None:
+    one = problem(2, 6, placement=[0, 1, 1, 0], times=EVEN, memory={"capacity": 4})
+    assert [each.stages for each in lines(one, Paths(one))] == [(0, 1)]
+
+
+@pytest.mark.parametrize("mistake", ["admits one less", "no weight pass stays open"])
+def test_an_attack_finds_what_claims_too_much(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    sound_line, sound_pending = line.line_of, line._pending
+
+    def fewer(problem: Problem, paths: Paths, stages: list[int]) -> line.Line | None:
+        found = sound_line(problem, paths, stages)
+        return found and found._replace(admitted=tuple(max(1, n - 1) for n in found.admitted))
+
+    if mistake == "admits one less":
+        monkeypatch.setattr("solver.bounds.crossing.bound.line_of", fewer)
+    else:
+        monkeypatch.setattr(line, "_pending", lambda *stage: min(0, sound_pending(*stage)))
+    branch = next(one for one in BRANCHES if one.name == "crossings, room after W")
+    assert attack(branch, 60, seed=0).wrong
+
+
+def test_the_check_proves_the_same_and_no_more() -> None:
+    uneven = problem(4, 40, times=UNEVEN, memory={"capacity": 3, "freed_by_backward": 0.5}, objective="span")
+    for one in (even(12), even(40, "makespan"), uneven, replace(uneven, microbatches=9)):
+        for genuine in crossing_bounds(one, Event(), 8):
+            assert check_bound(one, genuine).verdict is Verdict.VERIFIED
+            assert check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        Crossings((), 64),
+        Crossings((1, 2), 64),
+        Crossings((0, 2, 1), 64),
+        Crossings((0, 0), 64),
+        Crossings((0, 7), 64),
+        Crossings((0, -1), 64),
+        Crossings((0, 1), 0),
+        Crossings((0, 1), 10**6),
+    ],
+)
+def test_evidence_of_no_line_is_refused(evidence: Crossings) -> None:
+    claim = Certificate("crossings", 1, "", 0, evidence)
+    assert check_bound(even(8), claim).verdict is Verdict.REFUSED
+    assert check_bound(even(8), replace(claim, evidence=Crossings((0, 1), 1))).verdict is Verdict.VERIFIED
+
+
+def test_a_line_on_one_device_is_refused() -> None:
+    one = problem(2, 6, placement=[0, 1, 1, 0], times=EVEN, memory={"capacity": 4})
+    claim = Certificate("crossings", 1, "", 0, Crossings((0, 1, 2), 4))
+    assert check_bound(one, claim).verdict is Verdict.REFUSED
+
+
+def test_a_solve_proves_with_it_what_no_argument_in_words_does() -> None:
+    one = even(16)
+    found = solve(one, Limits(deterministic=2.0, workers=1))
+    assert found.lower_bound_ticks == found.value_ticks == 81
+    assert max(each.value for each in certificates(one, one.objective)) < 76

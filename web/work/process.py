@@ -1,0 +1,54 @@
+"""A process that works for the page, from its start to its end: its limits, its work, what it says when it fails."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import traceback
+from multiprocessing.connection import Connection
+from threading import Thread
+
+from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note
+from pipesched.problem.formatting import visible
+from web.work.channel import Channel
+
+
+def run(connection: Connection, memory_bytes: int, name: str, arguments: tuple[object, ...]) -> None:
+    """The whole life of a process: the work of this name, and one message of what went wrong, never a traceback."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the server's, which then ends its processes
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    channel = Channel(connection)
+    Thread(target=channel.listen, daemon=True).start()
+    try:
+        _limit_memory(memory_bytes)
+        # Heavy, and loaded in processes alone: the server itself needs none of it.
+        from web.work.everything import WORK
+
+        WORK[name](channel, *arguments)
+    except BadInput as error:
+        channel.send("mistakes", [visible(one) for one in error.mistakes])
+    except Deadlock as error:
+        channel.send("mistakes", [visible(str(error))])
+    except Disagreement as error:
+        channel.send("failed", visible(defect_note(str(error))))
+    except MemoryError:
+        channel.send("failed", "this takes more memory than the server allows; try a smaller problem")
+    except RecursionError:
+        channel.send("mistakes", ["problem: brackets or keys are nested too deeply"])
+    except Exception as error:
+        traceback.print_exc(file=sys.stderr)  # for who runs the server
+        channel.send("failed", defect_note(f"{type(error).__name__} on the server, whose log has the details"))
+    # The connection is left open: it ends with this process, and a thread that listens takes a closed one for the end
+    # of the server.
+
+
+def _limit_memory(memory_bytes: int) -> None:
+    """Let this process fail alone, where the system can set such a limit."""
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[1]
+        limit = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
