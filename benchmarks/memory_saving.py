@@ -1,38 +1,33 @@
 """Half and a quarter of the memory: what offload, recomputation and both are worth.
 
 `python -m benchmarks.memory_saving`: one pipeline, best known without a limit of memory; with less of it the search
-under each of the options, and the published rules over 1F1B, for several lengths of a copy. The table goes into
-`docs/memory-saving.md`.
+under each of the options, and the published schedules of each option, for several lengths of a copy. The table goes
+into `docs/memory-saving.md`.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from os import getloadavg
 from pathlib import Path
 from typing import Any
 
-from formulations.tasks.jobs_of_problem import jobs_of
-from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
-from heuristics.one_f_one_b import one_f_one_b
+from benchmarks.reporting.machine import machine
+from heuristics.catalogue import HEURISTICS
+from pipesched.files.atomic_write import write_whole
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
-from pipesched.schedule.metrics import measure
-from pipesched.schedule.schedule import Schedule
-from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
 from solver.limits import Limits
+from solver.published import candidate
 from solver.solve import solve
-from solver.tasks.dispatch import expanded
 
 DEVICES, MICROBATCHES, FORWARD, BACKWARD, WEIGHT, TRANSFER = 4, 8, 10, 10, 10, 1
 # Copies in units of a forward, and memory in activations: half and a quarter of what 1F1B needs.
 RATIOS = (0.25, 0.5, 1, 2, 4)
 ROOMS = (2, 1)
 PAGE = Path(__file__).parent.parent / "docs" / "memory-saving.md"
-
-Rule = Callable[[Problem, Schedule], Schedule]
 
 
 def problem(room: int | None, ratio: float | None, recompute: bool) -> Problem:
@@ -46,14 +41,10 @@ def problem(room: int | None, ratio: float | None, recompute: bool) -> Problem:
     return problem_from({"devices": DEVICES, "microbatches": MICROBATCHES, "times": times, "memory": memory})
 
 
-def by_rule(one: Problem, rule: Rule) -> float | None:
-    """The makespan of 1F1B under a rule, with the waits that memory needs; None where it does not fit."""
-    jobs, best = jobs_of(one), list[int]()
-    for schedule in expanded(jobs, rule(one, one_f_one_b(one))):
-        timeline = simulate(one, schedule)
-        if not validate(timeline):
-            best.append(measure(timeline).makespan)
-    return one.in_units(min(best)) if best else None
+def published(one: Problem, name: str) -> float | None:
+    """The makespan of a published schedule, with the waits that memory needs; None where it does not fit."""
+    found = candidate(one, HEURISTICS[name])
+    return one.in_units(found.metrics.makespan) if found.fits and found.metrics is not None else None
 
 
 def rows(limits: Limits) -> Iterator[list[str]]:
@@ -61,11 +52,11 @@ def rows(limits: Limits) -> Iterator[list[str]]:
     for room in ROOMS:
         alone = _said(solve(problem(room, None, False), limits))
         again = problem(room, None, True)
-        recomputed, uniform = _said(solve(again, limits)), by_rule(again, uniform_recompute)
+        recomputed, uniform = _said(solve(again, limits)), published(again, "uniform-recompute")
         for ratio in RATIOS:
             copies = problem(room, ratio, False)
             offloaded, both = solve(copies, limits), solve(problem(room, ratio, True), limits)
-            full, half = by_rule(copies, full_offload), by_rule(copies, half_offload)
+            full, half = (published(copies, f"pipeoffload-{which}") for which in ("full", "half"))
             cells = [alone, _said(offloaded), recomputed, _said(both), *map(_number, (full, half, uniform))]
             row = [str(room), f"{ratio:g}", *cells]
             print(" | ".join(row), flush=True)
@@ -89,6 +80,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     args = parser.parse_args()
     limits = Limits(seconds=args.seconds, workers=args.workers)
+    begun = getloadavg()[0]
     ample = solve(problem(None, None, False), limits)
     heads = [
         "memory",
@@ -97,27 +89,35 @@ def main() -> None:
         "offload",
         "recompute",
         "both",
-        "full offload",
-        "half offload",
-        "uniform",
+        "pipeoffload-full",
+        "pipeoffload-half",
+        "uniform-recompute",
     ]
     table = [heads, ["---"] * len(heads), *rows(limits)]
     text = "\n".join(f"| {' | '.join(row)} |" for row in table)
-    page = f"{_OPENING.format(limit=args.seconds, workers=args.workers, ample=_said(ample))}\n{text}\n\n{_CLOSING}"
-    PAGE.write_text(page, encoding="utf-8")
+    load = ", ".join(f"{each:.0f}" for each in (begun, getloadavg()[0]))
+    opening = _OPENING.format(limit=args.seconds, ample=_said(ample), machine=machine(0, args.workers), load=load)
+    write_whole(PAGE, f"{opening}\n{text}\n\n{_CLOSING}")
 
 
 _OPENING = f"""# Offload and recomputation at half and a quarter of the memory
 
 `python -m benchmarks.memory_saving`: {DEVICES} devices, {MICROBATCHES} micro-batches, F = {FORWARD}, B = {BACKWARD},
-W = {WEIGHT}, transfer {TRANSFER}; makespan, {{limit:g}} s a solve with {{workers}} worker(s). Without a limit of
-memory: {{ample}}. Memory is in activations of a stage; 1F1B needs {DEVICES}.
+W = {WEIGHT}, transfer {TRANSFER}; makespan, {{limit:g}} s a solve. Without a limit of memory: {{ample}}.
+Memory is in activations of a stage; 1F1B needs {DEVICES}.
+
+{{machine}}; load of the machine at the beginning and at the end: {{load}}.
 """
 
 _CLOSING = """A number alone is proved optimal; else the lower bound stands beside it. `kept`: every activation stays on
 its device. `offload`: the search may copy activations out and back, on two streams a device. `recompute`: it may run
-a forward again, of the same length, and keeps nothing until then. The last three are rules over 1F1B (PipeOffload's
-full and half offload, Megatron's uniform recomputation), run as soon as memory lets them; – where no such order fits.
+a forward again, of the same length, and keeps nothing until then. The last three are published schedules over 1F1B;
+– where no such order fits.
+
+No copy, however fast, gives the time without a limit: between B and W an activation stays on its device. With room for
+two, two weight passes at most can come after the last gradient of the last device, so that the gradient ends at 253
+and the way back to the first device takes until 296. With room for one, a device that is neither first nor last holds
+one activation at a time, from its forward to the end of the copy out and from the copy back to the end of W.
 """
 
 

@@ -40,29 +40,41 @@ class TaskWindow:
         earliest, rest = self.window.earliest(), self.window.rest()
         for number, n in enumerate(self.window.inside):
             model.cp.add(model.start[number] >= earliest[n])
-            model.cp.add(value >= model.end(number) + rest[n])
-            model.cp.add_hint(model.start[number], placed.start[n])
+            model.cp.add(value >= model.end(number) + rest[n]).only_enforce_if(model.where(number))
+            if n in placed.start:
+                model.cp.add_hint(model.start[number], placed.start[n])
+        so_far = [number for number, n in enumerate(self.window.inside) if n in placed.start]
+        for choice, option in self.window.jobs.chosen(so_far).items():
+            for each, chosen in enumerate(model.chosen[choice]):
+                if isinstance(chosen, cp_model.IntVar):
+                    model.cp.add_hint(chosen, each == option)
         model.cp.minimize(value)
 
     def _post_order(self) -> None:
         """Precedences, and of two jobs of a resource one before the other."""
         model, jobs, placed = self.model, self.window.jobs, self.window.placed
         for after, (before,), lag, _ in jobs.precedences:
-            model.cp.add(model.start[after] >= model.end(before) + lag)
+            row = model.cp.add(model.start[after] >= model.end(before) + lag)
+            row.only_enforce_if(model.where(before, after))
         for before, after in jobs.consecutive:
             model.cp.add(model.start[after] >= model.end(before))
         for (x, y), ahead in model.order.undecided.items():
-            model.cp.add(model.start[y] >= model.end(x)).only_enforce_if(ahead)
-            model.cp.add(model.start[x] >= model.end(y)).only_enforce_if(ahead.negated())
-            model.cp.add_hint(ahead, placed.start[self.window.inside[x]] < placed.start[self.window.inside[y]])
+            where = model.where(x, y)
+            model.cp.add(model.start[y] >= model.end(x)).only_enforce_if([ahead, *where])
+            model.cp.add(model.start[x] >= model.end(y)).only_enforce_if([ahead.negated(), *where])
+            numbers = self.window.inside[x], self.window.inside[y]
+            if all(n in placed.start for n in numbers):
+                model.cp.add_hint(ahead, placed.start[numbers[0]] < placed.start[numbers[1]])
         for one, then in model.order.consequences(jobs):
             model.cp.add_implication(one, then)
         for here in jobs.on.values():
-            intervals = [
-                model.cp.new_fixed_size_interval_var(model.start[n], jobs.jobs[n].steps, f"I{n}") for n in here
-            ]
-            model.cp.add_no_overlap(intervals)
+            model.cp.add_no_overlap([self._interval(n) for n in here])
+
+    def _interval(self, n: int) -> cp_model.IntervalVar:
+        model, steps = self.model, self.window.jobs.jobs[n].steps
+        return model.cp.new_optional_fixed_size_interval_var(model.start[n], steps, model.runs(n), f"I{n}")
 
     def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
-        """The start of each job inside, in steps."""
-        return {n: value_of(self.model.start[number]) for number, n in enumerate(self.window.inside)}
+        """The start of each job inside that runs, in steps."""
+        model, inside = self.model, enumerate(self.window.inside)
+        return {n: value_of(model.start[m]) for m, n in inside if all(value_of(literal) for literal in model.where(m))}

@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from formulations.tasks.jobs import Holding, Jobs, Precedence
+from formulations.tasks.open_choices import arcs_of_idle_jobs, idle_jobs, open_choices
 from formulations.tasks.placed_jobs import PlacedJobs
 from pipesched.problem.network.task_network import Resource
 
@@ -16,27 +17,34 @@ from pipesched.problem.network.task_network import Resource
 class WindowJobs:
     """The jobs that start from `since` to before `until`, in steps; devices that are not free keep their orders.
 
-    `inside[m]` is the job of the schedule that is job m of `jobs`.
+    `inside[m]` is the job of the schedule that is job m of `jobs`. Where the forward of an activation, its copies or
+    its recomputation and its backward are all inside, the way it is held is chosen anew: the jobs of the other ways,
+    which do not run so far, are inside as well.
     """
 
     def __init__(self, placed: PlacedJobs, since: int, until: int, free: Collection[int]) -> None:
-        self.placed, self.since, self.until = placed, since, until
+        self.placed, self.since, self.until, self._free = placed, since, until, free
         self.inside = [n for n in placed.start if since <= placed.start[n] < until]
+        self._open = set(open_choices(placed, self.inside, free))
+        self._idle = idle_jobs(placed, self._open)
+        self.inside += self._idle
         self._number = {n: number for number, n in enumerate(self.inside)}
-        self._free = free
         self.jobs = self._own_jobs()
 
     def _own_jobs(self) -> Jobs:
-        """The jobs inside, all of which run, with their precedences; orders that are kept are precedences too."""
+        """The jobs inside with their precedences; orders that are kept are precedences too."""
         placed, inside = self.placed, self._number
-        arcs = [(b, n, lag) for n in self.inside for b, lag in placed.before[n] if b in inside]
+        arcs = [(b, n, lag) for n in self.inside for b, lag in placed.before.get(n, ()) if b in inside]
+        arcs += arcs_of_idle_jobs(placed.jobs, self._idle, inside)
         arcs += [(b, n, 0) for b, n in self.kept_waits if b in inside and n in inside]
         for where, order in placed.orders.items():
             if not all(device in self._free for device in placed.jobs.devices_on(where)):
                 arcs += [(b, n, 0) for b, n in pairwise(n for n in order if n in inside)]
         precedences = tuple(Precedence(inside[n], (inside[b],), lag) for b, n, lag in arcs)
-        jobs = tuple(placed.jobs.jobs[n]._replace(choice=None) for n in self.inside)
-        holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in placed.start]
+        whole = (placed.jobs.jobs[n] for n in self.inside)
+        jobs = tuple(job if job.choice in self._open else job._replace(choice=None) for job in whole)
+        running = placed.start.keys() | set(self._idle)
+        holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in running]
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
         # What gave it back before the window is not in the model: what is taken again then counts as taken.
         back = {one.until for one in own if one.gives}
@@ -58,19 +66,24 @@ class WindowJobs:
             return None
         first, last = (tuple(inside[n] for n in on if n in inside) for on in (one.first, one.last))
         until = None if one.until is None else inside.get(one.until)
-        return Holding(one.pool, takes, gives, first or last, last, (first or last)[0], until, one.again)
+        where = inside.get(one.where, (first or last)[0])
+        return Holding(one.pool, takes, gives, first or last, last, where, until, one.again)
 
     def held(self, taker: Holding) -> int:
         """What passes hold that began before the window.
 
         Of what gives back before, that counts which has ended when the pass has begun so far; it waits for that.
         """
-        placed, begin = self.placed, self.placed.start[self.inside[taker.first[0]]]
+        placed, begin = self.placed, self._begun(self.inside[taker.first[0]])
         level = 0
         for one in self._outside[taker.pool]:
             level += one.takes if placed.start[one.first[0]] < self.since else 0
             level -= one.gives if max(map(placed.end, one.last)) <= begin else 0
         return level
+
+    def _begun(self, n: int) -> int:
+        """When a job starts so far, the beginning of the window for one that did not run."""
+        return self.placed.start.get(n, self.since)
 
     @cached_property
     def _outside(self) -> Mapping[int, Sequence[Holding]]:
@@ -103,9 +116,9 @@ class WindowJobs:
             last = order[ahead - 1 : ahead] if ahead else ()
             begin[where] = max(map(placed.end, last), default=0)
         for n in self.inside:
-            ends = [placed.end(b) + lag for b, lag in placed.before[n] if b not in self._number]
+            ends = [placed.end(b) + lag for b, lag in placed.before.get(n, ()) if b not in self._number]
             opening = placed.opening[placed.jobs.device(n)]
-            found[n] = max([opening, begin[placed.jobs.jobs[n].resource], *ends])
+            found[n] = max([opening, begin.get(placed.jobs.jobs[n].resource, 0), *ends])
         for before, n in self.kept_waits:
             if n in found and before not in found:
                 found[n] = max(found[n], placed.end(before))
@@ -115,7 +128,7 @@ class WindowJobs:
                 n = self.inside[one.first[0]]
                 freed = [max(map(placed.end, other.last)) for other in self._outside[one.pool] if other.gives]
                 freed += [placed.end(m) for m in self._ended_before[one.pool]]
-                found[n] = max([found[n], *(end for end in freed if end <= placed.start[n])])
+                found[n] = max([found[n], *(end for end in freed if end <= self._begun(n))])
         return found
 
     @cached_property
@@ -142,8 +155,8 @@ class WindowJobs:
         }
         for n in self.inside:
             where = placed.jobs.jobs[n].resource
-            following = [(a, lag) for a, lag in placed.after[n] if a not in self._number]
-            last = behind[where]
+            following = [(a, lag) for a, lag in placed.after.get(n, ()) if a not in self._number]
+            last = behind.get(where)
             following += [(last, 0)] if last is not None else []
             ways = (lag + placed.jobs.jobs[a].steps + placed.tails[a] for a, lag in following)
             found[n] = max([-placed.opening[placed.jobs.device(n)], *ways])

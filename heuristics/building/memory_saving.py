@@ -20,7 +20,7 @@ Chosen = Callable[[Pass], bool]
 def uniform_recompute(problem: Problem, schedule: Schedule) -> Schedule:
     """Every activation recomputed by the first way, right before its backward, the last stage's too (Megatron-LM)."""
     if not all(stage.recompute for stage in problem.stages):
-        raise DoesNotApply("it needs a way to recompute on every stage (memory.recompute)")
+        raise DoesNotApply("needs a way to recompute on every stage: give memory.recompute")
     return _saved(problem, schedule, RECOMPUTATIONS[0], lambda _: True, ahead=0)
 
 
@@ -47,7 +47,7 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
     What a stage may not keep is offloaded whether it fits or not.
     """
     if not all(stage.offload for stage in problem.stages):
-        raise DoesNotApply("it needs offload on every stage (memory.offload)")
+        raise DoesNotApply("needs offload on every stage: give memory.offload")
     alone = simulate(problem.keeping_activations(), schedule)
     ready = {p[1:]: alone.end(p) for p in schedule.passes() if p.kind is F}
     needed = {p[1:]: alone.start(p) for p in schedule.passes() if p.kind in (B, BW)}

@@ -72,14 +72,15 @@ TASK_ENGINE = Engine(
     several_tasks=True,
 )
 
-# Where activations may be offloaded or recomputed. Windows keep what was decided.
+# Where activations may be offloaded or recomputed.
 MEMORY_ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(Published(share=0.1, compare_up_to_passes=0), TaskSchedules(share=0.1)),
     phases=(
         OneWayEach(ENGINE, share=0.1),
+        TaskWindows(share=0.35, patience=16),
         TaskExactModel(share=0.1, in_order=True, name="CP-SAT, micro-batches in order"),
-        TaskDecisions(share=0.2),
+        TaskDecisions(share=0.1),
         TaskExactModel(share=0.65),
         TaskWindows(share=0.3, patience=12),
         TaskDecisions(share=0.5),

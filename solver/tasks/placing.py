@@ -10,6 +10,7 @@ from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.placed_jobs import PlacedJobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.window_jobs import WindowJobs
+from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem
@@ -56,22 +57,33 @@ def schedule_of(placed: PlacedJobs, name: str) -> Schedule | None:
 
 
 def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None:
-    """The schedule with the jobs of a window at new starts, and what follows as soon as it can."""
+    """The schedule with the jobs of a window at new starts, and what follows as soon as it can.
+
+    Of the jobs of the window those run that have a start.
+    """
     placed = window.placed
     jobs, opening = placed.jobs, placed.opening
+    left_out = set(window.inside) - inside.keys()
+    starts = {n: inside.get(n, start) for n, start in placed.start.items() if n not in left_out} | dict(inside)
+    added = [n for n in inside if n not in placed.start]
 
-    def start(n: int) -> int:
-        return inside.get(n, placed.start[n])
+    def begins(n: int) -> tuple[int, int]:
+        return _part(window, n), starts[n]
 
-    orders = {
-        where: sorted(order, key=lambda n: (_part(window, n), start(n))) for where, order in placed.orders.items()
-    }
-    waits = [(one, other, 0) for one, other in window.kept_waits]
-    graph = graph_of(jobs, placed.start, [*waits, *arcs_of_orders(orders.values())])
+    running = {where: [n for n in order if n in starts] for where, order in placed.orders.items()}
+    for n in added:
+        running.setdefault(jobs.jobs[n].resource, []).append(n)
+    orders = {where: sorted(order, key=begins) for where, order in running.items()}
+    waits = [(one, other, 0) for one, other in window.kept_waits if one in starts and other in starts]
+    try:
+        graph = graph_of(jobs, starts, [*waits, *arcs_of_orders(orders.values())])
+    except Deadlock:
+        # What a wait behind the window rested on is gone.
+        return None
 
     def release(n: int) -> int:
         if n in inside or placed.start[n] < window.since:
-            return start(n)
+            return starts[n]
         return opening[jobs.device(n)]
 
     return placed_at(jobs, graph.heads(release), opening)
@@ -79,7 +91,7 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
 
 def _part(window: WindowJobs, n: int) -> int:
     """Before, in or behind a window."""
-    begun = window.placed.start[n]
+    begun = window.placed.start.get(n, window.since)
     return 0 if begun < window.since else 1 if begun < window.until else 2
 
 

@@ -53,6 +53,9 @@ NAMES = [
     "interleaved-1f1b-overlap",
     "kimi-k2",
     "generalised-interleaved",
+    "pipeoffload-full",
+    "pipeoffload-half",
+    "uniform-recompute",
 ]
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """

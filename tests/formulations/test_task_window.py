@@ -12,10 +12,12 @@ from ortools.sat.python import cp_model
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_window import TaskWindow
-from pipesched.problem.passes import BW
+from pipesched.problem.memory_options import Recomputation
+from pipesched.problem.passes import BW, RECOMPUTATIONS, F, Pass
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Pool, Problem
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
+from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.tasks.dispatch import expanded
@@ -87,3 +89,35 @@ def test_list_scheduling_and_annealing_keep_memory_that_is_full(name: str) -> No
             ends = ranks.ends
             assert ranks.step(1.0) == (ranks.ends < ends)
             assert schedule_of_starts(jobs, serial.starts(ranks.best)) is not None
+
+
+def test_a_window_decides_anew_how_activations_are_held() -> None:
+    """All are recomputed at first, which takes 39; kept, they take 12, and there is room for all."""
+    stage = Stage(2, 2, None, 2, activation=1, recompute=(Recomputation("full", 9, 0),))
+    problem = Problem(linear(1), 3, (stage,), (Pool(3),))
+    jobs = jobs_of(problem)
+    recomputed = [schedule_of([[Pass(k, 0, j) for j in range(3) for k in (F, RECOMPUTATIONS[0], BW)]])]
+    (schedule, *_) = (one for order in recomputed for one in expanded(jobs, order))
+    placed = placed_in(jobs, simulate(problem, schedule))
+    assert placed is not None
+    window = TaskWindow(placed, 0, placed.value, range(1))
+    solver = cp_model.CpSolver()
+    assert solver.solve(window.cp) == cp_model.OPTIMAL
+    better = put_back(window.window, window.starts(solver.value))
+    assert better is not None
+    assert (placed.value, better.value) == (39 * jobs.scale, 12 * jobs.scale)
+    assert {jobs.jobs[n].task.of.kind for n in better.start} == {F, BW}
+
+
+def test_a_window_in_which_nothing_is_decided_keeps_no_order_of_microbatches() -> None:
+    """The second micro-batch went first: where one forward alone is on a free device, no way is open."""
+    stage = Stage(2, 2, None, 2, activation=1, recompute=(Recomputation("full", 9, 0),))
+    problem = Problem(linear(1), 2, (stage,), (Pool(2),))
+    jobs = jobs_of(problem)
+    order = schedule_of([[Pass(F, 0, 1), Pass(F, 0, 0), Pass(BW, 0, 1), Pass(BW, 0, 0)]])
+    (schedule, *_) = expanded(jobs, order)
+    placed = placed_in(jobs, simulate(problem, schedule))
+    assert placed is not None
+    window = TaskWindow(placed, 0, placed.value // 2, range(0))
+    assert window.window.jobs.consecutive == ()
+    assert put_back(window.window, {n: placed.start[n] for n in window.window.inside}) is not None

@@ -1,0 +1,50 @@
+"""The ways of holding activations that a window decides anew, and the jobs that run under other ways than so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from formulations.tasks.jobs import Jobs
+from formulations.tasks.placed_jobs import PlacedJobs
+from pipesched.problem.passes import BW, B, W
+
+# (job, another, steps): the other starts no sooner than so many steps after the end of the one.
+Arc = tuple[int, int, int]
+
+
+def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[int]) -> list[int]:
+    """The choices of activations all of whose jobs up to the backward are inside, on devices that are free.
+
+    How a backward runs is kept.
+    """
+    jobs, inside = placed.jobs, set(inside)
+    own: dict[tuple[int, int], list[int]] = {}
+    for n in placed.start:
+        p = jobs.jobs[n].task.of
+        if p.kind is not W:
+            own.setdefault(p[1:], []).append(n)
+    kinds = {job.choice: job.task.of.kind for job in jobs.jobs if job.choice is not None}
+    found = []
+    for choice, (stage, j, _) in enumerate(jobs.choices):
+        here = own[stage, j]
+        on_free = all(jobs.device(n) in free for n in here)
+        if kinds[choice] not in (B, W, BW) and on_free and inside.issuperset(here):
+            found.append(choice)
+    return found
+
+
+def idle_jobs(placed: PlacedJobs, choices: Collection[int]) -> list[int]:
+    """The jobs of these choices that do not run so far."""
+    jobs = placed.jobs.jobs
+    return [n for n, job in enumerate(jobs) if job.choice in choices and n not in placed.start]
+
+
+def arcs_of_idle_jobs(jobs: Jobs, idle: Sequence[int], inside: Collection[int]) -> list[Arc]:
+    """What those jobs wait for inside a window, and what waits for them."""
+    added = set(idle)
+    return [
+        (before, one.after, one.lag)
+        for one in (jobs.precedences if added else ())
+        for before in one.alternatives
+        if one.after in inside and before in inside and (before in added or one.after in added)
+    ]
