@@ -148,7 +148,7 @@ def of_rows(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
             names = tuple(random.sample(found, min(6, len(found))))
             factors = tuple(sign * random.randint(0, 9) for _ in names)
             tick, unit = problem.tick * random.choice((1, Fraction(1, 2))), problem.resolution * random.choice((1, 3))
-            evidence = RowMultipliers(tick, unit, 7, names, factors)
+            evidence = RowMultipliers(tick, unit, len(found) % 3 + 1, names, factors)
             yield kind.name, said(lambda evidence=evidence: linear_relaxation(problem, evidence, 50))
 
 
