@@ -102,7 +102,10 @@ def free_transfers(timeline: Timeline) -> int:
 
 
 def schedules_table(problem: Problem, limits: Limits) -> str:
-    """Time, bound of the placement, memory with parameters, what is exposed, what transfers cost."""
+    """Time, bound of the placement, memory with parameters, what is exposed, what transfers cost.
+
+    The bound is one of schedules that fit into memory: others are not compared with it.
+    """
     lines = []
     for row in rows(problem, limits):
         own, metrics = row.timeline.problem, measure(row.timeline)
@@ -113,7 +116,7 @@ def schedules_table(problem: Problem, limits: Limits) -> str:
             [
                 row.name,
                 f"{own.in_units(row.makespan):.2f}",
-                f"{100 * float(gap):.2f} %",
+                f"{100 * float(gap):.2f} %" if fits else "–",
                 f"{float(max(held) * own.resolution):.1f}" + ("" if fits else ", too much"),
                 f"{100 * float(row.exposed):.1f} %",
                 f"{100 * float(steady(row.timeline)):.1f} %",

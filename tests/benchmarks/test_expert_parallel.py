@@ -37,8 +37,9 @@ def test_communication_in_proportion_to_computation() -> None:
 def test_what_published_schedules_expose() -> None:
     found = {row.name: row for row in rows(MINI, None)}
     for row in found.values():
-        assert {broken.rule for broken in validate(row.timeline)} <= {"memory"}
-        assert row.bound <= row.makespan
+        broken = {violation.rule for violation in validate(row.timeline)}
+        assert broken <= {"memory"}
+        assert row.bound <= row.makespan or broken
         assert free_transfers(row.timeline) <= row.makespan
     # Passes in turn hide nothing but what two forwards of the warm-up hide of each other; pairs hide nearly all.
     assert steady(found["1F1B"].timeline) == 1
