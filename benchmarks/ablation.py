@@ -27,6 +27,7 @@ from pipesched.errors import PipeschedError
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
 from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
@@ -74,6 +75,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no analytic bounds but the load": replace(ENGINE, bounds=AnalyticBounds(load_only=True)),
     "no replication": replace(ENGINE, opening=opening_without(ShorterProblem)),
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
+    "no crossings": replace(ENGINE, phases=without(CrossingBounds)),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),

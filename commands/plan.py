@@ -77,7 +77,9 @@ def run(args: Namespace) -> Exit:
             if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
                 moments.append(moment)
 
-        found, runtime = planned(problem, args.target, limits, tell, stop)
+        found, runtime = planned(
+            problem, args.target, limits, tell, lambda one: say(_line(one, problem.time_unit)), stop
+        )
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
     settings = settings_of(found, forms)

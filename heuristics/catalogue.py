@@ -22,6 +22,11 @@ class ClosedForm:
     peak: tuple[int, ...] | None = None
 
 
+def no_closed_form(_: Problem) -> ClosedForm | None:
+    """Of an order that no formula describes."""
+    return None
+
+
 @dataclass(frozen=True)
 class Heuristic:
     """A published schedule.
@@ -37,7 +42,7 @@ class Heuristic:
     bubble: str
     peak: str
     order: Callable[[Problem], Schedule]
-    closed_form: Callable[[Problem], ClosedForm | None]
+    closed_form: Callable[[Problem], ClosedForm | None] = no_closed_form
     same_for_all_costs: bool = False
 
 

@@ -45,6 +45,5 @@ for _order, _name, _where in (
             bubble="no closed form",
             peak="no closed form",
             order=_order,
-            closed_form=lambda _: None,
         )
     )

@@ -45,10 +45,15 @@ class BoxNumbers(Artist):
         if not self._labels:
             return
         left_top, right_bottom = self._pixels(self._corners[:, :2]), self._pixels(self._corners[:, 2:])
+        seen = self._seen(left_top, right_bottom)
+        if self.axes is not None:
+            # Of a box that the axes cut off, the label is in what is left of it.
+            left_top, right_bottom = (
+                np.clip(one, self.axes.bbox.min, self.axes.bbox.max) for one in (left_top, right_bottom)
+            )
         middle = (left_top + right_bottom) / 2
         boxes = np.abs(right_bottom - left_top)
         sizes = self._sizes("0" * max(len(number) for number, _ in self._labels), boxes, renderer)
-        seen = self._seen(left_top, right_bottom)
         named = self._named(boxes, np.flatnonzero(seen).tolist(), renderer)
         for index in map(int, np.flatnonzero(seen & (sizes >= SMALLEST))):
             text, size = named.get(index, (self._labels[index][0], sizes[index]))

@@ -29,14 +29,14 @@ Adds = Callable[[Registry, str], object]
 
 @pytest.fixture
 def adds(monkeypatch: pytest.MonkeyPatch) -> Adds:
-    """Runs an example and gives what it registers, which is gone after the test."""
+    """Runs an example and gives what it registers, which is gone after the test; also where a file has it already."""
 
     def run(registry: Registry, example: str) -> object:
-        before = registry.names()
-        monkeypatch.setattr(registry, "_items", dict(registry._items))
+        (name,) = re.findall(r'register\((?:\n? *)\w+\(\s*(?:name=)?"(.*?)"', EXAMPLES[example])
+        registry.names()  # loads all of them
+        monkeypatch.setattr(registry, "_items", {key: item for key, item in registry._items.items() if key != name})
         exec(compile(EXAMPLES[example], example, "exec"), {})
-        (added,) = set(registry.names()) - set(before)
-        return registry[added]
+        return registry[name]
 
     return run
 

@@ -78,6 +78,10 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "_proved: 0 -> 1 #2": "What is proved is compared with a value of 0 or less alone.",
     },
     "pipesched/checking/lagrangian.py": {": 60 -> 61": "Any time behind all instants, which are below 2**59."},
+    "pipesched/checking/task_paths.py": {
+        "TaskPaths.__init__: 0 -> 1 #2": "How long after nothing: what waits for no task is left out.",
+    },
+    "pipesched/checking/unpaired.py": {"ModeNumbers.arguments: True -> False #3": _AS_LONG},
     "pipesched/checking/one_device.py": {"most_in: 0 -> 1 #10": "How many there are of an item of no value."},
     "pipesched/checking/memory_over_time.py": {
         "_pace: 0 -> 1": "Where no stage holds anything nothing is needed either; half the square of the room is then "

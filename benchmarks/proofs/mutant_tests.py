@@ -87,7 +87,6 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"pipesched/checking/{name}.py": _CHECK
         for name in (
             "attainable",
-            "check",
             "coverage",
             "device_arguments",
             "head_and_tail",
@@ -108,6 +107,23 @@ TESTS: dict[str, tuple[str, ...]] = {
             "warm_up",
         )
     },
+    **{
+        f"{name}.py": ("tests/solver/bounds/test_crossing_bound.py",)
+        for name in (
+            "solver/bounds/crossing/bound",
+            "solver/bounds/crossing/line",
+            "solver/bounds/crossing/rounds",
+            "solver/bounds/crossing/states",
+            "pipesched/checking/crossings",
+            "pipesched/checking/crossing_rounds",
+        )
+    },
+    **{
+        f"pipesched/checking/{name}.py": ("tests/solver/bounds/test_saving_bounds.py",)
+        for name in ("least_held", "memory_and_copies")
+    },
+    "pipesched/checking/stream_memory.py": ("tests/solver/bounds/test_several_streams.py",),
+    "pipesched/checking/check.py": (*_CHECK, "tests/solver/bounds/test_saving_bounds.py"),
     "pipesched/checking/lagrangian.py": ("tests/pipesched/checking/test_forged_multipliers.py", *_CHECK),
     "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),

@@ -1,23 +1,27 @@
 """Plans of tiny random models against every partition, recomputation and order.
 
-`python -m benchmarks.proofs.plan_attack [FIRST SEED] [PROBLEMS] [--bounds] [--varied]`.
+`python -m benchmarks.proofs.plan_attack [FIRST SEED] [PROBLEMS] [--bounds] [--varied] [--keep]`.
 The bound over all partitions must not be above the best of them, and the plan must be the best, and proved so. A plan
 is there, so it is enough to look for a better one: all orders of all partitions are tried below its value.
 `--varied`: models with embedding, head and multi-token prediction, several ways of recomputation, rules and placements.
+`--keep` writes the counts into plan_attack.json.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from itertools import islice
 from math import ceil
+from pathlib import Path
 from random import Random
 from threading import Event
 from typing import NamedTuple
 
 from benchmarks.proofs.exhaustive import NotTiny, least_value
+from pipesched.files.atomic_write import write_whole
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.results.plan import Plan
@@ -34,6 +38,7 @@ from tests.support.varied_plans import varied_plan
 _MOST_PARTITIONS = 30
 # Most plans are proved in few units; the others get the second number.
 _UNITS = (2.0, 30.0)
+_KEPT, _EVERY = Path(__file__).with_suffix(".json"), 50
 
 
 class Outcome(NamedTuple):
@@ -134,10 +139,21 @@ def main(arguments: list[str]) -> int:
         if outcome.wrong:
             wrong += 1
             print(f"seed {seed}: {outcome.wrong}", flush=True)
-        if tried % 100 == 0:
+        if tried % _EVERY == 0 or tried == count:
             print(f"{tried} problems, up to seed {seed}: {wrong} wrong, {proved} proved", flush=True)
+            run = {"first_seed": first, "last_seed": seed, "problems": tried, "wrong": wrong, "proved": proved}
+            if "--keep" in arguments:
+                _keep({"varied": "--varied" in arguments, "bounds_only": "--bounds" in arguments} | run)
     print(f"{tried} problems: {wrong} wrong, {proved} proved; the bound over all partitions is the optimum in {tight}")
     return int(wrong > 0)
+
+
+def _keep(run: dict[str, int | bool]) -> None:
+    """Among the runs kept, in place of an earlier one of the same problems from the same seed on."""
+    known = json.loads(_KEPT.read_text(encoding="utf-8")) if _KEPT.exists() else []
+    same = ("varied", "bounds_only", "first_seed")
+    others = [one for one in known if any(one[key] != run[key] for key in same)]
+    write_whole(_KEPT, json.dumps([*others, run], indent=1) + "\n")
 
 
 if __name__ == "__main__":

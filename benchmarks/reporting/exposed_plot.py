@@ -26,6 +26,7 @@ def draw(ratios: Sequence[float], shares: Mapping[str, Sequence[float]], path: P
         axes.plot(
             ratios, shares[name], dashes, marker="o", markersize=3, label=name,
             color="black" if ours else next(colours), linewidth=2.2 if ours else 1.3,
+            clip_on=False, zorder=3,
         )  # fmt: skip
     axes.fill_between(ratios, 0, shares[least], color="0.85", label=least, linewidth=0)
     axes.set_xlabel("communication / computation")

@@ -17,7 +17,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
 from solver.limits import Limits
 from solver.planning.plan import plan
-from solver.planning.progress import Report
+from solver.planning.progress import PlanProgress, Report
 
 # Of the time limit, the part for what the runtime can run; the rest is for all plans.
 _OWN_SHARE = 0.7
@@ -43,16 +43,23 @@ def add_for(parser: ArgumentParser) -> None:
 
 
 def planned(
-    problem: PlanProblem, target: str | None, limits: Limits, report: Report, stop: Event
+    problem: PlanProblem, target: str | None, limits: Limits, report: Report, aside: Report, stop: Event
 ) -> tuple[Plan, Runtime | None]:
-    """The plan, and with `target` what it is restricted to; `BadInput` where that runtime runs no plan of the file."""
+    """The plan, and with `target` what it is restricted to; `BadInput` where that runtime runs no plan of the file.
+
+    `aside` is told of the search over all plans.
+    """
     if target is None:
         return plan(problem, limits, report, stop), None
     left, words = restricted(problem, target, PARTITION_FORMATS[target].limits)
     found = _runnable(plan(left, replace(limits, seconds=_OWN_SHARE * limits.seconds), report, stop), target)
     rest = replace(limits, seconds=max(0.0, limits.seconds - found.wall_seconds))
+
+    def tell(moment: PlanProgress) -> None:
+        aside(replace(moment, seconds=moment.seconds + found.wall_seconds, phase=f"all plans: {moment.phase}"))
+
     # It begins at what the runtime can run, so it is never worse.
-    return found, Runtime(target, words, plan(problem, rest, report, stop, start=found.best))
+    return found, Runtime(target, words, plan(problem, rest, tell, stop, start=found.best))
 
 
 def runtime_sentences(found: Plan, runtime: Runtime) -> list[str]:

@@ -96,7 +96,12 @@ class Relaxation:
         return least_from((steps - self.model.zeros) / self.model.scale, self.model.parts)
 
     def evidence(self, multipliers: Sequence[float]) -> RowMultipliers | None:
-        """The multipliers as `proved` takes them, each of a row that bounds from below; None if one has no name."""
+        """The multipliers as `proved` takes them, each of a row that bounds from below.
+
+        None where blocks may overlap, or where a row has no name.
+        """
+        if self.model.problem.overlaps:
+            return None
         names, found = list[RowName](), list[int]()
         for row, multiplier in zip(self.rows, multipliers, strict=True):
             y = round(multiplier * _SCALE)

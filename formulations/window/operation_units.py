@@ -69,6 +69,11 @@ class Operations:
         self._read_costs()
         self._read(dominated_split(problem, schedule))
 
+    @property
+    def room(self) -> Sequence[int | None]:
+        """What each device has for activations."""
+        return self.problem.room
+
     def _needs_of(self, x: Operation) -> list[tuple[int, int]]:
         needs = self.problem.network.predecessors(Pass(self._kind(x), x.stage, x.microbatch), ())
         return [(self.number[operation_of(before)], lag) for before, lag in needs]

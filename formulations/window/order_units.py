@@ -44,6 +44,11 @@ class Units:
         lines: dict[tuple[object, ...], int] = {}
         self.line = [lines.setdefault(tuple(self._line(p) for p in s), len(lines)) for s in self.slots]
 
+    @property
+    def room(self) -> Sequence[int | None]:
+        """What each device has for activations."""
+        return self.problem.room
+
     @cached_property
     def holding(self) -> dict[Operation, int]:
         """The unit that holds each operation."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
+from fractions import Fraction
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 # When what has not run ended, or what nothing waits for any more.
 _NEVER = -(2**58)
+# Rounds until repetitions are looked for, and of how many rounds.
+_ROUNDS, _LOOK_BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
 # Rows of a partial order's times: when a device is free, when it would be had it run all weight passes that it could.
 _FREE, _DONE, _ROWS = 0, 1, 2
 
@@ -30,31 +33,50 @@ def orders_tried(
     times[:, :, _ROWS * stages :] = _NEVER
     many = np.zeros(states, np.int64)
     many[0] = 1
-    left, known = count, dict[bytes, tuple[int, int]]()
+    left, rounds = count, list[tuple[Numbers, Numbers]]()
     while left:
         times, many = all_after(ahead, at, following, durations, open_, left, times, many)
         left -= 1
-        if left > ahead.max():
-            left = _repeated(times, many, left, int(ahead.max()) + 1, known)
+        rounds.append((times, many))
+        if len(rounds) == _ROUNDS and left > ahead.max() + 1:
+            later, skipped = _repeated(rounds, left - int(ahead.max()) - 1)
+            times[times > _NEVER // 2] += later
+            left -= skipped
     return times[0, : many[0], _DONE * stages : (_DONE + 1) * stages]
 
 
-def _repeated(times: Numbers, many: Numbers, left: int, least: int, known: dict[bytes, tuple[int, int]]) -> int:
-    """Add whole periods to all times where they are those of an earlier round but for a delay; how many are left then.
+def _repeated(rounds: list[tuple[Numbers, Numbers]], most: int) -> tuple[int, int]:
+    """How many rounds to skip, `most` at most, and how much later all is after them.
 
-    The next rounds are the same as those after that round while so many are left that no state is too far ahead.
+    Rounds keep an order of times. So if all times of a state are so much later than some that it had a number of rounds
+    ago, they are as much later again after as many rounds more, which is what is repeated.
     """
-    orders = [times[n, :each] for n, each in enumerate(many)]
-    first = min(int(each[:, _FREE].min()) for each in orders if len(each))
-    relative = (np.where(each > _NEVER, each - first, each).tobytes() for each in orders)
-    digest = sha256(b"".join([many.tobytes(), *relative])).digest()
-    then, start = known.setdefault(digest, (left, first))
-    if then == left:
-        return left
-    periods = max(0, left - least) // (then - left)
-    for each in orders:
-        each[each > _NEVER] += periods * (first - start)
-    return left - periods * (then - left)
+    best = Fraction(0), 0, 0
+    for back in (back for back in _LOOK_BACK if back <= most):
+        later = min(
+            _later(one, other) for one, other in zip(_orders(rounds[-1 - back]), _orders(rounds[-1]), strict=True)
+        )
+        repeats = most // back
+        best = max(best, (Fraction(int(later), back), -back, int(later) * repeats))
+    pace, back, later_in_all = best
+    return later_in_all, (most // -back) * -back if pace > 0 else 0
+
+
+def _orders(found: tuple[Numbers, Numbers]) -> list[Numbers]:
+    """By state the times of all orders that are told apart."""
+    times, many = found
+    return [times[state, :count] for state, count in enumerate(many)]
+
+
+def _later(before: Numbers, after: Numbers) -> float:
+    """By how much each order after is later in all times than some order before, at least."""
+    if not len(after):
+        return inf
+    if not len(before):
+        return 0
+    counted = after[0] > _NEVER // 2
+    differ = after[:, None, counted] - before[None, :, counted]
+    return int(differ.min(axis=2).max(axis=1).min())
 
 
 @njit(cache=True, nogil=True)

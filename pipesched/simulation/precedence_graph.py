@@ -29,7 +29,7 @@ def _lags(arcs: Sequence[Arcs]) -> Whole:
     """The lags of all arcs in a row."""
     alike = [lag for _, _, lag in arcs if isinstance(lag, int)]
     if len(alike) == len(arcs):
-        return whole(alike)[np.repeat(np.arange(len(arcs)), [len(arc[0]) for arc in arcs])]
+        return whole(alike).repeat([len(arc[0]) for arc in arcs])
     return whole([one for arc in arcs for one in np.broadcast_to(arc[2], len(arc[0])).tolist()])
 
 
@@ -114,7 +114,9 @@ class Graph:
                 later = self._nodes(after)
                 # Of alternatives the schedule holds one.
                 earlier = np.maximum.reduce([self._nodes(task) for task in alternatives])
-                both = (later >= 0) & ((earlier >= 0) | (not optional))
+                both = later >= 0
+                if optional:
+                    both &= earlier >= 0
                 later, earlier = later[both], earlier[both]
                 if (earlier < 0).any():
                     p = columns.passes[columns.rows(*pass_type)[both][np.argmin(earlier)]]

@@ -73,6 +73,8 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
 
     Of schedules that hold every pass once and give no orders of tasks.
     """
+    if not problem.queues:
+        return
     place = {p: row for row, p in enumerate(schedule.columns.passes)}
     for one, other in in_fixed_order(problem, schedule):
         if place[other] < place[one]:

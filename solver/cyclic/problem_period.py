@@ -194,12 +194,16 @@ def _slots(pattern: Pattern, problem: Problem, first: int, device: int) -> Itera
         yield (forward[2],)
 
 
-def best_unrolled(pattern: Pattern, problem: Problem) -> Timeline:
+def best_unrolled(pattern: Pattern, problem: Problem, latest: float = inf) -> Timeline:
     """The unrolled schedule of least value, over which copy of the pattern goes first, with its times.
 
-    For the objective period, which warm-up and cool-down do not matter to, the least makespan.
+    For the objective period, which warm-up and cool-down do not matter to, the least makespan. After `latest`
+    (`time.monotonic`) no more are tried.
     """
-    timelines = [best_times(problem, unroll(pattern, problem, first)) for first in range(pattern.copies)]
+    timelines = list[Timeline]()
+    for first in range(pattern.copies):
+        if not timelines or time.monotonic() < latest:
+            timelines.append(best_times(problem, unroll(pattern, problem, first)))
     if problem.objective is not Objective.PERIOD:
         return min(timelines, key=partial(value_of, problem))
     return min(timelines, key=lambda timeline: measure(timeline).makespan)

@@ -37,6 +37,8 @@ from solver.published import candidate
 Report = Callable[[Progress], None]
 # Of the time limit, for the published schedules where the search took all of it.
 _PUBLISHED_SHARE = 0.1
+# About what a pattern takes to be unrolled, timed and judged, a pass; no more than a share of the limit is left for it.
+_UNROLLED_SECONDS_A_PASS, _UNROLLED_SHARE = 1e-5, 0.5
 
 
 def solve_period(
@@ -68,7 +70,7 @@ def solve_period(
         if report is not None:
             report(Progress(seconds, ceil(pattern.period), floor(certificate.value), "periodic"))
 
-    found = best_period(problem, limits, stop, on_progress).found if search else None
+    found = best_period(problem, _to_search(problem, limits), stop, on_progress).found if search else None
     pattern = None if found is None else found.pattern
     notes += [] if found is None else list(map(defect_note, found.defects))
     if pattern is not None and pattern.period < certificate.value:
@@ -78,13 +80,15 @@ def solve_period(
         notes.append(defect_note(f"a pattern is shorter than what {' and '.join(sorted(wrong))} claim"))
     parts = 1 if pattern is None else pattern.period.denominator
     fine = finer(problem, parts)
-    timeline = None if pattern is None else _unrolled(pattern, fine, notes)
+    counts_work = limits.deterministic is not None
+    latest = inf if counts_work else started + limits.seconds
+    timeline = None if pattern is None else _unrolled(pattern, fine, notes, latest)
     metrics = None
     if pattern is not None and timeline is not None:
         metrics = _with_period(measure(timeline), pattern, parts)
     bound, argument = _in_ticks(certificate, parts)
-    until = max(started + limits.seconds, time.monotonic() + _PUBLISHED_SHARE * limits.seconds)
-    until = inf if limits.deterministic is not None else until
+    more = _PUBLISHED_SHARE * limits.seconds
+    until = inf if counts_work else max(latest, min(time.monotonic(), latest) + more)
     optimal = pattern is not None and pattern.period == certificate.value
     status = Status.UNKNOWN if timeline is None else Status.OPTIMAL if optimal else Status.FEASIBLE
     return Solution(
@@ -102,9 +106,16 @@ def solve_period(
     )
 
 
-def _unrolled(pattern: Pattern, fine: Problem, notes: list[str]) -> Timeline | None:
+def _to_search(problem: Problem, limits: Limits) -> Limits:
+    """The limits less the seconds that it takes to unroll what is found."""
+    passes = 3 * sum(map(len, problem.microbatches_of))
+    own = min(passes * _UNROLLED_SECONDS_A_PASS, _UNROLLED_SHARE * limits.seconds)
+    return replace(limits, seconds=limits.seconds - own)
+
+
+def _unrolled(pattern: Pattern, fine: Problem, notes: list[str], latest: float) -> Timeline | None:
     """The pattern as a schedule; one that is not valid is a defect in this tool, told in the notes."""
-    timeline = best_unrolled(pattern, fine)
+    timeline = best_unrolled(pattern, fine, latest)
     violations = validate(timeline)
     if violations:
         notes.append(defect_note(f"the pattern unrolled is not valid and was dropped: {violations[0].text}"))

@@ -1,7 +1,7 @@
 """Compiles the kernels of the local search, by a small solve that calls them all: `python -m` of this module.
 
-With the argument `modes` they are those of problems in which modes of passes are open; with `crossings` those of the
-bound by crossings and of its check.
+With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
+several tasks; with `crossings` those of the bound by crossings and of its check.
 """
 
 from __future__ import annotations
@@ -12,25 +12,44 @@ from threading import Event
 from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from solver.bounds.crossing.bound import crossing_bounds
-from solver.engine.final_phase import finished
+from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
 from solver.engine.phases.published import Published
+from solver.engine.phases.task_orders import TaskOrders
+from solver.engine.phases.task_ranks import SerialSchedules, TaskRanks
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
 _WITH_BLOCKS = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 4, "overlapped": 5}}
+_SENT = {"name": "send", "on": "comm", "time": 2}
+_WITH_TASKS = _PROBLEM | {
+    "streams": ["compute", "comm"],
+    "tasks": {kind: [{"name": "attn", "time": 3}, _SENT] for kind in ("forward", "backward")},
+    "times": {"transfer": 1},
+}
 _LIMITS = Limits(workers=1, deterministic=40)  # each of the annealings that differ in the types of their numbers
 _ENGINE = Engine(AnalyticBounds(load_only=True), (Published(),), (LocalSearch(),), finished, raise_bounds=False)
+_TASK_PHASES = (TaskRanks(tries=3), TaskOrders())
+_TASK_ENGINE = Engine(
+    AnalyticBounds(load_only=True),
+    (Published(), SerialSchedules()),
+    _TASK_PHASES,
+    task_level,
+    raise_bounds=False,
+    several_tasks=True,
+)
 
 
-def compile_kernels(modes: bool = False) -> None:
+def compile_kernels(which: str = "") -> None:
     """Call every kernel once; Numba keeps what it compiles on disk."""
-    search = Search(problem_from(_WITH_BLOCKS if modes else _PROBLEM), _LIMITS, lambda _: None, Event(), _ENGINE)
+    problem = {"modes": _WITH_BLOCKS, "tasks": _WITH_TASKS}.get(which, _PROBLEM)
+    engine = _TASK_ENGINE if which == "tasks" else _ENGINE
+    search = Search(problem_from(problem), _LIMITS, lambda _: None, Event(), engine)
     search.run()
-    finished(search)
+    engine.finish(search)
 
 
 def compile_crossings() -> None:
@@ -44,4 +63,4 @@ if __name__ == "__main__":
     if "crossings" in sys.argv[1:]:
         compile_crossings()
     else:
-        compile_kernels("modes" in sys.argv[1:])
+        compile_kernels("".join(sys.argv[1:]))

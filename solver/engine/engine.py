@@ -21,7 +21,8 @@ from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.task_decisions import TaskDecisions
 from solver.engine.phases.task_exact_model import TaskExactModel
-from solver.engine.phases.task_ranks import TaskRanks
+from solver.engine.phases.task_orders import TaskOrders
+from solver.engine.phases.task_ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.task_schedules import TaskSchedules
 from solver.engine.phases.task_windows import TaskWindows
 from solver.engine.phases.two_levels import TwoLevels
@@ -43,6 +44,7 @@ ENGINE = Engine(
         ListSchedules(share=0.2, least_share=0.1),
         ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
+        CrossingBounds(share=0.1),
         LocalSearch(left_share=0.35),
         RaiseBounds(),
         ExactModel(),
@@ -54,11 +56,12 @@ ENGINE = Engine(
 # For passes of several tasks, which run beside and between each other.
 TASK_ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
-    opening=(Published(share=0.2, compare_up_to_passes=0), TaskSchedules(share=0.25)),
+    opening=(Published(share=0.3, compare_up_to_passes=0), SerialSchedules(), TaskSchedules(share=0.1)),
     phases=(
-        TwoLevels(ENGINE, share=0.1),
+        TwoLevels(ENGINE, share=0.05),
         TaskExactModel(share=0.1, most_literals=600),
-        TaskRanks(share=0.2),
+        TaskRanks(share=0.5),
+        TaskOrders(share=0.5),
         TaskWindows(share=0.2, patience=12),
         TaskExactModel(share=0.4),
         TaskWindows(share=0.5),

@@ -21,6 +21,7 @@ from pipesched.problem.problem import Problem
 from solver.bounds.crossing.rounds import one_round
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
+from solver.tasks.serial_kernel import generate
 
 _POLL = 0.05  # seconds between looks at the process
 
@@ -71,8 +72,11 @@ _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 KERNELS = Kernels((anneal, settle), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
+TASK_KERNELS = Kernels((anneal, generate), _COMPILER, "tasks")
 
 
 def kernels_for(problem: Problem) -> Kernels:
     """Those that a local search on this problem calls."""
+    if not problem.network.one_task_each:
+        return TASK_KERNELS
     return MODE_KERNELS if modes_matter(problem) else KERNELS

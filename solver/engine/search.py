@@ -115,7 +115,7 @@ class Search:
 
     def run(self) -> None:
         """Every phase until done."""
-        if self.engine.phases and self.problem.network.one_task_each and not self.clock.counts_work:
+        if self.engine.phases and not self.problem.network.options and not self.clock.counts_work:
             self.kernels.begin()
         for phase in self.engine.opening:
             if not self._ended:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -43,16 +43,31 @@ class Found(NamedTuple):
     schedule: Schedule
 
 
+class Ordered(Protocol):
+    """What annealing knows of units, as `Units` has it: all that may be put in order."""
+
+    ticks: list[int]
+    device: list[int]
+    line: list[int]
+    takes: list[int]
+    gives: list[int]
+    needs: list[list[tuple[int, int]]]
+
+    @property
+    def room(self) -> Sequence[int | None]:
+        """The memory of each device, None where it has no limit."""
+
+
 class Annealer:
     """Anneals the orders of the units of one schedule; of operations also how they are joined."""
 
-    def __init__(self, units: Units | Operations) -> None:
+    def __init__(self, units: Ordered) -> None:
         self.units = units
         feeds: list[list[tuple[int, int]]] = [[] for _ in units.needs]
         for number, needs in enumerate(units.needs):
             for before, lag in needs:
                 feeds[before].append((number, lag))
-        capacity = [-1 if c is None else c for c in units.problem.room]
+        capacity = [-1 if c is None else c for c in units.room]
         plain = (units.ticks, units.device, units.line, units.takes, units.gives, capacity)
         arrays = [np.array(values, np.int64) for values in plain]
         self.shop = Shop._make([*arrays, *_rows(units.needs), *_rows(feeds)])
@@ -68,7 +83,20 @@ class Annealer:
         seed: int,
         halt: Array | None = None,
     ) -> Found | None:
-        """The best schedule met in so many moves from the given orders, and its value; None if they cannot be run.
+        """The best schedule met, and its value; None if the orders given cannot be run. As `search`."""
+        found = self.search(orders, openings, parameters, moves, seed, halt)
+        return None if found is None else Found(found[0], self._schedule(found[1]))
+
+    def search(
+        self,
+        orders: Orders,
+        openings: Sequence[int],
+        parameters: AnnealingParameters,
+        moves: int,
+        seed: int,
+        halt: Array | None = None,
+    ) -> tuple[int, Best] | None:
+        """The least value met in so many moves from the given orders, and how; None if they cannot be run.
 
         Setting `halt[0]` from another thread ends the run at once.
 
@@ -98,7 +126,7 @@ class Annealer:
             best,
             halt,
         )
-        return None if found < 0 else Found(int(found), self._schedule(best))
+        return None if found < 0 else (int(found), best)
 
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
         """What a search works on. With open modes costs and arcs follow what is joined, so each search has its own."""
@@ -114,10 +142,10 @@ class Annealer:
         return shop, modes, rows
 
     def _schedule(self, best: Best) -> Schedule:
-        orders = [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]
         if isinstance(self.units, Operations):
-            return self.units.schedule(orders, best.fused.tolist(), best.mate.tolist())
-        return self.units.schedule(orders)
+            return self.units.schedule(orders_of(best), best.fused.tolist(), best.mate.tolist())
+        assert isinstance(self.units, Units), "other units make no schedule of passes"
+        return self.units.schedule(orders_of(best))
 
     def rows(self, orders: Orders) -> Rows:
         """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none); all ranks 0."""
@@ -129,6 +157,11 @@ class Annealer:
             packed[device, : len(order)] = order
             place[order] = np.arange(len(order))
         return Rows(packed, count, place, np.zeros_like(place))
+
+
+def orders_of(best: Best) -> Orders:
+    """The order of every device."""
+    return [row[:length].tolist() for row, length in zip(best.order, best.count, strict=True)]
 
 
 def _rows(lists: list[list[tuple[int, int]]]) -> tuple[Array, Array, Array]:

@@ -61,7 +61,7 @@ class OrderSearch:
         self.best, self.others, self.limits, self.done = best, list(others), limits, done
         self.workers = limits.workers or os.cpu_count() or 1
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
-        self._annealers: dict[int, tuple[Timeline, Annealer]] = {}
+        self._annealers: dict[int, tuple[Timeline, Units | Operations, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
         units = sum(map(len, best.schedule.orders))
         few = units < _MANY_UNITS
@@ -138,9 +138,10 @@ class OrderSearch:
             held = map(start.schedule.passes_on, range(problem.devices))
             openings = [min(map(start.start, passes), default=0) for passes in held]
         if id(start) not in self._annealers:
-            self._annealers[id(start)] = start, Annealer(self._units(problem, start.schedule))
-        annealer = self._annealers[id(start)][1]
-        found = annealer.run(annealer.units.orders, openings, parameters, moves, seed, self._halt)
+            units = self._units(problem, start.schedule)
+            self._annealers[id(start)] = start, units, Annealer(units)
+        _, units, annealer = self._annealers[id(start)]
+        found = annealer.run(units.orders, openings, parameters, moves, seed, self._halt)
         return None if found is None else found.schedule
 
     def _units(self, problem: Problem, schedule: Schedule) -> Units | Operations:

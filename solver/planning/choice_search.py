@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import islice
 from math import ceil
 
 from formulations.partition.bound_rows import mean_load
@@ -30,20 +29,14 @@ from pipesched.results.plan_evidence import (
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
-from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
 from solver.planning.balance import balanced
 from solver.planning.budget import Budget
 from solver.planning.fixed_order import FixedOrder, provable
-from solver.planning.joint.search import JointSearch, applies, kernels_ready
 from solver.planning.master import Master
 from solver.planning.memory_fit import MemoryFit
-from solver.planning.nearby import nearby
 from solver.planning.solved_partitions import SolvedPartitions
 from solver.solve import solve
-
-# List schedules that are tried where no published order fits.
-_LISTED = 4
 
 Offer = Callable[[Candidate], None]
 
@@ -71,8 +64,6 @@ class ChoiceSearch:
         self.bound_is_final = False  # until a partition is excluded
         self.visits: dict[Partition, int] = {}
         self._master: Master | None = None
-        self._joint: dict[int, JointSearch] = {}
-        self._refitted: Candidate | None = None  # whose order has its best partition
         if self.stages > plan.model.most_stages:
             self.no_plan(f"{self.stages} stages; the model can be cut into {plan.model.most_stages} at most")
         elif plan.counts is not None and len(plan.counts) != self.stages:
@@ -111,7 +102,7 @@ class ChoiceSearch:
         return HEURISTICS[name].order(self.plan.problem(self.choice, self.balanced))
 
     @property
-    def _first(self) -> Partition:
+    def first(self) -> Partition:
         """The partition to look at first: with room for a published order, where one was tried."""
         return self.balanced if self._start is None else self._start
 
@@ -125,10 +116,14 @@ class ChoiceSearch:
         known = self.best if self.best is not None and self.best.timeline.schedule is order else None
         search = FixedOrder(self.plan, self.choice, order, known)
         if provable(self.plan, self.choice):
-            if self.plan.cluster.capacity is not None:
-                self._start = balanced(self.plan, self.choice, MemoryFit(self.plan, self.choice, order))
-            search.run(self.budget, most, self.offer, self._first)
+            self.go_on(search, most)
         return search
+
+    def go_on(self, search: FixedOrder, most: float) -> None:
+        """Search for the best partition of an order, for so many seconds or units."""
+        if self.plan.cluster.capacity is not None:
+            self._start = balanced(self.plan, self.choice, MemoryFit(self.plan, self.choice, search.order))
+        search.run(self.budget, most, self.offer, self.first)
 
     def relax(self, most: float, best: Fraction | None) -> None:
         """Solve the master for partitions below the best plan: a better bound, and the partition to look at next."""
@@ -136,7 +131,7 @@ class ChoiceSearch:
             self._master = Master(self.plan, self.choice)
         if best is not None:
             self._master.at_most(ceil(best / self.plan.tick))
-        hint = self._first if self.best is None else self.best.partition
+        hint = self.first if self.best is None else self.best.partition
         found = self._master.cheapest(self.budget, most, hint)
         self.next, self._relaxed, self.bound_is_final = found.partition, True, found.complete
         self.argument = "load, head and tail, and round trips under the memory of every partition"
@@ -159,11 +154,11 @@ class ChoiceSearch:
         """Look for an order of the next partition, longer each time it comes again."""
         assert self.next is not None and self._master is not None
         partition, self.next = self.next, None
-        if not self.visits and why_infeasible(self.plan.problem(self.choice, self._first)) is None:
-            partition = self._first
+        if not self.visits and why_infeasible(self.plan.problem(self.choice, self.first)) is None:
+            partition = self.first
         visits = self.visits[partition] = self.visits.get(partition, 0) + 1
         solution = self.solve(partition, most * 2 ** (visits - 1))
-        self._offer(partition, solution)
+        self.offer_solved(partition, solution)
         lower = self._solved.add(partition, solution)
         if partition in self._solved.left_out:
             self._master.exclude(partition)
@@ -182,54 +177,6 @@ class ChoiceSearch:
         found = found or solve(problem, limits, stop=self.budget.stop)
         self.budget.solved(limits, found.status is Status.OPTIMAL)
         return found
-
-    def improve(self, most: float) -> None:
-        """A better partition for the order of the best plan, or else a better order for its partition."""
-        assert self.best is not None
-        best = self.best
-        if self._refitted is not best:
-            self._move_cuts(most)
-            if self.best is best and provable(self.plan, self.choice):
-                self.best_of_order(best.timeline.schedule, most * 0.3)
-            self._refitted = self.best
-        if self.best is best and not self.budget.over():
-            self._offer(best.partition, self.solve(best.partition, most))
-
-    def joint(self, number: int) -> JointSearch | None:
-        """One of the searches over partitions and orders together, made when it is first asked for; None: no start."""
-        if number not in self._joint:
-            start = self.best if self.best is not None else self._listed()
-            if start is None or not applies(start) or not kernels_ready(start, self.budget.over):
-                return None
-            self._joint[number] = JointSearch(self.plan, self.choice, start, True, self.budget.limits.seed + number)
-        return self._joint[number]
-
-    def _listed(self) -> Candidate | None:
-        """The best of a few list schedules of the first partition."""
-        problem, found = self.plan.problem(self.choice, self._first), list[Candidate]()
-        if why_infeasible(problem) is not None:
-            return None
-        for schedule in islice(list_schedules(problem), _LISTED):
-            found.append(Candidate(self.choice, self._first, best_times(problem, schedule), "pipesched"))
-            if self.budget.over():
-                break
-        best = min(found, key=lambda each: each.value, default=None)
-        return best if best is not None and self.offer(best) else None
-
-    def _move_cuts(self, most: float) -> None:
-        """The same order on partitions next to the best, as long as one of them is better."""
-        assert self.best is not None
-        before, tries = None, self.budget.tries(most)
-        while self.best is not before:
-            before = self.best
-            for partition in nearby(self.plan, before.partition):
-                if not next(tries, False):
-                    return
-                problem = self.plan.problem(self.choice, partition)
-                timeline = best_times(problem, before.timeline.schedule)
-                candidate = Candidate(self.choice, partition, timeline, before.schedule)
-                if candidate.value < self.best.value:
-                    self.offer(candidate)
 
     def visit_published(self, names: Sequence[str]) -> None:
         """Published schedules whose order depends on the costs, on the next partition."""
@@ -272,7 +219,8 @@ class ChoiceSearch:
             self._offer_to_all(candidate)
         return True
 
-    def _offer(self, partition: Partition, solution: Solution) -> None:
+    def offer_solved(self, partition: Partition, solution: Solution) -> None:
+        """The schedule of a solve, where it found one."""
         if solution.timeline is not None:
             name = solution.timeline.schedule.name
             self.offer(Candidate(self.choice, partition, solution.timeline, name or "pipesched"))

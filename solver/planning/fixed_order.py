@@ -52,7 +52,8 @@ class FixedOrder:
 
     def run(self, budget: Budget, most: float, offer: Callable[[Candidate], bool], first: Partition) -> None:
         """Until the best partition is proved, or `most` seconds or units are spent; `first` is tried first."""
-        self._try(first, offer)
+        if first not in self._tried:
+            self._try(first, offer)
         until, step = max(0.0, budget.left - most), max(_LEAST_STEP, _FIRST_SHARE * most)
         self._anneal(budget, step, offer)
         while self.bound is not None and not self.proved and not budget.over() and budget.left > until:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from pipesched.layers.plan_problem import Choice
+from solver.planning.better_plans import BetterPlans
 from solver.planning.budget import Budget
 from solver.planning.choice_search import ChoiceSearch
 
@@ -21,16 +23,19 @@ def in_groups(choices: Sequence[ChoiceSearch], workers: int) -> Iterator[list[Jo
         yield jobs[at : at + workers]
 
 
-def anneal_at_once(group: Sequence[Job], budget: Budget, most: float) -> list[ChoiceSearch]:
+def anneal_at_once(
+    group: Sequence[Job], better: Mapping[Choice, BetterPlans], budget: Budget, most: float
+) -> list[ChoiceSearch]:
     """A round of each, for so many seconds or units. Returns the placements that can be searched so."""
-    found = [(choice, search) for choice, number in group for search in [choice.joint(number)] if search is not None]
+    known = [(choice, better[choice.choice].joint(number)) for choice, number in group]
+    found = [(choice, search) for choice, search in known if search is not None]
     if not found:
         return []
     shares = [budget.progress(most) for _ in found]
     with ThreadPoolExecutor(len(found)) as pool:
         runs = [pool.submit(search.run, share) for (_, search), share in zip(found, shares, strict=True)]
-        better = [run.result() for run in runs]
-    for (choice, search), improved in zip(found, better, strict=True):
-        if improved:
+        improved = [run.result() for run in runs]
+    for (choice, search), is_better in zip(found, improved, strict=True):
+        if is_better:
             choice.offer(search.candidate())
     return [choice for choice, _ in found]

@@ -12,9 +12,11 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Status
 from solver.limits import Limits
+from solver.planning.free_orders import FreeOrders
 from solver.planning.infeasible import why_no_plan
-from solver.planning.plan_search import PlanSearch
+from solver.planning.placements import Placements
 from solver.planning.progress import Report
+from solver.planning.published_orders import PublishedOrders
 
 
 def plan(
@@ -30,14 +32,14 @@ def plan(
     the same problem and seed give the same plan on every run. `start` is a plan to go on from, of this problem or one
     with other costs: where it is valid here, the result is never worse. `BadInput` for an unknown schedule.
     """
-    search = PlanSearch(problem, limits or Limits(), report or (lambda _: None), stop or Event())
+    placements = Placements(problem, limits or Limits(), report or (lambda _: None), stop or Event())
     if start is not None:
-        search.start_from(start)
-    search.run()
-    return _result(search)
+        placements.start_from(start)
+    (PublishedOrders if problem.schedules else FreeOrders)(placements).run()
+    return _result(placements)
 
 
-def _result(search: PlanSearch) -> Plan:
+def _result(search: Placements) -> Plan:
     """What is known when the search is over."""
     bound, best = search.bound, search.best
     reason = why_no_plan(search.problem, search.choices, search.budget) if bound is None else ""
@@ -57,7 +59,7 @@ def _result(search: PlanSearch) -> Plan:
     )
 
 
-def _certificate(search: PlanSearch, bound: Fraction) -> Certificate:
+def _certificate(search: Placements, bound: Fraction) -> Certificate:
     """The least over the placements, each with what was proved of it."""
     said, unit = [], search.problem.time_unit
     for each in search.choices:

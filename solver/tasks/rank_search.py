@@ -1,44 +1,141 @@
-"""Simulated annealing over ranks of jobs: list scheduling with slightly other ranks, justified from both ends.
+"""Simulated annealing over ranks of jobs: serial schedule generation with slightly other ranks each time.
 
-Ranks are the starts of the schedule so far (random keys), moved for some types of task, for a while, or for a few jobs.
-Justification runs the schedule backwards as late as it can, and that again as early as it can (Valls, Ballestín and
-Quintanilla, European Journal of Operational Research 165, 2005).
+Ranks are the starts of the schedule so far (random keys, Bean, ORSA Journal on Computing 6, 1994), moved for passes of
+some stages and micro-batches, for a while, or for a few jobs. Justification is that of Valls, Ballestín and Quintanilla
+(European Journal of Operational Research 165, 2005).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from math import exp
 from random import Random
 
-from formulations.tasks.jobs import Jobs
-from solver.tasks.dispatch import dispatched
-from solver.tasks.job_graph import JobArc, JobGraph, graph_of
+import numpy as np
+from numpy.typing import NDArray
 
-# How far ranks move: shares of the time from first start to last end.
-_FAR = (0.005, 0.015, 0.05)
+from formulations.tasks.jobs import Jobs
+from pipesched.problem.passes import BW, B, F, W
+from solver.tasks.job_graph import graph_of
+from solver.tasks.serial_kernel import Gaps, Shop, generate
+
+Ranks = NDArray[np.float64]
+_Rows = Sequence[Sequence[tuple[int, int]]]
+
+# How far ranks move, in mean lengths of jobs.
+_FAR = (0.5, 1.0, 2.0, 5.0, 10.0)
+_KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
+
+
+class Serial:
+    """Serial generation of schedules of the jobs that run. `ValueError` where a pass takes memory by several jobs."""
+
+    def __init__(self, jobs: Jobs, running: Collection[int]) -> None:
+        self.jobs, self.running = jobs, sorted(running)
+        number = {n: place for place, n in enumerate(self.running)}
+        graph, self._streams = graph_of(jobs, self.running), {where: place for place, where in enumerate(jobs.on)}
+        self._heads = graph.heads()
+        count = len(self.running)
+        memory, takes, group = np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, -1, np.int64)
+        sizes, gives = [0], [0]
+        for one in jobs.holdings:
+            if one.where not in number or jobs.room[one.pool] is None:
+                continue
+            if one.until is not None or (one.takes and len(one.first) > 1):
+                raise ValueError("memory that several jobs take, or that is given for a while")
+            for n in (*one.first[:1], *one.last):
+                memory[number[n]] = one.pool
+            if one.takes:
+                takes[number[one.first[0]]] += one.takes
+            if one.gives:
+                group[[number[n] for n in one.last]] = len(sizes)
+                sizes.append(len(one.last))
+                gives.append(one.gives)
+        room = np.array([-1 if room is None else room for room in jobs.room], np.int64)
+        held = memory, takes, group, np.array(sizes, np.int64), np.array(gives, np.int64), room
+        before, after = ([[(number[a], lag) for a, lag in ways[n]] for n in self.running]
+                         for ways in (graph.before, graph.after))  # fmt: skip
+        self.shop = self._shop(before, after, held)
+        # What memory allows depends on the direction of time.
+        self._back = None if takes.any() else self._shop(after, before, held)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        most = max((len(here) for here in self.jobs.on.values()), default=0) + 1
+        shape = len(self._streams), most
+        self._gaps = Gaps(np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], np.int64))
+        self._start = np.zeros(len(self.running), np.int64)
+
+    def twin(self) -> Serial:
+        """The same with room of its own to work in, for another thread."""
+        other = copy(self)
+        other._make_room()
+        return other
+
+    def _shop(self, before: _Rows, after: _Rows, held: tuple[NDArray[np.int64], ...]) -> Shop:
+        jobs = [self.jobs.jobs[n] for n in self.running]
+        feeds = np.array([pair for row in after for pair in row], np.int64).reshape(-1, 2)
+        steps, streams = [job.steps for job in jobs], [self._streams[job.resource] for job in jobs]
+        at = np.cumsum([0, *map(len, after)]).astype(np.int64)
+        needs = np.array([len(row) for row in before], np.int64)
+        own = np.array(steps, np.int64), np.array(streams, np.int64)
+        return Shop._make((*own, *held, needs, at, feeds[:, 0].copy(), feeds[:, 1].copy()))
+
+    def run(self, ranks: Ranks) -> tuple[int, Ranks] | None:
+        """The last end and the starts, in steps; None where memory lets no job go on.
+
+        Where memory has no limit, justified: backwards as late as can be, and that forwards, if it ends sooner.
+        """
+        found = self.plain(ranks)
+        if found is None or self._back is None:
+            return found
+        generate(self._back, -(found[1] + self.shop.steps), self._start, self._gaps)
+        again = self.plain(-(self._start + self.shop.steps).astype(np.float64))
+        return again if again is not None and again[0] < found[0] else found
+
+    def plain(self, ranks: Ranks) -> tuple[int, Ranks] | None:
+        """As `run`, not justified."""
+        ends = int(generate(self.shop, ranks, self._start, self._gaps))
+        return None if ends < 0 else (ends, self._start.astype(np.float64))
+
+    def starts(self, ranks: Ranks) -> dict[int, int]:
+        """The starts of a schedule that is known, by job."""
+        return dict(zip(self.running, ranks.astype(np.int64).tolist(), strict=True))
+
+    def by_microbatch(self, apart: float, weights: float) -> Ranks:
+        """Ranks by the least times to each job, micro-batches so far `apart`, weight tasks so much later.
+
+        Both are parts of the time that the busiest stream needs for a micro-batch.
+        """
+        jobs = [self.jobs.jobs[n] for n in self.running]
+        period = np.bincount(self.shop.stream, self.shop.steps).max() / max(1, self.jobs.problem.microbatches)
+        later = np.array([apart * job.task.of.microbatch + weights * (job.task.of.kind is W) for job in jobs])
+        found: Ranks = np.array([self._heads[n] for n in self.running]) + period * later
+        return found
 
 
 class RankSearch:
-    """`best` are the starts of the schedule that ends first, `ends` is when; memory keeps the order it has at first."""
+    """`best` are the starts of the schedule that ends first, `ends` is when."""
 
-    def __init__(self, jobs: Jobs, starts: Mapping[int, int], seed: int) -> None:
-        self._jobs, self._random = jobs, Random(seed)
-        self._graph = graph_of(jobs, starts, memory_arcs(jobs, starts))
-        reverse = reversed(self._graph.sequence)
-        self._back = JobGraph(jobs, self._graph.running, self._graph.after, self._graph.before, list(reverse))
-        types: dict[tuple[str, int, int], list[int]] = {}
-        for n in starts:
-            task = jobs.jobs[n].task
-            types.setdefault((task.of.kind, task.of.stage, task.part), []).append(n)
-        self._types = list(types.values())
-        self._now = self.best = dict(starts)
-        self._now_ends = self.ends = self._end(starts)
+    def __init__(self, serial: Serial, starts: Mapping[int, int], seed: int) -> None:
+        self._serial, self._random = serial, Random(seed)
+        self._draw = np.random.default_rng(seed)
+        jobs = [serial.jobs.jobs[n] for n in serial.running]
+        self._stage, self._microbatch = (np.array([job.task.of[place] for job in jobs]) for place in (1, 2))
+        kinds = np.array([job.task.of.kind for job in jobs])
+        self._kinds = [np.isin(kinds, of) for of in _KINDS]
+        self._device = np.array([serial.jobs.device(n) for n in serial.running])
+        self._mean = float(np.mean(serial.shop.steps))
+        self._now = self.best = np.array([starts[n] for n in serial.running], np.float64)
+        self._now_ends = self.ends = int((self.best + serial.shop.steps).max())
 
     def step(self, temperature: float) -> bool:
         """Try other ranks; whether the best got better. The temperature is a share of the schedule's end."""
-        starts = self._justified(dispatched(self._graph, self._moved()))
-        ends = self._end(starts)
+        found = self._serial.run(self._moved())
+        if found is None:
+            return False
+        ends, starts = found
         worse = (ends - self._now_ends) / max(1, self._now_ends)
         if worse <= 0 or (temperature > 0 and self._random.random() < exp(-worse / temperature)):
             self._now, self._now_ends = starts, ends
@@ -47,50 +144,30 @@ class RankSearch:
         self.best, self.ends = starts, ends
         return True
 
-    def _end(self, starts: Mapping[int, int]) -> int:
-        return max((start + self._jobs.jobs[n].steps for n, start in starts.items()), default=0)
-
-    def _moved(self) -> dict[int, float]:
+    def _moved(self) -> Ranks:
         """The ranks of the schedule so far, some of them moved."""
-        random, ranks = self._random, {n: float(start) for n, start in self._now.items()}
-        far = random.choice(_FAR) * self._now_ends
-        kind = random.random()
-        if kind < 0.4:
-            for _ in range(random.randint(1, 3)):
-                by = random.gauss(0, far)
-                for n in random.choice(self._types):
-                    ranks[n] += by
-        elif kind < 0.7:
-            since, length = random.uniform(0, self._now_ends), random.uniform(0.02, 0.3) * self._now_ends
-            for n, start in self._now.items():
-                if since <= start <= since + length:
-                    ranks[n] += random.gauss(0, far)
+        random, ranks = self._random, self._now.copy()
+        far, kind = random.choice(_FAR) * self._mean, random.random()
+        if kind < 0.5:
+            inside = random.choice(self._kinds) & self._between(self._stage) & self._between(self._microbatch)
+            ranks[inside] += random.gauss(0, far)
+        elif kind < 0.75:
+            since, length = random.uniform(0, self._now_ends), random.uniform(0.01, 0.15) * self._now_ends
+            inside = (ranks >= since) & (ranks <= since + length)
+            if random.random() < 0.5:
+                inside &= self._device == random.randrange(self._serial.jobs.problem.devices)
+            ranks[inside] += self._draw.normal(0, far, int(inside.sum()))
         else:
-            for n in random.sample(list(ranks), random.randint(1, min(20, len(ranks)))):
-                ranks[n] += random.gauss(0, 2 * far)
+            some = self._draw.integers(0, len(ranks), random.randint(1, 20))
+            ranks[some] += self._draw.normal(0, 2 * far, len(some))
         return ranks
 
-    def _justified(self, starts: dict[int, int]) -> dict[int, int]:
-        """The schedule run backwards and then forwards again, if that ends sooner."""
-        back = dispatched(self._back, {n: -start - self._jobs.jobs[n].steps for n, start in starts.items()})
-        again = dispatched(self._graph, {n: -start - self._jobs.jobs[n].steps for n, start in back.items()})
-        return again if self._end(again) < self._end(starts) else starts
-
-
-def memory_arcs(jobs: Jobs, starts: Mapping[int, int]) -> list[JobArc]:
-    """What each pass that takes memory waits for under these starts: enough that gives back, and those before it."""
-    found: list[JobArc] = []
-    for pool, room in enumerate(jobs.room):
-        here = [one for one in jobs.holdings if one.pool == pool and one.where in starts]
-        takers = sorted((min(starts[n] for n in one.first), one) for one in here if one.takes and room is not None)
-        givers = sorted((max(starts[n] + jobs.jobs[n].steps for n in one.last), one) for one in here if one.gives)
-        level = 0
-        for place, (begin, taker) in enumerate(takers):
-            level += taker.takes
-            while room is not None and level > room and givers and givers[0][0] <= begin:
-                _, giver = givers.pop(0)
-                level -= giver.gives
-                found += [(one, other, 0) for one in giver.last for other in taker.first]
-            if place:
-                found += [(takers[place - 1][1].first[0], other, 0) for other in taker.first]
-    return found
+    def _between(self, values: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Where values lie between two of them: all, one or some."""
+        most, kind = int(values.max()), self._random.random()
+        low, high = sorted(self._random.randint(0, most) for _ in range(2))
+        if kind < 0.3:
+            low, high = 0, most
+        elif kind < 0.6:
+            high = low
+        return (values >= low) & (values <= high)

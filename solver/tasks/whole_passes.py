@@ -7,7 +7,7 @@ interleaving takes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import Event
 
@@ -86,6 +86,12 @@ class _Ranks:
         whole = p._replace(kind=BW)
         begin, end = self.timeline.start(whole), self.timeline.end(whole)
         return end if p.kind is W else begin + (end - begin) * chain / length
+
+
+def task_ranks(timeline: Timeline, tasks: Sequence[Task]) -> list[float]:
+    """When each task starts in a timeline; one of a pass that is split there into others, about when it would."""
+    ranks, starts = _Ranks(timeline, timeline.problem), timeline.starts
+    return [float(starts[task]) if task in starts else ranks.of(task) for task in tasks]
 
 
 def in_tasks(jobs: Jobs, timeline: Timeline) -> Schedule | None:

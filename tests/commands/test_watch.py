@@ -32,6 +32,11 @@ def watched(path: Path, *answers: Callable[[Namespace], int]) -> int:
     return watch(args, lambda: waiting.pop(0)(args) if waiting else Exit.INTERRUPTED)
 
 
+def test_plan_files_are_watched_as_problem_files_are(tmp_path: Path) -> None:
+    path = tmp_path / "plan.yaml"  # missing for now, as while an editor replaces it
+    assert module._files(Namespace(plan=str(path))) == [path] == module._files(Namespace(problem=str(path)))
+
+
 def test_a_change_brings_another_answer_and_an_interrupt_ends(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

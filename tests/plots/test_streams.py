@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -12,6 +15,7 @@ from pipesched.problem.passes import F
 from pipesched.problem.placement import interleaved, linear
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from plots.box_numbers import BoxNumbers
 from plots.render import make_figure
 from plots.stream_boxes import BACKWARD, DISPATCH, FORWARD, STRIP, TRANSFER, WEIGHT, boxes_of, lanes, phases
 from plots.streams import draw_streams
@@ -74,6 +78,16 @@ def test_a_zoom_shows_its_part_alone() -> None:
 def test_a_zoom_that_is_no_part_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="period"):
         window_of(kimi(), text)
+
+
+def test_the_label_of_a_box_that_is_cut_off_is_in_what_is_seen_of_it() -> None:
+    figure = Figure(figsize=(4, 1), dpi=100)
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, 100)
+    (text,) = BoxNumbers(axes, [("7", "")], np.array([[-300.0, 0.0, 40.0, 1.0]]), ["black"]).texts(
+        FigureCanvasAgg(figure).get_renderer()
+    )
+    assert axes.transData.inverted().transform(text.get_position())[0] == pytest.approx(20)
 
 
 def test_one_forward_has_no_period() -> None:

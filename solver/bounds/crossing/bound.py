@@ -9,7 +9,6 @@ ones are merged, each time the earlier one: a relaxed decision diagram, whose le
 from __future__ import annotations
 
 from collections.abc import Iterator
-from hashlib import sha256
 from threading import Event
 
 import numpy as np
@@ -19,10 +18,13 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import Crossings
 from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing.growth import ROUNDS, skip
 from solver.bounds.crossing.line import Line, Numbers, candidates, line_of
 from solver.bounds.crossing.states import count, states, steps
 
-# Labels of a state; states and steps beyond which a line is too long; and labels looked at for one line.
+# The name of its certificates.
+KIND = "crossings"
+# Labels of a state; states and steps beyond which a line is too long; and labels compared in all.
 WIDTH, _MOST_STATES, _MOST_STEPS, _WORK = 64, 3_000, 100_000, 400_000_000
 
 
@@ -33,13 +35,10 @@ def crossing_bounds(problem: Problem, stop: Event, width: int = WIDTH, work: int
     """
     if problem.overlaps:
         return
-    left: dict[int, bool] = {}
     for line in lines(problem, Paths(problem)):
-        if left.get(line.stages[0], True):
-            value = least_value(line, width, work, stop)
-            left[line.stages[0]] = value is not None
-            if value is not None:
-                yield _certificate(problem, line, width, value)
+        value, work = least_value(line, width, work, stop)
+        if value is not None:
+            yield _certificate(problem, line, width, value)
 
 
 def lines(problem: Problem, paths: Paths) -> Iterator[Line]:
@@ -52,29 +51,33 @@ def lines(problem: Problem, paths: Paths) -> Iterator[Line]:
                 yield line
 
 
-def least_value(line: Line, width: int, work: int, stop: Event) -> int | None:
-    """The least ticks from the first forward of the line to the end of what it counts; None if that takes too long."""
+def least_value(line: Line, width: int, work: int, stop: Event) -> tuple[int | None, int]:
+    """The least ticks from the first forward of the line to the end of what it counts, and the work that is left.
+
+    None where that would take more.
+    """
     from solver.bounds.crossing.rounds import LONG_AGO, one_round
 
     if count(line) > _MOST_STATES:
-        return None
+        return None, work
     rows = states(line)
     since, until = steps(rows)
     if len(since) > _MOST_STEPS:
-        return None
+        return None, work
     many = len(line.stages)
     labels = np.zeros((len(rows), width, 2 * many + line.admitted[0]), np.int64)
     labels[:, :, 2 * many :] = LONG_AGO
     counts = np.zeros(len(rows), np.int64)
     counts[0] = 1
-    seen = _Seen(line)
-    left = line.microbatches
+    left, before = line.microbatches, list[tuple[Numbers, Numbers]]()
     while left and work > 0 and not stop.is_set():
         after, kept = np.empty_like(labels), np.zeros_like(counts)
         work -= one_round(labels, counts, rows, since, until, left, line.ticks, line.turn, line.pending, after, kept)
         labels, counts, left = after, kept, left - 1
-        left = seen.skip(labels, counts, left)
-    return None if left else _end(line, labels[0, : counts[0]])
+        before.append((labels, counts))
+        if len(before) == ROUNDS and left > line.admitted[0]:
+            left -= skip(before, left - line.admitted[0])
+    return (None if left else _end(line, labels[0, : counts[0]])), work
 
 
 def _end(line: Line, labels: Numbers) -> int:
@@ -82,32 +85,6 @@ def _end(line: Line, labels: Numbers) -> int:
     many = len(line.stages)
     ends = labels[:, many : 2 * many] if line.makespan else labels[:, many : many + 1]
     return int(ends.max(axis=1).min())
-
-
-class _Seen:
-    """The labels of rounds so far, less the time of the first: where they come again, so does all that lies between."""
-
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.rounds: dict[bytes, tuple[int, int]] = {}
-
-    def skip(self, labels: Numbers, counts: Numbers, left: int) -> int:
-        """Put as many whole periods behind the labels as there is room for; how many micro-batches are left then."""
-        if left <= self.line.admitted[0]:
-            return left  # the last rounds are others: fewer forwards are left
-        used = np.arange(labels.shape[1]) < counts[:, None]
-        times = labels[used]
-        known = times > -(1 << 57)
-        base = int(times[0, 0])
-        key = sha256(counts.tobytes() + np.where(known, times - base, times).tobytes()).digest()
-        if key not in self.rounds:
-            self.rounds[key] = left, base
-            return left
-        since, then = self.rounds[key]
-        period = since - left
-        times_over = (left - self.line.admitted[0]) // period
-        labels[used] = np.where(known, times + times_over * (base - then), times)
-        return left - times_over * period
 
 
 def _certificate(problem: Problem, line: Line, width: int, value: int) -> Certificate:
@@ -118,4 +95,4 @@ def _certificate(problem: Problem, line: Line, width: int, value: int) -> Certif
         f"behind it on their way down, without a wait only where both are at neighbouring stages at the right time. In "
         f"whichever order they pass each other, all {line.microbatches} take at least {amount(problem, value)}."
     )
-    return Certificate("crossings", value, text, device, Crossings(line.stages, width))
+    return Certificate(KIND, value, text, device, Crossings(line.stages, width))

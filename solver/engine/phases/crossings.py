@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pipesched.results.certificate import Certificate
 from solver.backends.interruptible import run_within
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.crossing.bound import crossing_bounds, lines
+from solver.bounds.crossing.bound import KIND, crossing_bounds, lines
 from solver.engine.kernels import CROSSING_KERNELS
 from solver.engine.search import Search
 
@@ -24,6 +24,9 @@ class CrossingBounds:
     name: str = "crossings"
 
     def applies(self, search: Search) -> bool:
+        """Once; again only where the first time its code was still being compiled."""
+        if any(one.kind == KIND for one in search.incumbent.state.certificates):
+            return False
         return search.engine.raise_bounds and not search.problem.overlaps and self._round_trips_decide(search)
 
     def run(self, search: Search) -> None:

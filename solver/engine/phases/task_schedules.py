@@ -25,14 +25,16 @@ from solver.tasks.memory_decisions import rules, with_decisions
 class TaskSchedules:
     """The first schedules of a search at task level: of published orders, then of list schedules of passes.
 
-    One micro-batch after the other, as the first of all, always fits.
+    One micro-batch after the other, as the first of all, always fits. Of so many passes each takes seconds, and serial
+    generation has found better ones.
     """
 
     share: float = 0.25
+    many_passes: int = 4_000
     name: str = "list scheduling of tasks"
 
-    def applies(self, _: Search) -> bool:
-        return True
+    def applies(self, search: Search) -> bool:
+        return search.passes <= self.many_passes or search.incumbent.timeline is None
 
     def run(self, search: Search) -> None:
         seconds = search.clock.allowed(self.share)

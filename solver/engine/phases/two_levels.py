@@ -14,18 +14,19 @@ from solver.tasks.whole_passes import in_tasks, with_blocks, with_delays
 
 @dataclass(frozen=True)
 class TwoLevels:
-    """Each problem of whole passes has a share of the time. CP-SAT does few tasks without."""
+    """Each problem of whole passes has a share of the time. CP-SAT does few tasks without; very many take too long."""
 
     engine: Engine
     share: float = 0.1
     pair_share: float = 0.02
     least_tasks: int = 200
+    most_tasks: int = 20_000
     name: str = "whole passes"
 
     def applies(self, search: Search) -> bool:
         problem = search.problem
         tasks = sum(len(t) * len(problem.microbatches_of[stage]) for (_, stage), t in problem.network.tasks.items())
-        return tasks >= self.least_tasks and not problem.overlaps and not problem.network.options
+        return self.least_tasks <= tasks <= self.most_tasks and not problem.overlaps and not problem.network.options
 
     def run(self, search: Search) -> None:
         jobs = jobs_of(search.problem)

@@ -18,7 +18,7 @@ from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import OnDevice, OnStream, StreamTasks
+from pipesched.results.evidence import AroundDevice, Evidence, OnDevice, OnStream, StreamTasks
 from tests.support.makers import problem
 
 
@@ -134,6 +134,29 @@ def test_an_argument_without_evidence_or_an_unknown_one_is_not_verified() -> Non
     for one in (replace(load, evidence=None), replace(load, kind="a new argument")):
         found = check_bound(PLAIN, one)
         assert found.verdict is Verdict.NOT_VERIFIED and "no evidence that the check understands" in found.text
+
+
+@pytest.mark.parametrize(
+    ("objective", "kind", "evidence", "value", "verdict"),
+    [
+        # 4 to device 1 and its 20; back from there 4 to 6.
+        (Objective.MAKESPAN, "head and tail", AroundDevice(1, None, False), 26, Verdict.VERIFIED),
+        (Objective.MAKESPAN, "head and tail", AroundDevice(1, None, False), 40, Verdict.REFUSED),
+        (Objective.PERIOD, "head and tail", AroundDevice(1, None, False), 26, Verdict.NOT_VERIFIED),
+        # Each micro-batch is held on device 0 for 18, with room for four. A period may be any fraction: what is proved
+        # is not rounded up to a multiple of two ticks.
+        (Objective.PERIOD, "memory over time", OnDevice(0), Fraction(9, 2), Verdict.VERIFIED),
+        (Objective.PERIOD, "memory over time", OnDevice(0), 5, Verdict.REFUSED),
+        (Objective.MAKESPAN, "memory over time", OnDevice(0), Fraction(9, 2), Verdict.NOT_VERIFIED),
+        (Objective.PERIOD, "load", OnDevice(0), 10, Verdict.VERIFIED),
+        (Objective.PERIOD, "load", OnDevice(0), 11, Verdict.REFUSED),
+    ],
+)
+def test_each_objective_has_arguments_of_its_own(
+    objective: Objective, kind: str, evidence: Evidence, value: int | Fraction, verdict: Verdict
+) -> None:
+    one = replace(PLAIN.with_room((4, 4)), objective=objective)
+    assert check_bound(one, Certificate(kind, value, "", None, evidence)).verdict is verdict
 
 
 def test_a_bound_is_rounded_up_to_what_a_schedule_can_have() -> None:

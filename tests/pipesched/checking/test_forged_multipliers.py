@@ -40,32 +40,32 @@ def test_memory_over_time_that_does_not_fit_is_refuted() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("reason", "damage"),
     [
-        {"instants": GENUINE.instants[:-1]},
-        {"running": GENUINE.running[:-1]},
-        {"holding": GENUINE.holding[:-1]},
-        {"instants": (), "running": (), "holding": ()},
-        {"instants": (-1, *GENUINE.instants[1:])},
-        {"running": (-1, *GENUINE.running[1:])},
-        {"holding": (-1, *GENUINE.holding[1:])},
-        {"instants": (0, 0, *GENUINE.instants[2:])},
-        {"instants": (1, 0, *GENUINE.instants[2:])},
-        {"instants": (*GENUINE.instants[:-1], BIG)},
-        {"until": BIG},
-        {"running": (BIG, *GENUINE.running[1:])},
-        {"holding": (BIG // 25, *GENUINE.holding[1:])},
-        {"tick": ONE.tick * Fraction(3, 2)},
-        {"tick": ONE.tick / 2},
-        {"device": 2},
-        {"device": -1},
-        {"owner": 0},
-        {"until": UNTIL + 100},
+        ("not as many multipliers", {"instants": GENUINE.instants[:-1]}),
+        ("not as many multipliers", {"running": GENUINE.running[:-1]}),
+        ("not as many multipliers", {"holding": GENUINE.holding[:-1]}),
+        ("not as many multipliers", {"instants": (), "running": (), "holding": ()}),
+        ("below 0", {"instants": (-1, *GENUINE.instants[1:])}),
+        ("below 0", {"running": (-1, *GENUINE.running[1:])}),
+        ("below 0", {"holding": (-1, *GENUINE.holding[1:])}),
+        ("do not ascend", {"instants": (0, 0, *GENUINE.instants[2:])}),
+        ("do not ascend", {"instants": (1, 0, *GENUINE.instants[2:])}),
+        ("too large", {"instants": (*GENUINE.instants[:-1], BIG)}),
+        ("too large", {"until": BIG}),
+        ("too large", {"running": (BIG, *GENUINE.running[1:])}),
+        ("too large", {"holding": (BIG // 25, *GENUINE.holding[1:])}),
+        ("no multiples of", {"tick": ONE.tick * Fraction(3, 2)}),
+        ("no multiples of", {"tick": ONE.tick / 2}),
+        ("no device 2", {"device": 2}),
+        ("no device -1", {"device": -1}),
+        ("not measured so", {"owner": 0}),
+        ("is worth", {"until": UNTIL + 100}),
     ],
     ids=str,
 )
-def test_damaged_multipliers_are_refused(damage: dict[str, object]) -> None:
-    with pytest.raises(RefusedEvidenceError):
+def test_damaged_multipliers_are_refused(reason: str, damage: dict[str, object]) -> None:
+    with pytest.raises(RefusedEvidenceError, match=reason):
         lagrangian(ONE, replace(GENUINE, **damage))  # type: ignore[arg-type]
 
 

@@ -26,6 +26,7 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.memory_and_modes import memory_and_modes
+from pipesched.checking.one_device import OneDevice
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.relaxation.rows import Rows
 from pipesched.checking.relaxation.weak_duality import linear_relaxation
@@ -33,7 +34,7 @@ from pipesched.checking.stream_head_and_tail import stream_head_and_tail
 from pipesched.checking.stream_load import stream_load
 from pipesched.checking.stream_tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
-from pipesched.checking.warm_up import integral_warm_up
+from pipesched.checking.warm_up import _sums, integral_warm_up
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import (
@@ -189,7 +190,8 @@ def drawn(branch: Branch) -> Iterator[Problem]:
         problem = draw(random, branch.likely)
         for _ in range(3 * (number % 2)):
             problem = changed(random, problem, branch.likely)
-        yield replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
+        # A tick of half a unit of the file's: evidence says which ticks it counts.
+        yield replace(problem, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)), tick=Fraction(1, 2))
 
 
 def proved(branch: Branch) -> list[str]:
@@ -218,7 +220,8 @@ def two_chains() -> list[str]:
 def many() -> list[str]:
     """Warm-up of so many micro-batches that the sums of their forwards are counted only where memory is short."""
     one = linear(2, 12_000, times={"forward": [5, 3], "backward": 4, "weight": 1, "transfer": 9})
-    problems = [one.with_room((room, None)) for room in (None, 1, 2, 3, 4, 5)]
+    one = one.with_stages(activation=(100, 100))
+    problems = [one.with_room((room, None)) for room in (None, 100, 220, 350, 400, 599)]
     return [str(greatest(partial(_warm_up, problem), 200_000)) for problem in problems]
 
 
@@ -249,6 +252,13 @@ def test_what_the_check_proves_of_two_chains_and_of_many_micro_batches() -> None
     held = json.loads(HELD.read_text(encoding="utf-8"))
     assert two_chains() == held["two chains"]
     assert many() == held["many micro-batches"]
+
+
+def test_sums_of_forwards_are_those_that_memory_holds_together() -> None:
+    """Of very many micro-batches those of three are few enough to be told apart, and of all they are not."""
+    one = linear(2, 12_000, times={"forward": [5, 3], "backward": 4, "weight": 1}).with_stages(activation=(100, 100))
+    assert _sums(OneDevice(one.with_room((350, None)), 0)) == {0, 5, 10, 15}
+    assert _sums(OneDevice(one, 0)) is None
 
 
 if __name__ == "__main__":

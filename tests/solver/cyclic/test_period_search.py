@@ -32,6 +32,8 @@ from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from solver.cyclic import problem_period
+from solver.cyclic import solve_period as solve_period_module
 from solver.cyclic.pattern_extraction import read_pattern
 from solver.cyclic.period_bounds import period_certificates
 from solver.cyclic.period_search import best_pattern
@@ -397,3 +399,22 @@ def test_finer_ticks_change_no_time() -> None:
     for p in (Pass(F, 0, 0), Pass(BW, 1, 1)):
         assert fine.in_units(fine.duration(p)) == one.in_units(one.duration(p))
     assert fine.lag(0, 1) * fine.tick == one.lag(0, 1) * one.tick
+
+
+def test_once_time_is_over_one_copy_is_unrolled_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = problem(2, 6, placement="bidirectional", times={"forward": 10, "backward": 11, "weight": 5})
+    pattern = best_period(one, LITTLE).pattern
+    assert pattern is not None
+    known, tried = replace(pattern, copies=3), list[int]()
+    monkeypatch.setattr(problem_period, "unroll", lambda _, __, first: tried.append(first) or unroll(pattern, one))
+    best_unrolled(known, one, latest=0.0)
+    assert tried == [0]
+    best_unrolled(known, one)
+    assert tried == [0, 0, 1, 2]
+
+
+def test_the_search_of_a_period_leaves_time_to_unroll_what_it_finds() -> None:
+    short, long = (problem(8, m, times={"forward": 2, "backward": 2, "weight": 1}) for m in (16, 4096))
+    limits = Limits(seconds=10)
+    assert 9.9 < solve_period_module._to_search(short, limits).seconds < 10
+    assert 5 <= solve_period_module._to_search(long, limits).seconds < 9.5

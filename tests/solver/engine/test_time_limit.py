@@ -165,7 +165,7 @@ from solver.solve import solve, without_search
 from tests.support.makers import problem
 
 compile_kernels()
-compile_kernels(modes=True)
+compile_kernels("modes")
 functions = {*KERNELS.functions, *MODE_KERNELS.functions}
 signatures = [list(one.signatures) for one in functions]
 assert all(signatures) and all(map(is_compiled, functions))

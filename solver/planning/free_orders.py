@@ -1,0 +1,128 @@
+"""The search for a plan where the order is free: published orders, bounds, then orders for the best partitions."""
+
+from __future__ import annotations
+
+from solver.planning.choice_search import ChoiceSearch
+from solver.planning.joint_rounds import anneal_at_once, in_groups
+from solver.planning.placements import Placements
+
+# Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
+_STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
+_START_SHARE = 0.1
+_BOUND_SHARE = 0.25
+_FIRST_SHARE = 0.08
+_JOINT_SHARE = 0.4
+_AGAIN_SHARE = 0.15
+_LEAST_ROUNDS = 3
+_STEP_SHARE = 0.05
+_LEAST_STEP = 0.2
+
+
+class FreeOrders:
+    """The parts of the search, in turn."""
+
+    def __init__(self, placements: Placements) -> None:
+        self._all = placements
+
+    def run(self) -> None:
+        """Until nothing is left to search, or the time is over."""
+        self._start()
+        self._relax_all()
+        self._visit_all()
+        self._anneal()
+        self._raise_bound()
+        self._search()
+
+    def _start(self) -> None:
+        """A published order with its best partition on every placement."""
+        each = _START_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
+        for choice in self._all.open():
+            names = [name for name in _STARTS if choice.why_not(name) is None]
+            for name in names[:1]:
+                self._all.say(f"{choice.choice}: best partition for {name}")
+                with self._all.defects_noted(choice):
+                    choice.best_of_order(choice.order_of(name), each)
+
+    def _relax_all(self) -> None:
+        each = _BOUND_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
+        for choice in self._all.open():
+            self._all.say(f"{choice.choice}: bound over all partitions")
+            self._all.relax(choice, each)
+
+    def _anneal(self) -> None:
+        """Partitions and orders together, a round for each placement; then again for the better half, down to one."""
+        left = self._all.open()
+        rounds = max(_LEAST_ROUNDS, 1 + (len(left) - 1).bit_length())
+        for _ in range(rounds):
+            if self._all.done() or not left:
+                return
+            able = self._round(left, max(_LEAST_STEP, _JOINT_SHARE * self._all.budget.whole / rounds))
+            left = sorted(able, key=_reached)[: max(1, -(-len(left) // 2))]
+
+    def _round(self, choices: list[ChoiceSearch], most: float) -> list[ChoiceSearch]:
+        """So many seconds or units for these placements; those of them that partitions and orders can be changed on."""
+        able = []
+        for group in in_groups(choices, self._all.budget.workers):
+            if not self._all.done():
+                self._all.say(f"{group[0][0].choice}: partitions and orders together")
+                share = most * len({choice.choice for choice, _ in group}) / len(choices)
+                able += anneal_at_once(group, self._all.better, self._all.budget, share)
+        return list(dict.fromkeys(able))
+
+    def _raise_bound(self) -> None:
+        """The least bound once more, for longer and below a better plan."""
+        if self._all.open() and not self._all.done():
+            choice = min(self._all.open(), key=lambda each: each.bound or 0)
+            if not choice.bound_is_final:
+                self._all.say(f"{choice.choice}: bound over all partitions")
+                self._all.relax(choice, _AGAIN_SHARE * self._all.budget.whole)
+
+    def _visit_all(self) -> None:
+        """An order for a partition of each placement: small problems are proved so."""
+        each = max(_LEAST_STEP, _FIRST_SHARE * self._all.budget.whole / max(1, len(self._all.open())))
+        for choice in sorted(self._all.open(), key=lambda choice: choice.stages):
+            if not self._all.done():
+                self._visit(choice, each)
+
+    def _search(self) -> None:
+        """Orders for more partitions, in turn with better partitions and orders for the best plan."""
+        step, turn = max(_LEAST_STEP, _STEP_SHARE * self._all.budget.whole), 0
+        while not self._all.done():
+            turn += 1
+            if self._all.best is not None and turn % 3 == 1:
+                self._round([self._owner()], step * 2)
+            elif self._all.best is not None and turn % 3:
+                self._improve(step * 2)
+            else:
+                self._visit(min(self._all.open(), key=_promise), step)
+
+    def _visit(self, choice: ChoiceSearch, most: float) -> None:
+        """An order for the next partition of a placement."""
+        if choice.next is None:
+            self._all.relax(choice, most)
+        if choice.next is not None and not choice.settled and not self._all.done():
+            self._all.say(f"{choice.choice}: order for a partition")
+            choice.visit(most)
+
+    def _improve(self, most: float) -> None:
+        best, owner = self._all.best, self._owner()
+        assert best is not None
+        self._all.say(f"{best.choice}: a better order for the best partition")
+        with self._all.defects_noted(owner):
+            self._all.better[owner.choice].improve(most)
+
+    def _owner(self) -> ChoiceSearch:
+        """The placement of the best plan."""
+        return next(each for each in self._all.choices if each.best is self._all.best)
+
+
+def _reached(choice: ChoiceSearch) -> float:
+    """The value of its best plan, where it has one."""
+    return float("inf") if choice.best is None else float(choice.best.value)
+
+
+def _promise(choice: ChoiceSearch) -> tuple[float, int]:
+    """Where to look next: where plans are good, or may be, and where little was looked at."""
+    value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
+    visits = sum(choice.visits.values())
+    return float(value or 0) * (1 + 0.01 * visits), visits

@@ -1,0 +1,106 @@
+"""All placements of a plan problem, around the best plan of any: what is known, and when the search is over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from threading import Event
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import Disagreement, defect_note
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.results.gap import gap
+from pipesched.results.plan import Candidate
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.planning.better_plans import BetterPlans
+from solver.planning.budget import Budget
+from solver.planning.choice_search import ChoiceSearch
+from solver.planning.progress import PlanProgress, Report
+
+
+class Placements:
+    """`best` is the best plan of any placement; `report` is called at every step. `better` has the joint searches."""
+
+    def __init__(self, problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> None:
+        self.problem, self.limits, self._report = problem, limits, report
+        self.budget = Budget(limits, stop)
+        self.best: Candidate | None = None
+        self.notes = list(problem.notes)
+        self._phase = "start"
+        for name in problem.schedules:
+            HEURISTICS[name]
+        self.choices = [ChoiceSearch(problem, choice, self.budget, self._offer) for choice in problem.choices]
+        self.better = {each.choice: BetterPlans(each) for each in self.choices}
+
+    @property
+    def bound(self) -> Fraction | None:
+        """No plan is below so many ticks; None where there is none at all."""
+        bounds = [each.bound for each in self.choices if each.bound is not None]
+        if self.best is not None:
+            bounds.append(self.best.value / self.problem.tick)
+        return min(bounds, default=None)
+
+    def start_from(self, known: Candidate) -> None:
+        """Offer a plan of a problem that may have other costs."""
+        for each in self.choices:
+            if each.choice == known.choice and not each.settled:
+                timeline = best_times(self.problem.problem(known.choice, known.partition), known.timeline.schedule)
+                each.offer(Candidate(known.choice, known.partition, timeline, known.schedule))
+
+    def open(self) -> list[ChoiceSearch]:
+        """Those that may still have a better plan."""
+        return [each for each in self.choices if not each.settled]
+
+    def relax(self, choice: ChoiceSearch, most: float) -> None:
+        """A better bound of a placement below the best plan of all, and its next partition."""
+        with self.defects_noted(choice):
+            choice.relax(most, None if self.best is None else self.best.value)
+
+    @contextmanager
+    def defects_noted(self, choice: ChoiceSearch) -> Iterator[None]:
+        """A bound above a plan ends what is under way, is noted, and all bounds of the placement are left out."""
+        try:
+            yield
+        except Disagreement as defect:
+            self.notes.append(defect_note(str(defect)))
+            choice.distrust()
+
+    def done(self) -> bool:
+        """Whether the time is over, or no better plan is left."""
+        bound = self.bound
+        if self.budget.over() or not self.open() or bound is None:
+            return True
+        if self.best is None:
+            return False
+        value = self.best.value / self.problem.tick
+        return bound >= value or gap(value, bound) <= self.limits.gap
+
+    def _offer(self, candidate: Candidate) -> None:
+        """A plan of some placement; one below its bound shows that the bound is wrong."""
+        value = candidate.value / self.problem.tick
+        for each in self.choices:
+            if each.choice == candidate.choice and each.bound is not None and each.bound > value:
+                self.notes.append(
+                    defect_note(f"{each.choice}: a bound of {each.bound} ticks is above a plan of {value}")
+                )
+                each.distrust()
+        if self.best is None or candidate.value < self.best.value:
+            self.best = candidate
+            self.say(self._phase)
+
+    def say(self, phase: str) -> None:
+        """Report a moment of the search."""
+        self._phase = phase
+        bound = self.bound
+        self._report(
+            PlanProgress(
+                self.budget.seconds,
+                None if self.best is None else self.best.value,
+                Fraction(0) if bound is None else bound * self.problem.tick,
+                sum(each.settled for each in self.choices),
+                len(self.choices),
+                phase,
+            )
+        )

@@ -1,0 +1,88 @@
+"""The search for a plan where only published orders are allowed."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NamedTuple
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.results.gap import gap
+from solver.planning.choice_search import ChoiceSearch
+from solver.planning.fixed_order import FixedOrder, provable
+from solver.planning.placements import Placements
+
+_STEP_SHARE, _LEAST_STEP = 0.05, 0.2
+
+
+class _Order(NamedTuple):
+    """An order that is the same for all costs, on a placement where its longest paths bound all partitions."""
+
+    choice: ChoiceSearch
+    name: str
+    search: FixedOrder
+
+
+class PublishedOrders:
+    """Each proved by itself where it is the same for all costs, else below the bound of any order."""
+
+    def __init__(self, placements: Placements) -> None:
+        self._all = placements
+
+    def run(self) -> None:
+        """All orders of all placements side by side, so that none takes the time of the others."""
+        names = {choice.choice: self._applying(choice) for choice in self._all.open()}
+        sure = [
+            _Order(choice, name, FixedOrder(choice.plan, choice.choice, choice.order_of(name)))
+            for choice in self._all.open()
+            for name in names[choice.choice]
+            if HEURISTICS[name].same_for_all_costs and provable(choice.plan, choice.choice)
+        ]
+        number = {choice: sum(one.choice.choice == choice for one in sure) for choice in names}
+        whole = [one for one in sure if number[one.choice.choice] == len(names[one.choice.choice])]
+        self._sure(sure, whole)
+        for choice in self._all.open():
+            if number[choice.choice] < len(names[choice.choice]):
+                self._costly(choice, names[choice.choice])
+
+    def _applying(self, choice: ChoiceSearch) -> list[str]:
+        allowed = self._all.problem.schedules
+        found = [name for name in allowed if choice.why_not(name) is None]
+        if not found:
+            choice.no_plan(f"no schedule applies: {choice.why_not(allowed[0])}")
+        return found
+
+    def _sure(self, orders: list[_Order], whole: list[_Order]) -> None:
+        """In rounds, each of half the time that is left; `whole`: those of placements on which no other is allowed."""
+        while left := [one for one in orders if self._may_be_better(one)]:
+            rest = self._all.budget.left
+            each = rest if len(left) == 1 else max(_LEAST_STEP, rest / 2 / len(left))
+            for one in left:
+                if self._all.budget.over():
+                    return
+                self._all.say(f"{one.choice.choice}: best partition for {one.name}")
+                with self._all.defects_noted(one.choice):
+                    one.choice.go_on(one.search, each)
+                    own = [other.search for other in whole if other.choice is one.choice]
+                    if own:
+                        bounds = [search.bound for search in own if search.bound is not None]
+                        one.choice.proved(bounds, [search.evidence for search in own])
+
+    def _may_be_better(self, one: _Order) -> bool:
+        """Whether it may have a better plan than any known."""
+        bound, best = one.search.bound, self._all.best
+        if one.choice.settled or bound is None or one.search.proved or self._all.budget.over():
+            return False
+        if best is None:
+            return True
+        value = best.value / self._all.problem.tick
+        return bound < value and gap(value, Fraction(bound)) > self._all.limits.gap
+
+    def _costly(self, choice: ChoiceSearch, names: list[str]) -> None:
+        """Where the order of some depends on the costs: all of them on the partitions of the least bounds, in turn."""
+        step = max(_LEAST_STEP, _STEP_SHARE * self._all.budget.whole)
+        while not self._all.done() and not choice.settled:
+            self._all.relax(choice, step)
+            if choice.next is None:
+                return
+            self._all.say(f"{choice.choice}: {', '.join(names)}")
+            choice.visit_published(names)

@@ -1,0 +1,158 @@
+"""Serial schedule generation, compiled: jobs by rank, each into the first gap of its stream that is long enough.
+
+Unlike list scheduling it lets a stream wait for a job of a better rank, and fills the gap with others (Kolisch,
+European Journal of Operational Research 90, 1996). Memory is taken in the order in which jobs come up: one that does
+not fit is put off until enough is given back.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numpy arrays of int64, one dimension unless said
+
+
+class Shop(NamedTuple):
+    """By job: steps, stream, memory, what it takes; the group of jobs after all of which something is given back.
+
+    `size` and `gives` are of groups, `room` of memories (-1: no limit). Groups without jobs give nothing. What follows
+    each job, with lags, is in compressed rows.
+    """
+
+    steps: Array
+    stream: Array
+    memory: Array
+    takes: Array
+    group: Array
+    size: Array
+    gives: Array
+    room: Array
+    needs: Array
+    feeds_at: Array
+    feeds_to: Array
+    feeds_lag: Array
+
+
+class Gaps(NamedTuple):
+    """Room to work in: of each stream the intervals in which it runs, two arrays of two dimensions, and how many."""
+
+    begin: Array
+    end: Array
+    count: Array
+
+
+@njit(cache=True, nogil=True)
+def push(heap, key, size, n):  # type: ignore[no-untyped-def]
+    """Put one into a heap by its key; the heap's size then."""
+    i = size
+    heap[i] = n
+    while i > 0 and key[heap[(i - 1) // 2]] > key[heap[i]]:
+        heap[(i - 1) // 2], heap[i] = heap[i], heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    return size + 1
+
+
+@njit(cache=True, nogil=True)
+def pop(heap, key, size):  # type: ignore[no-untyped-def]
+    """Take the one of the least key; it, and the heap's size then."""
+    top = heap[0]
+    size -= 1
+    heap[0] = heap[size]
+    i = 0
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and key[heap[child + 1]] < key[heap[child]]:
+            child += 1
+        if key[heap[i]] <= key[heap[child]]:
+            break
+        heap[i], heap[child] = heap[child], heap[i]
+        i = child
+    return top, size
+
+
+@njit(cache=True, nogil=True)
+def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
+    """The first time from `begin` on at which a stream is free for so long; it is taken. Intervals that meet join."""
+    low, high = 0, gaps.count[r]
+    while low < high:
+        middle = (low + high) // 2
+        if gaps.end[r, middle] > begin:
+            high = middle
+        else:
+            low = middle + 1
+    while low < gaps.count[r] and gaps.begin[r, low] < begin + steps:
+        begin = max(begin, gaps.end[r, low])
+        low += 1
+    joins_next = low < gaps.count[r] and gaps.begin[r, low] == begin + steps
+    if low > 0 and gaps.end[r, low - 1] == begin:
+        gaps.end[r, low - 1] = begin + steps
+        if joins_next:
+            gaps.end[r, low - 1] = gaps.end[r, low]
+            gaps.count[r] -= 1
+            for k in range(low, gaps.count[r]):
+                gaps.begin[r, k], gaps.end[r, k] = gaps.begin[r, k + 1], gaps.end[r, k + 1]
+    elif joins_next:
+        gaps.begin[r, low] = begin
+    else:
+        for k in range(gaps.count[r], low, -1):
+            gaps.begin[r, k], gaps.end[r, k] = gaps.begin[r, k - 1], gaps.end[r, k - 1]
+        gaps.begin[r, low], gaps.end[r, low] = begin, begin + steps
+        gaps.count[r] += 1
+    return begin
+
+
+@njit(cache=True, nogil=True)
+def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
+    """Write the starts of all jobs; returns the last end, or -1 where memory lets no job go on."""
+    n_jobs, groups, memories = shop.steps.shape[0], shop.size.shape[0], shop.room.shape[0]
+    missing, begin, left = shop.needs.copy(), np.zeros(n_jobs, np.int64), shop.size.copy()
+    ready, open_jobs = np.zeros(n_jobs + 1, np.int64), 0
+    level, taken = np.zeros(memories, np.int64), np.zeros(memories, np.int64)
+    # Of each memory what gives back and is placed, by its end, how much that is, and the jobs that wait for more.
+    givers, given = np.zeros((memories, groups + 1), np.int64), np.zeros(memories, np.int64)
+    ends, giving = np.zeros(groups + 1, np.int64), np.zeros(memories, np.int64)
+    waiting, held = np.full(n_jobs, -1, np.int64), np.full(memories, -1, np.int64)
+    gaps.count[:] = 0
+    for n in range(n_jobs):
+        if missing[n] == 0:
+            open_jobs = push(ready, rank, open_jobs, n)
+    done = last = 0
+    while open_jobs > 0:
+        n, open_jobs = pop(ready, rank, open_jobs)
+        since, m = begin[n], shop.memory[n]
+        if shop.takes[n] > 0 and shop.room[m] >= 0:
+            if level[m] + shop.takes[n] - giving[m] > shop.room[m]:
+                waiting[n], held[m] = held[m], n
+                continue
+            while level[m] + shop.takes[n] > shop.room[m]:
+                g, given[m] = pop(givers[m], ends, given[m])
+                level[m] -= shop.gives[g]
+                giving[m] -= shop.gives[g]
+                since = max(since, ends[g])
+            level[m] += shop.takes[n]
+            since = max(since, taken[m])
+        start[n] = place(gaps, shop.stream[n], since, shop.steps[n])
+        end = start[n] + shop.steps[n]
+        last, done = max(last, end), done + 1
+        if shop.takes[n] > 0:
+            taken[m] = start[n]
+        g = shop.group[n]
+        if g >= 0:
+            left[g] -= 1
+            ends[g] = max(ends[g], end)
+            if left[g] == 0:
+                given[m] = push(givers[m], ends, given[m], g)
+                giving[m] += shop.gives[g]
+                while held[m] >= 0:
+                    open_jobs = push(ready, rank, open_jobs, held[m])
+                    held[m] = waiting[held[m]]
+        for a in range(shop.feeds_at[n], shop.feeds_at[n + 1]):
+            after = shop.feeds_to[a]
+            begin[after] = max(begin[after], end + shop.feeds_lag[a])
+            missing[after] -= 1
+            if missing[after] == 0:
+                open_jobs = push(ready, rank, open_jobs, after)
+    return last if done == n_jobs else -1
