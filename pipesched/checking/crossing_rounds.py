@@ -98,6 +98,8 @@ def all_after(
             if ahead[other, 0] + 1 <= left:
                 for k in range(many[one]):
                     new = _after(times[one, k], ahead[one], ahead[other], durations, open_)
+                    if left > 1:
+                        _until_something_comes(new, ahead[other], durations)
                     found_many[other] = _added(found[other], found_many[other], new)
     return found, found_many
 
@@ -128,6 +130,59 @@ def _after(times: Numbers, one: Numbers, other: Numbers, durations: Numbers, ope
         follows = r + 1 < len(ended) and r < other[0] and (turns or r >= other[stages - 1])
         ended[r] = ended[r + 1] if follows else _NEVER
     return new
+
+
+@njit(cache=True, nogil=True)
+def _until_something_comes(times: Numbers, come: Numbers, durations: Numbers) -> None:
+    """Change times to the latest with which nothing runs later.
+
+    On a stage runs next either the forward that follows there, or the gradient of the first micro-batch, since another
+    one is still to come. Neither can start before it has come from the stage where its micro-batch is.
+    """
+    stages = len(come)
+    ended = times[_ROWS * stages :]
+    for s in range(1, stages):
+        forward = _comes(times, come, durations, come[s], s)
+        gradient = max(_turns(times, come, durations), times[stages - 1])
+        for below in range(stages - 1, s, -1):
+            gradient = max(gradient + durations[below, 1] + durations[below - 1, 4], times[below - 1])
+        times[s] = max(times[s], min(forward, gradient))
+        times[stages + s] = max(times[stages + s], times[s])
+    for r in range(come[0]):
+        if ended[r] > _NEVER:
+            s = _next(come, r)
+            way = durations[s - 1, 3]  # to the next stage, or from the last to the turn and back
+            ended[r] = max(ended[r], times[min(s, stages - 1)] - way)
+
+
+@njit(cache=True, nogil=True)
+def _next(come: Numbers, r: int) -> int:
+    """The first stage on which the forward of micro-batch r has not run; how many stages there are if there is none."""
+    s = 0
+    while s < len(come) and come[s] > r:
+        s += 1
+    return s
+
+
+@njit(cache=True, nogil=True)
+def _comes(times: Numbers, come: Numbers, durations: Numbers, r: int, stage: int) -> int:
+    """The least start on a stage of a forward that has not run there, after those of the stages before."""
+    s = _next(come, r)
+    start = times[s] if s == 0 else max(times[s], times[_ROWS * len(come) + r] + durations[s - 1, 3])
+    while s < stage:
+        start = max(start + durations[s, 0] + durations[s, 3], times[s + 1])
+        s += 1
+    return int(start)
+
+
+@njit(cache=True, nogil=True)
+def _turns(times: Numbers, come: Numbers, durations: Numbers) -> int:
+    """When the gradient of the first micro-batch comes to the last stage at the earliest."""
+    last = len(come) - 1
+    ended = times[_ROWS * len(come)]
+    if come[last] == 0:
+        ended = _comes(times, come, durations, 0, last) + durations[last, 0]
+    return int(ended + durations[last, 3])
 
 
 @njit(cache=True, nogil=True)

@@ -23,7 +23,7 @@ from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import Row
 from solver.sweeps.neighbours import CARRIED
 from solver.sweeps.run_sweep import Moment
-from tests.support.sweeps import outcome, sweep
+from tests.support.sweeps import hard, outcome, sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALL = """
@@ -149,11 +149,7 @@ def test_progress_tells_the_time_left() -> None:
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_ctrl_c_keeps_what_was_found(small: Path) -> None:
     """A cell that would search for ten minutes; what was found of it until then is in the store, to go on from."""
-    hard = (
-        "devices: 4\nmicrobatches: 12\ntimes: {forward: [7, 11, 13, 9], backward: [9, 12, 7, 14], weight: 5}\n"
-        "memory: {capacity: 2.4, freed_by_backward: 0.3}\nobjective: span\nsweep: {transfer: [0, 0.7]}\n"
-    )
-    (small / "hard.yaml").write_text(hard)
+    (small / "hard.yaml").write_text(json.dumps(hard() | {"sweep": {"transfer": [0, 0.7]}}))
     command = [
         sys.executable,
         "-m",

@@ -18,6 +18,21 @@ TINY: dict[str, Any] = {
     "times": {"forward": 2, "backward": 2, "weight": 1},
     "memory": {"unit": "GiB", "capacity": 2},
 }
+
+
+def hard() -> dict[str, Any]:
+    """A problem that is far from its bound for longer than any test waits."""
+    forward, backward = [7, 11, 13, 9, 8, 12, 10, 6], [9, 12, 7, 14, 10, 8, 13, 11]
+    return {
+        "devices": 4,
+        "microbatches": 12,
+        "placement": "v-shape",
+        "times": {"forward": forward, "backward": backward, "weight": 5, "transfer": 0.3},
+        "memory": {"capacity": 5.4, "activation": 1, "freed_by_backward": 0.3},
+        "objective": "span",
+    }
+
+
 EFFORT = Effort(5.0, 1, 0, 0.0)
 
 

@@ -47,6 +47,51 @@ def run(label: Numbers, before: Numbers, after: Numbers, ticks: Numbers, turn: i
 
 
 @njit(cache=True, nogil=True)
+def lift(label: Numbers, row: Numbers, ticks: Numbers, turn: int) -> None:
+    """Raise the times of a label in this state to those before which nothing more can run there anyway.
+
+    The next to run on a stage is the forward that is its turn, or the gradient of the first micro-batch. Labels that
+    differ only in what decides nothing become equal, and so fewer have to be merged.
+    """
+    n = len(row)
+    gradient, down, up = ticks[1], ticks[3], ticks[4]
+    for d in range(1, n):
+        soonest = _arrival(label, row, ticks, row[d], d)
+        back = _arrival(label, row, ticks, 0, n) if row[n - 1] == 0 else label[2 * n]
+        back = max(back + turn, label[n - 1])
+        for k in range(n - 1, d, -1):
+            back = max(back + gradient[k] + up[k - 1], label[k - 1])
+        label[d] = max(label[d], min(soonest, back))
+        label[n + d] = max(label[n + d], label[d])
+    for r in range(row[0]):
+        if label[2 * n + r] > LONG_AGO:
+            d = _next_stage(row, r)
+            soonest = label[d] - down[d - 1] if d < n else label[n - 1] - turn
+            label[2 * n + r] = max(label[2 * n + r], soonest)
+
+
+@njit(cache=True, nogil=True)
+def _next_stage(row: Numbers, r: int) -> int:
+    """The stage of the next forward of micro-batch r, one past the last where all have run."""
+    for d in range(len(row)):
+        if row[d] <= r:
+            return d
+    return len(row)
+
+
+@njit(cache=True, nogil=True)
+def _arrival(label: Numbers, row: Numbers, ticks: Numbers, r: int, until: int) -> int:
+    """When micro-batch r, at the earliest, could start on stage `until`; past the last: when its last forward ends."""
+    n, d = len(row), _next_stage(row, r)
+    at = label[d] if d == 0 else max(label[2 * n + r] + ticks[3, d - 1], label[d])
+    for k in range(d, until):
+        at += ticks[0, k]
+        if k + 1 < n:
+            at = max(at + ticks[3, k], label[k + 1])
+    return int(at)
+
+
+@njit(cache=True, nogil=True)
 def _nowhere_later(one: Numbers, other: Numbers) -> bool:
     for k in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
         if one[k] > other[k]:
@@ -101,6 +146,8 @@ def one_round(
             for at in range(counts[one]):
                 label[:] = labels[one, at]
                 run(label, states[one], states[other], ticks, turn, pending)
+                if left > 1:
+                    lift(label, states[other], ticks, turn)
                 work += 1 + kept[other]
                 kept[other] = keep(after[other], kept[other], label)
     return work

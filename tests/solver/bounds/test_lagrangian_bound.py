@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from formulations.single_device.visits import Later, OneDevice, Trip, Visit
+from pipesched.files.problem_file import problem_from
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -32,6 +33,7 @@ from tests.support.brute_force import attained, optimum, tiny_problem
 from tests.support.columns import Costs, Memory, build
 from tests.support.makers import gpt_1_5b
 from tests.support.makers import problem as linear
+from tests.support.sweeps import hard
 
 objectives = pytest.mark.parametrize("objective", (Objective.MAKESPAN, Objective.SPAN))
 
@@ -190,8 +192,8 @@ def test_a_bound_above_a_schedule_is_dropped_and_told(monkeypatch: pytest.Monkey
 
 
 def test_counted_work_gives_the_same_with_prices() -> None:
-    problem = gpt_1_5b(4, 12, 2)
-    limits = Limits(seconds=600, workers=1, deterministic=0.02)
+    problem = problem_from(hard() | {"microbatches": 6})
+    limits = Limits(seconds=600, workers=1, deterministic=0.01)
     steps: set[str] = set()
     one, other = (solve(problem, limits, lambda moment: steps.add(moment.phase)) for _ in range(2))
     assert RaiseBounds().name in steps

@@ -18,19 +18,13 @@ from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import State
 from solver.limits import Limits
 from solver.sweeps.run_sweep import Moment, Options, run_sweep
-from tests.support.sweeps import TINY, sweep
+from tests.support.sweeps import hard, sweep
 
 distributed = pytest.importorskip("distributed")
 
 ROOT = Path(__file__).resolve().parents[3]
 # Cells that take their time limit: far from their bound for longer than any test waits.
-HARD = TINY | {
-    "devices": 4,
-    "microbatches": 12,
-    "times": {"forward": [7, 11, 13, 9], "backward": [9, 12, 7, 14], "weight": 5, "transfer": 0.3},
-    "memory": {"capacity": 2.4, "activation": 1, "freed_by_backward": 0.3},
-    "objective": "span",
-}
+HARD = hard()
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from solver.sweeps.neighbours import CARRIED, Neighbours
 from solver.sweeps.process_pool import ProcessPool
 from solver.sweeps.run_sweep import Moment, Options, run_sweep
 from solver.sweeps.solve_cell import Task, solve_cell
-from tests.support.sweeps import TINY, outcome, sweep
+from tests.support.sweeps import hard, outcome, sweep
 
 LIMITS = Limits(seconds=30, workers=1)
 
@@ -162,8 +162,7 @@ def test_no_schedule_goes_where_the_validator_refuses_it(tmp_path: Path) -> None
 
 
 def test_the_search_ends_where_it_meets_the_bound_of_a_neighbour() -> None:
-    document = TINY | {"devices": 4, "microbatches": 12, "objective": "span"}
-    cell = sweep("memory=3", document=document).cells[0]
+    cell = sweep("transfer=0.3", document=hard()).cells[0]
     free = solve_cell(Task(cell.key, cell.document, "x", Limits(seconds=0.5, workers=1)))
     assert free.value is not None and free.status is Status.FEASIBLE
     found = solve_cell(Task(cell.key, cell.document, "x", Limits(seconds=300, workers=1), free, free.value))
