@@ -16,7 +16,7 @@ from pipesched.files.schema_errors import shown
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import evidence_document
+from pipesched.results.evidence_document import evidence_document
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text

@@ -13,7 +13,7 @@ from pipesched.files.schedule_file import ScheduleFile, schedule_from, to_text
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import evidence_from
+from pipesched.results.evidence_document import evidence_from
 from pipesched.schedule.rescale import finer_timeline
 from pipesched.sweeps.outcome import Outcome
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -109,18 +110,25 @@ def end_thread(thread: Thread) -> None:
 
 @contextmanager
 def _ignored_in_silence() -> Iterator[None]:
-    """Python reports and drops an exception that hits a finalizer; `OutOfTime` is then raised again, and no defect."""
-    report = sys.unraisablehook
+    """Python reports an exception that ends a thread, and reports and drops one that hits a finalizer.
+
+    `OutOfTime` is no defect: in a finalizer it is raised again, and it ends a thread whose work was over already.
+    """
+    report, report_of_thread = sys.unraisablehook, threading.excepthook
 
     def hook(unraisable: sys.UnraisableHookArgs) -> None:
         if unraisable.exc_type is not OutOfTime:
             report(unraisable)
 
-    sys.unraisablehook = hook
+    def hook_of_thread(raised: threading.ExceptHookArgs) -> None:
+        if raised.exc_type is not OutOfTime:
+            report_of_thread(raised)
+
+    sys.unraisablehook, threading.excepthook = hook, hook_of_thread
     try:
         yield
     finally:
-        sys.unraisablehook = report
+        sys.unraisablehook, threading.excepthook = report, report_of_thread
 
 
 def _may_end(thread: Thread) -> bool:

@@ -12,7 +12,8 @@ from typing import Any
 from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
-from pipesched.results.evidence import WithMoreMemory, evidence_document, evidence_from
+from pipesched.results.evidence import WithMoreMemory
+from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
 from pipesched.sweeps.cells import Capacities, Cell

@@ -9,7 +9,7 @@ from typing import Any
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
-from pipesched.results.evidence import evidence_document
+from pipesched.results.evidence_document import evidence_document
 from pipesched.results.plan import Plan
 from pipesched.results.solution import Solution, Status
 from pipesched.schedule.metrics import Metrics, measure

@@ -9,7 +9,7 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.formatting import visible
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import evidence_document, evidence_from
+from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.results.plan_evidence import (
     AllOrders,
     AllPartitions,

@@ -16,7 +16,8 @@ from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Evidence, evidence_from
+from pipesched.results.evidence import Evidence
+from pipesched.results.evidence_document import evidence_from
 from pipesched.schedule.schedule import Schedule, parse_slot
 
 

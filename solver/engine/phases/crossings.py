@@ -19,7 +19,7 @@ class CrossingBounds:
     With the memory of `least` of the work of a device or more round trips do not decide.
     """
 
-    share: float = 0.1
+    share: float = 0.2
     least: float = 0.8
     name: str = "crossings"
 

@@ -29,9 +29,8 @@ from pipesched.results.evidence import (
     Refutation,
     RowMultipliers,
     WithMoreMemory,
-    evidence_document,
-    evidence_from,
 )
+from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.results.relaxation_rows import parse_row
 from solver.analysis.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import certificates

@@ -13,7 +13,8 @@ from pipesched.checking.finding import Verdict
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import ResourceWeights, evidence_document, evidence_from
+from pipesched.results.evidence import ResourceWeights
+from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.saving.certificates import certificates
 from solver.bounds.saving.memory_and_copies import KIND
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from itertools import count
@@ -20,7 +21,7 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.results.solution import Status
 from solver.analysis import published_comparison, robustness
 from solver.backends.background import BackgroundIterator
-from solver.backends.interruptible import OutOfTime, run_until, run_within
+from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_run
 from solver.cyclic import problem_period
@@ -212,6 +213,21 @@ def test_work_that_starts_threads_is_ended_too() -> None:
     command = [sys.executable, "-c", _STARTS_THREADS]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_thread_that_is_ended_after_its_work_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exception may come when what catches it is behind, and Python would print where."""
+    reported: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", reported.append)
+
+    def nothing_catches() -> None:
+        while True:
+            time.sleep(0.01)
+
+    thread = threading.Thread(target=nothing_catches)
+    thread.start()
+    end_thread(thread)
+    assert not thread.is_alive() and reported == []
 
 
 def test_work_that_is_ended_in_a_finalizer_ends_all_the_same_and_nothing_is_reported(

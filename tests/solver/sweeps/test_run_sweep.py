@@ -17,7 +17,8 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.problem import Problem
-from pipesched.results.evidence import WithMoreMemory, evidence_document
+from pipesched.results.evidence import WithMoreMemory
+from pipesched.results.evidence_document import evidence_document
 from pipesched.results.solution import Status
 from pipesched.sweeps.cells import Sweep
 from pipesched.sweeps.outcome import Outcome, outcome_from

@@ -1,0 +1,133 @@
+"""Evidence as the object in a schedule file, and back: what is not as the tool writes it is bad input."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from fractions import Fraction
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from pipesched.errors import BadInput
+from pipesched.results.evidence import (
+    AroundDevice,
+    AroundStream,
+    Crossings,
+    DeviceMultipliers,
+    Evidence,
+    ModeMultipliers,
+    OnDevice,
+    OnStage,
+    OnStream,
+    Refutation,
+    ResourceWeights,
+    RowMultipliers,
+    StreamMemory,
+    StreamTasks,
+    WithMoreMemory,
+)
+from pipesched.results.relaxation_rows import RowName, parse_row
+
+# Beyond these a file holds no evidence that this tool wrote.
+_MOST_ENTRIES, _MOST_DIGITS = 100_000, 60
+
+_MORE_MEMORY = "more memory"
+_FORMS: dict[str, type[Any]] = {
+    "device": OnDevice,
+    "stage": OnStage,
+    "stream": OnStream,
+    "around device": AroundDevice,
+    "around stream": AroundStream,
+    "tasks of a stream": StreamTasks,
+    "memory of a stream": StreamMemory,
+    "multipliers": DeviceMultipliers,
+    "multipliers of rows": RowMultipliers,
+    "multipliers of modes": ModeMultipliers,
+    "weights of resources": ResourceWeights,
+    "crossings": Crossings,
+    "refutation": Refutation,
+}
+
+
+def evidence_document(evidence: Evidence) -> dict[str, object]:
+    """The object under `evidence` of a certificate in a schedule file."""
+    if isinstance(evidence, WithMoreMemory):
+        capacities = [None if one is None else str(one) for one in evidence.capacities]
+        held = evidence_document(evidence.evidence)
+        return {"form": _MORE_MEMORY, "capacities": capacities, "kind": evidence.kind, "evidence": held}
+    (form,) = (name for name, kind in _FORMS.items() if type(evidence) is kind)
+    values = {each.name: getattr(evidence, each.name) for each in fields(evidence)}
+    return {"form": form} | {name: _written(value) for name, value in values.items()}
+
+
+def _written(value: object) -> object:
+    if isinstance(value, Fraction):
+        return str(value)
+    if isinstance(value, tuple):
+        return [one if isinstance(one, int) else str(one) for one in value]
+    return value
+
+
+def evidence_from(document: object) -> Evidence:
+    """Read `evidence_document` back; `BadInput` names the first key that is wrong."""
+    form = document.get("form") if isinstance(document, dict) else None
+    if isinstance(document, dict) and form == _MORE_MEMORY:
+        return _with_more_memory(document)
+    if not isinstance(document, dict) or form not in _FORMS:
+        raise BadInput(f"form: found {str(form)[:40]}; allowed: {', '.join((*_FORMS, _MORE_MEMORY))}")
+    kind = _FORMS[form]
+    found = {}
+    for name, annotation in get_type_hints(kind).items():
+        choices = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
+        value = _read(document.get(name), choices)
+        if value is None and NoneType not in choices:
+            raise BadInput(f"{name}: found {str(document.get(name))[:40]}; allowed: what the tool writes there")
+        found[name] = value
+    evidence: Evidence = kind(**found)
+    return evidence
+
+
+def _with_more_memory(document: dict[str, Any]) -> WithMoreMemory:
+    given, held = document.get("capacities"), document.get("evidence")
+    listed = given if isinstance(given, list) else []
+    capacities = [None if one is None else _fraction(str(one)) for one in listed]
+    if not capacities or any((one is None) is not (own is None) for one, own in zip(listed, capacities, strict=True)):
+        raise BadInput(f"capacities: found {str(given)[:40]}; allowed: a number or null for each device")
+    if isinstance(held, dict) and held.get("form") == _MORE_MEMORY:
+        raise BadInput("evidence: found evidence with more memory within evidence with more memory; allowed: another")
+    return WithMoreMemory(tuple(capacities), str(document.get("kind")), evidence_from(held))
+
+
+def _read(value: object, choices: tuple[Any, ...]) -> object:
+    """The value as one of these types; None where it is none of them."""
+    if isinstance(value, bool):
+        return value if bool in choices else None
+    if isinstance(value, int):
+        return value if int in choices and abs(value) < 10**_MOST_DIGITS else None
+    if isinstance(value, str):
+        number = _fraction(value) if Fraction in choices else None
+        return value if str in choices else number or None
+    return _read_list(value, {get_args(choice)[0] for choice in choices if get_args(choice)})
+
+
+def _read_list(value: object, held: set[Any]) -> tuple[object, ...] | None:
+    """The list with entries of one of these types; None where it is none."""
+    if not held or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
+        return None
+    if RowName in held:
+        return tuple(parse_row(str(one)) for one in value)
+    if Fraction in held:
+        numbers = [_fraction(str(one)) for one in value]
+        return None if None in numbers else tuple(numbers)
+    whole = all(isinstance(one, int) and not isinstance(one, bool) and abs(one) < 10**_MOST_DIGITS for one in value)
+    return tuple(value) if whole else None
+
+
+def _fraction(text: str) -> Fraction | None:
+    digits = text.replace("/", "", 1)
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 2 * _MOST_DIGITS:
+        return None
+    try:
+        number = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
+    return number
