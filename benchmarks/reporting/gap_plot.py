@@ -9,6 +9,7 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from benchmarks.reporting.record import Record, gap_over_time
 from pipesched.files.atomic_write import write_whole
@@ -27,6 +28,7 @@ STYLES: tuple[tuple[str, str], ...] = (
     ("#CC79A7", "--"),
     ("#0072B2", "--"),
     ("#D55E00", ":"),
+    ("#D55E00", "-"),
 )
 COLUMNS = 3
 SOONEST = 0.1  # seconds; what happens before is drawn there
@@ -59,7 +61,7 @@ def draw(records: Mapping[str, Mapping[str, Record]], path: Path, seconds: float
 
 
 def _panel(axes: Axes, name: str, variants: Mapping[str, Record], end: float) -> None:
-    for (variant, record), (colour, dashes) in zip(variants.items(), STYLES, strict=False):
+    for (variant, record), (colour, dashes) in zip(variants.items(), STYLES[: len(variants)], strict=True):
         moments = [(max(SOONEST, s), 100 * gap) for s, gap in gap_over_time(record)]
         if not moments:
             axes.plot([], [], color=colour, linestyle=dashes, label=variant)
@@ -72,6 +74,7 @@ def _panel(axes: Axes, name: str, variants: Mapping[str, Record], end: float) ->
     axes.set_xscale("log")
     axes.set_xlim(SOONEST, end)
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())  # within one decade it would name every tick
     axes.set_yscale("symlog", linthresh=SMALLEST, linscale=0.6)
     axes.set_ylim(0, 100)
     axes.set_yticks([0, SMALLEST, 1, 10, 100], labels=["0", f"{SMALLEST:g}", "1", "10", "100"])
