@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.one_device import most_in
-from pipesched.checking.stream_tasks import require_split, times
+from pipesched.checking.stream_tasks import require_split, to_and_from
 from pipesched.checking.task_paths import Node, TaskPaths
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
@@ -36,7 +36,7 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
         if not count:
             continue
         paths = TaskPaths(problem, chain, fused=False)
-        heads, tails = _both(paths, count, owner)
+        heads, tails = to_and_from(paths, count, owner)
         given += sum(amount * _ended_by(heads, paths, ends, count, head) for ends, amount in _gifts(paths, device))
         for node, where in paths.where.items():
             if where != (device, evidence.stream):
@@ -55,20 +55,6 @@ def stream_memory(problem: Problem, evidence: StreamMemory) -> Fraction:
     if work <= 0:
         raise RefusedEvidenceError(f"nothing is left for later on stream {evidence.stream} of device {device}")
     return head + work + tail
-
-
-def _both(
-    paths: TaskPaths, count: int, owner: int | None
-) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
-    """The times to each task, and from each."""
-    behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
-    before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
-    for node, needs in paths.needs.items():
-        for (one,), lag in needs:  # one mode, so that nothing has alternatives
-            before[node].append((one, paths.ticks[one] + lag))
-            behind[one].append((node, paths.ticks[node] + lag))
-    heads = times(paths, count, owner, list(paths.needs), before)
-    return heads, times(paths, count, owner, list(reversed(paths.needs)), behind)
 
 
 def _gifts(paths: TaskPaths, device: int) -> Iterator[tuple[list[Node], int]]:

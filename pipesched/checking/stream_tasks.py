@@ -31,14 +31,7 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
         if not count:
             continue
         paths = TaskPaths(problem, chain, fused=False)
-        behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
-        before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
-        for node, needs in paths.needs.items():
-            for (one,), lag in needs:  # one mode, so that nothing has alternatives
-                before[node].append((one, paths.ticks[one] + lag))
-                behind[one].append((node, paths.ticks[node] + lag))
-        heads = times(paths, count, owner, list(paths.needs), before)
-        tails = times(paths, count, owner, list(reversed(paths.needs)), behind)
+        heads, tails = to_and_from(paths, count, owner)
         for node, where in paths.where.items():
             own, left = heads[node], tails[node]
             if where == stream and own is not None and left is not None:
@@ -49,7 +42,21 @@ def stream_tasks(problem: Problem, evidence: StreamTasks) -> Fraction:
     return head + work + tail
 
 
-def times(
+def to_and_from(
+    paths: TaskPaths, count: int, owner: int | None
+) -> tuple[dict[Node, list[int] | None], dict[Node, list[int] | None]]:
+    """The times to each task, and from each."""
+    behind: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
+    before: dict[Node, list[tuple[Node, int]]] = {node: [] for node in paths.needs}
+    for node, needs in paths.needs.items():
+        for (one,), lag in needs:  # one mode, so that nothing has alternatives
+            before[node].append((one, paths.ticks[one] + lag))
+            behind[one].append((node, paths.ticks[node] + lag))
+    heads = _times(paths, count, owner, list(paths.needs), before)
+    return heads, _times(paths, count, owner, list(reversed(paths.needs)), behind)
+
+
+def _times(
     paths: TaskPaths,
     count: int,
     owner: int | None,
