@@ -78,7 +78,7 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "_proved: 0 -> 1 #2": "What is proved is compared with a value of 0 or less alone.",
     },
     "pipesched/checking/lagrangian.py": {": 60 -> 61": "Any time behind all instants, which are below 2**59."},
-    "pipesched/checking/task_paths.py": {
+    "pipesched/checking/streams/task_paths.py": {
         "TaskPaths.__init__: 0 -> 1 #2": "How long after nothing: what waits for no task is left out.",
     },
     "pipesched/checking/unpaired.py": {"ModeNumbers.arguments: True -> False #3": _AS_LONG},

@@ -99,10 +99,10 @@ TESTS: dict[str, tuple[str, ...]] = {
             "relaxation/known_order",
             "relaxation/rows",
             "relaxation/weak_duality",
-            "stream_head_and_tail",
-            "stream_load",
-            "stream_tasks",
-            "task_paths",
+            "streams/head_and_tail",
+            "streams/load",
+            "streams/tasks",
+            "streams/task_paths",
             "unpaired",
             "warm_up",
         )
@@ -122,7 +122,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"pipesched/checking/{name}.py": ("tests/solver/bounds/test_saving_bounds.py",)
         for name in ("least_held", "memory_and_copies")
     },
-    "pipesched/checking/stream_memory.py": ("tests/solver/bounds/test_several_streams.py",),
+    "pipesched/checking/streams/memory.py": ("tests/solver/bounds/test_several_streams.py",),
     "pipesched/checking/check.py": (*_CHECK, "tests/solver/bounds/test_saving_bounds.py"),
     "pipesched/checking/lagrangian.py": ("tests/pipesched/checking/test_forged_multipliers.py", *_CHECK),
     "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),

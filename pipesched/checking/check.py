@@ -19,10 +19,10 @@ from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.more_memory import as_proved
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.relaxation.weak_duality import linear_relaxation
-from pipesched.checking.stream_head_and_tail import KNOWN, stream_head_and_tail
-from pipesched.checking.stream_load import HARMLESS, stream_load
-from pipesched.checking.stream_memory import stream_memory
-from pipesched.checking.stream_tasks import stream_tasks
+from pipesched.checking.streams.head_and_tail import KNOWN, stream_head_and_tail
+from pipesched.checking.streams.load import HARMLESS, stream_load
+from pipesched.checking.streams.memory import stream_memory
+from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.formatting import amount

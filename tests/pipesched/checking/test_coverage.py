@@ -12,7 +12,7 @@ from pipesched.checking.attainable import greatest_attainable_below, least_attai
 from pipesched.checking.check import check_bound
 from pipesched.checking.coverage import _used, require_covered, unknown
 from pipesched.checking.finding import NotCoveredError, Verdict
-from pipesched.checking.stream_tasks import stream_tasks
+from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem

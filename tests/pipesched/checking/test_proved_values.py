@@ -30,9 +30,9 @@ from pipesched.checking.one_device import OneDevice
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.relaxation.rows import Rows
 from pipesched.checking.relaxation.weak_duality import linear_relaxation
-from pipesched.checking.stream_head_and_tail import stream_head_and_tail
-from pipesched.checking.stream_load import stream_load
-from pipesched.checking.stream_tasks import stream_tasks
+from pipesched.checking.streams.head_and_tail import stream_head_and_tail
+from pipesched.checking.streams.load import stream_load
+from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import _sums, integral_warm_up
 from pipesched.problem.passes import B, F, Pass, W

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.stream_head_and_tail import stream_head_and_tail as checked_around
-from pipesched.checking.stream_tasks import stream_tasks as checked_tasks
+from pipesched.checking.streams.head_and_tail import stream_head_and_tail as checked_around
+from pipesched.checking.streams.tasks import stream_tasks as checked_tasks
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.passes import B, F

@@ -11,8 +11,8 @@ from fractions import Fraction
 
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.checking.one_device import most_in
-from pipesched.checking.stream_tasks import require_split, to_and_from
-from pipesched.checking.task_paths import Node, TaskPaths
+from pipesched.checking.streams.task_paths import Node, TaskPaths
+from pipesched.checking.streams.tasks import require_split, to_and_from
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import StreamMemory

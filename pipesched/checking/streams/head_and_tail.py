@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipesched.checking.finding import RefusedEvidenceError
-from pipesched.checking.task_paths import Node, TaskPaths
+from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.problem.passes import BW, F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundStream

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.checking.task_paths import Node, TaskPaths
+from pipesched.checking.streams.task_paths import Node, TaskPaths
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec

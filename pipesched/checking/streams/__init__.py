@@ -1,0 +1,1 @@
+"""Checks of bounds where passes are made of tasks on several streams."""
