@@ -23,7 +23,7 @@ from threading import Event
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.evidence_mutations import mutated
-from benchmarks.proofs.exhaustive import NotTiny, least_value
+from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.checking.attainable import least_attainable_above

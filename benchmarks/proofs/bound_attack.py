@@ -26,7 +26,7 @@ from typing import Any
 from benchmarks.proofs.bound_branches import BRANCHES, Branch, Claim
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.bound_sources import digest_of
-from benchmarks.proofs.exhaustive import NotTiny
+from benchmarks.proofs.exhaustive.optimum import NotTiny
 from benchmarks.proofs.in_order import compared_to, least_below
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table

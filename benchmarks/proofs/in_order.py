@@ -7,9 +7,9 @@ from fractions import Fraction
 from math import ceil
 from random import Random
 
-from benchmarks.proofs import joint_orders
-from benchmarks.proofs.exhaustive import least_value
-from benchmarks.proofs.joint_orders import Answer, compared
+from benchmarks.proofs.exhaustive.optimum import least_value
+from benchmarks.proofs.joint import orders
+from benchmarks.proofs.joint.orders import Answer, compared
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import with_microbatch_scale
@@ -40,7 +40,7 @@ def compared_to(problem: Problem, objective: Objective, value: Fraction, most_st
 def least_below(problem: Problem, objective: Objective, value: Fraction) -> Fraction:
     """The optimum, where it is known to be below a value, whether micro-batches keep an order or not."""
     if not problem.microbatch_scale:
-        return joint_orders.least_below(problem, objective, value)
+        return orders.least_below(problem, objective, value)
     least = least_value(problem, objective, ceil(value))
     assert least is not None
     return least

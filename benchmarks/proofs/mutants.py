@@ -2,8 +2,8 @@
 
     python -m benchmarks.proofs.mutants --count 40 --seed 0 --resume --write docs/proofs.md
 
-Names every mutant that its tests do not notice, unless benchmarks/proofs/equivalent_mutants.py says why it changes
-nothing. Exit code 1 if there are any. Needs a system with fork (Linux, macOS).
+Names every mutant that its tests do not notice, unless benchmarks/proofs/mutation/equivalent_mutants.py says why it
+changes nothing. Exit code 1 if there are any. Needs a system with fork (Linux, macOS).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
 from random import Random
 
-from benchmarks.proofs.equivalent_mutants import EQUIVALENT
-from benchmarks.proofs.mutant_tests import TESTS, copied, load_libraries, noticed
-from benchmarks.proofs.mutations import mutants, names
+from benchmarks.proofs.mutation.equivalent_mutants import EQUIVALENT
+from benchmarks.proofs.mutation.mutant_tests import TESTS, copied, load_libraries, noticed
+from benchmarks.proofs.mutation.mutations import mutants, names
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.files.atomic_write import write_whole

@@ -20,7 +20,7 @@ from random import Random
 from threading import Event
 from typing import NamedTuple
 
-from benchmarks.proofs.exhaustive import NotTiny, least_value
+from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.files.atomic_write import write_whole
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -28,7 +28,7 @@ from pipesched.results.plan import Plan
 from pipesched.results.solution import Status
 from solver.limits import Limits
 from solver.planning.budget import Budget
-from solver.planning.master import Master
+from solver.planning.partitions.master import Master
 from solver.planning.plan import plan
 from tests.support.brute_force import optimum
 from tests.support.plan_brute_force import best_value, partitions, tiny_plan

@@ -11,7 +11,7 @@ from threading import Event
 
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
-from benchmarks.proofs.exhaustive import NotTiny, least_value
+from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem

@@ -16,8 +16,8 @@ from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
 from solver.engine.phases.published import Published
-from solver.engine.phases.task_orders import TaskOrders
-from solver.engine.phases.task_ranks import SerialSchedules, TaskRanks
+from solver.engine.phases.tasks.orders import TaskOrders
+from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 

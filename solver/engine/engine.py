@@ -19,13 +19,13 @@ from solver.engine.phases.published import Published
 from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
-from solver.engine.phases.task_decisions import TaskDecisions
-from solver.engine.phases.task_exact_model import TaskExactModel
-from solver.engine.phases.task_orders import TaskOrders
-from solver.engine.phases.task_ranks import SerialSchedules, TaskRanks
-from solver.engine.phases.task_schedules import TaskSchedules
-from solver.engine.phases.task_windows import TaskWindows
-from solver.engine.phases.two_levels import TwoLevels
+from solver.engine.phases.tasks.decisions import TaskDecisions
+from solver.engine.phases.tasks.exact_model import TaskExactModel
+from solver.engine.phases.tasks.orders import TaskOrders
+from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
+from solver.engine.phases.tasks.schedules import TaskSchedules
+from solver.engine.phases.tasks.two_levels import TwoLevels
+from solver.engine.phases.tasks.windows import TaskWindows
 from solver.engine.search import Engine, Search
 
 ENGINE = Engine(

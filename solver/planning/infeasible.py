@@ -14,7 +14,7 @@ from pipesched.problem.formatting import counted, plain
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
 from solver.planning.budget import Budget
-from solver.planning.choice_search import ChoiceSearch
+from solver.planning.search.choice_search import ChoiceSearch
 
 Change = Callable[[PlanProblem], PlanProblem]
 

@@ -12,11 +12,11 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Status
 from solver.limits import Limits
-from solver.planning.free_orders import FreeOrders
 from solver.planning.infeasible import why_no_plan
-from solver.planning.placements import Placements
 from solver.planning.progress import Report
-from solver.planning.published_orders import PublishedOrders
+from solver.planning.search.free_orders import FreeOrders
+from solver.planning.search.placements import Placements
+from solver.planning.search.published_orders import PublishedOrders
 
 
 def plan(

@@ -18,9 +18,9 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
-from solver.planning.critical_path import critical_path
-from solver.planning.fixed_order import provable
-from solver.planning.master import Master
+from solver.planning.partitions.critical_path import critical_path
+from solver.planning.partitions.master import Master
+from solver.planning.search.fixed_order import provable
 
 
 def searched_again(

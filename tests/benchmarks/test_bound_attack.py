@@ -15,8 +15,8 @@ from benchmarks.proofs.bound_attack import NONE, a_round, attack, markdown, next
 from benchmarks.proofs.bound_branches import BRANCHES, Branch
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.bound_sources import digest, digest_of
-from benchmarks.proofs.exhaustive import NotTiny, least_value
-from benchmarks.proofs.joint_orders import compared, least_below
+from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
+from benchmarks.proofs.joint.orders import compared, least_below
 from pipesched.problem import placement
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Objective, Problem

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.proofs.equivalent_mutants import EQUIVALENT
-from benchmarks.proofs.mutant_tests import TESTS
 from benchmarks.proofs.mutants import markdown
-from benchmarks.proofs.mutations import mutants, names
+from benchmarks.proofs.mutation.equivalent_mutants import EQUIVALENT
+from benchmarks.proofs.mutation.mutant_tests import TESTS
+from benchmarks.proofs.mutation.mutations import mutants, names
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from benchmarks.proofs.exhaustive import NotTiny, least_value
+from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from formulations.exact.exact_model import ExactModel
 from formulations.exact.full_horizon import FullHorizon
 from formulations.exact.lp_relaxation import Relaxation

@@ -6,8 +6,8 @@ from heuristics.catalogue import HEURISTICS
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.planning.balance import balanced
-from solver.planning.memory_fit import MemoryFit
+from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.memory_fit import MemoryFit
 
 LAYERS = [
     {"name": "embedding", "forward": 1, "backward": 1, "memory": 4},

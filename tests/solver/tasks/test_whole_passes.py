@@ -18,7 +18,7 @@ from pipesched.validation.validator import validate
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.published import Published
 from solver.engine.phases.sequential import Sequential
-from solver.engine.phases.two_levels import TwoLevels
+from solver.engine.phases.tasks.two_levels import TwoLevels
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.whole_passes import in_tasks, with_blocks, with_delays

@@ -18,9 +18,9 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from solver.planning.budget import Budget
-from solver.planning.critical_path import critical_path
 from solver.planning.joint.search import JointSearch, applies
-from solver.planning.master import Master
+from solver.planning.partitions.critical_path import critical_path
+from solver.planning.partitions.master import Master
 
 # Of the time: the first annealing and the first call of the master, and by how much the next ones are longer.
 _FIRST_SHARE, _LONGER, _LEAST_STEP = 0.05, 1.5, 0.1

@@ -14,10 +14,10 @@ from pipesched.results.gap import gap
 from pipesched.results.plan import Candidate
 from solver.construction.timing import best_times
 from solver.limits import Limits
-from solver.planning.better_plans import BetterPlans
 from solver.planning.budget import Budget
-from solver.planning.choice_search import ChoiceSearch
 from solver.planning.progress import PlanProgress, Report
+from solver.planning.search.better_plans import BetterPlans
+from solver.planning.search.choice_search import ChoiceSearch
 
 
 class Placements:

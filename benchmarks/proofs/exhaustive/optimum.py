@@ -14,9 +14,9 @@ from math import floor
 
 import numpy as np
 
-from benchmarks.proofs.exhaustive_orders import device_orders, longest_paths
-from benchmarks.proofs.exhaustive_passes import Passes
-from benchmarks.proofs.exhaustive_values import PARTS, best_combination
+from benchmarks.proofs.exhaustive.device_orders import device_orders, longest_paths
+from benchmarks.proofs.exhaustive.passes import Passes
+from benchmarks.proofs.exhaustive.values import PARTS, best_combination
 from pipesched.problem.problem import Objective, Problem
 
 # Devices, passes, orders of one device, combinations of orders, and backwards that may run either way, beyond which a

@@ -18,7 +18,7 @@ from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.schedule.schedule import Schedule
 from solver.backends.cp_sat import solve_model
 from solver.planning.budget import Budget
-from solver.planning.critical_path import CriticalPath
+from solver.planning.partitions.critical_path import CriticalPath
 
 
 @dataclass(frozen=True)

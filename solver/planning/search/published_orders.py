@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.results.gap import gap
-from solver.planning.choice_search import ChoiceSearch
-from solver.planning.fixed_order import FixedOrder, provable
-from solver.planning.placements import Placements
+from solver.planning.search.choice_search import ChoiceSearch
+from solver.planning.search.fixed_order import FixedOrder, provable
+from solver.planning.search.placements import Placements
 
 _STEP_SHARE, _LEAST_STEP = 0.05, 0.2
 

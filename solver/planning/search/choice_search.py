@@ -30,12 +30,12 @@ from pipesched.results.solution import Solution, Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
-from solver.planning.balance import balanced
 from solver.planning.budget import Budget
-from solver.planning.fixed_order import FixedOrder, provable
-from solver.planning.master import Master
-from solver.planning.memory_fit import MemoryFit
-from solver.planning.solved_partitions import SolvedPartitions
+from solver.planning.partitions.balance import balanced
+from solver.planning.partitions.master import Master
+from solver.planning.partitions.memory_fit import MemoryFit
+from solver.planning.partitions.solved_partitions import SolvedPartitions
+from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.solve import solve
 
 Offer = Callable[[Candidate], None]

@@ -1,6 +1,6 @@
 """Whether a tiny problem has a schedule below a value, by trying the orders of all devices together.
 
-Written from the rules of a schedule in docs/concepts.md, as benchmarks/proofs/exhaustive.py is, to which it is held
+Written from the rules of a schedule in docs/concepts.md, as benchmarks/proofs/exhaustive/ is, to which it is held
 equal; many times as fast where the value is near the optimum. What may be left out is what is left out there.
 """
 
@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.proofs.exhaustive import NotTiny
-from benchmarks.proofs.joint_limits import Numbers
-from benchmarks.proofs.joint_search import search
+from benchmarks.proofs.exhaustive.optimum import NotTiny
+from benchmarks.proofs.joint.limits import Numbers
+from benchmarks.proofs.joint.search import search
 from pipesched.problem.problem import Objective, Problem
 
 # Values are counted in this part of a tick: the span of an order is a sum over up to three devices, by their number.

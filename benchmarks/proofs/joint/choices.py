@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from benchmarks.proofs.joint_limits import (
+from benchmarks.proofs.joint.limits import (
     ACTIVATION,
     AFTER,
     BEFORE,

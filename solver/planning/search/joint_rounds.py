@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from pipesched.layers.plan_problem import Choice
-from solver.planning.better_plans import BetterPlans
 from solver.planning.budget import Budget
-from solver.planning.choice_search import ChoiceSearch
+from solver.planning.search.better_plans import BetterPlans
+from solver.planning.search.choice_search import ChoiceSearch
 
 # A placement, and which of the searches on it.
 Job = tuple[ChoiceSearch, int]

@@ -10,8 +10,8 @@ from itertools import accumulate, pairwise
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from solver.planning.memory_fit import MemoryFit
-from solver.planning.nearby import moved_cuts, recut
+from solver.planning.partitions.memory_fit import MemoryFit
+from solver.planning.partitions.nearby import moved_cuts, recut
 
 _MOST_MOVES = 2_000
 

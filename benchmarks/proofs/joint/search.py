@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from benchmarks.proofs.joint_choices import choose, needs_of
-from benchmarks.proofs.joint_limits import (
+from benchmarks.proofs.joint.choices import choose, needs_of
+from benchmarks.proofs.joint.limits import (
     ACTIVATION,
     BACKWARD,
     BLOCK,

@@ -8,10 +8,10 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.results.plan import Candidate
 from solver.construction.list_scheduling import list_schedules
 from solver.construction.timing import best_times
-from solver.planning.choice_search import ChoiceSearch
-from solver.planning.fixed_order import provable
 from solver.planning.joint.search import JointSearch, applies, kernels_ready
-from solver.planning.nearby import nearby
+from solver.planning.partitions.nearby import nearby
+from solver.planning.search.choice_search import ChoiceSearch
+from solver.planning.search.fixed_order import provable
 
 # List schedules that are tried where no published order fits.
 _LISTED = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from benchmarks.proofs.exhaustive_orders import NO_PATH, Numbers
+from benchmarks.proofs.exhaustive.device_orders import NO_PATH, Numbers
 
 # Values are counted in this part of a tick: the span of an order is a sum over up to three devices, by their number.
 PARTS = 6

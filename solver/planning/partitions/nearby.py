@@ -10,7 +10,7 @@ from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
-from solver.planning.told import fewer, told
+from solver.planning.joint.told import fewer, told
 
 # With more stages than this, only one cut moves at a time.
 _MOST_FOR_PAIRS = 24

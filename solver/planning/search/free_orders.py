@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from solver.planning.choice_search import ChoiceSearch
-from solver.planning.joint_rounds import anneal_at_once, in_groups
-from solver.planning.placements import Placements
+from solver.planning.search.choice_search import ChoiceSearch
+from solver.planning.search.joint_rounds import anneal_at_once, in_groups
+from solver.planning.search.placements import Placements
 
 # Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
 _STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")

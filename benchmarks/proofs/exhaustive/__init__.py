@@ -1,0 +1,1 @@
+"""The exact optimum of tiny problems: the orders of each device, then their best combination."""
