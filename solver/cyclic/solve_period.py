@@ -57,10 +57,9 @@ def solve_period(
     stop, started, limits = stop or Event(), time.monotonic(), limits or Limits()
     notes = list[str]()
     certificates = _checked(problem, period_certificates(problem), notes)
-    certificate = certificates[0]
     reason = why_infeasible(problem)
     if reason is not None:
-        below, text = _in_ticks(certificate, 1)
+        below, text = _in_ticks(certificates[0], 1)
         return Solution(problem, Status.INFEASIBLE, below, text, reason=reason)
     moments: list[tuple[float, Fraction]] = []
 
@@ -68,16 +67,12 @@ def solve_period(
         seconds = time.monotonic() - started
         moments.append((seconds, pattern.period))
         if report is not None:
-            report(Progress(seconds, ceil(pattern.period), floor(certificate.value), "periodic"))
+            report(Progress(seconds, ceil(pattern.period), floor(certificates[0].value), "periodic"))
 
     found = best_period(problem, _to_search(problem, limits), stop, on_progress).found if search else None
     pattern = None if found is None else found.pattern
     notes += [] if found is None else list(map(defect_note, found.defects))
-    if pattern is not None and pattern.period < certificate.value:
-        # Every kind of argument that claims more than a pattern has is left out.
-        wrong = {one.kind for one in certificates if one.value > pattern.period}
-        certificate = next(one for one in certificates if one.kind not in wrong)
-        notes.append(defect_note(f"a pattern is shorter than what {' and '.join(sorted(wrong))} claim"))
+    certificate = _none_above(pattern, certificates, notes)
     parts = 1 if pattern is None else pattern.period.denominator
     fine = finer(problem, parts)
     counts_work = limits.deterministic is not None
@@ -137,6 +132,17 @@ def _checked(problem: Problem, certificates: Sequence[PeriodCertificate], notes:
             return [*certificates[at:], nothing]
         notes.append(defect_note(f"a lower bound did not stand the check of its evidence: {finding.text}"))
     return [nothing]
+
+
+def _none_above(
+    pattern: Pattern | None, certificates: Sequence[PeriodCertificate], notes: list[str]
+) -> PeriodCertificate:
+    """The strongest certificate, without the kinds of argument of which one claims more than the pattern has."""
+    if pattern is None or pattern.period >= certificates[0].value:
+        return certificates[0]
+    wrong = {one.kind for one in certificates if one.value > pattern.period}
+    notes.append(defect_note(f"a pattern is shorter than what {' and '.join(sorted(wrong))} claim"))
+    return next(one for one in certificates if one.kind not in wrong)
 
 
 def _in_ticks(certificate: PeriodCertificate, parts: int) -> tuple[int, Certificate]:
