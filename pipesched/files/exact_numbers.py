@@ -40,6 +40,16 @@ def as_decimal(number: Fraction) -> int | Decimal:
 _UNREADABLE = (ValueError, ArithmeticError, RecursionError)
 
 
+def _unreadable(source: str, error: Exception) -> BadInput:
+    """What is said of a text that is well formed and that Python still cannot read."""
+    reason = str(error)
+    if isinstance(error, RecursionError):
+        reason = "found brackets or indents too deep; allowed: some hundred levels"
+    elif "integer string conversion" in reason:  # Python's advice is for programmers
+        reason = "found a number of thousands of digits; allowed: at most 100 digits"
+    return BadInput(f"{source}: cannot be read: {reason}")
+
+
 # Values a YAML file may hold, each counted as often as it is referred to: far more than any problem has.
 MOST_NODES = 100_000
 
@@ -112,9 +122,11 @@ def read_yaml(text: str, source: str) -> object:
         mark = getattr(error, "problem_mark", None)
         where = f" line {mark.line + 1}, column {mark.column + 1}:" if mark else ""
         reason = " ".join(str(getattr(error, "problem", None) or error).split())
+        if reason == "but found another document":
+            reason = "found a second document; allowed: one in a file"
         raise BadInput(f"{source}:{where} not YAML: {reason}") from None
     except _UNREADABLE as error:
-        raise BadInput(f"{source}: cannot be read: {error}") from None
+        raise _unreadable(source, error) from None
 
 
 def read_json(text: str, source: str) -> object:
@@ -131,7 +143,7 @@ def read_json(text: str, source: str) -> object:
     except simplejson.JSONDecodeError as error:
         raise BadInput(f"{source}: line {error.lineno}, column {error.colno}: not JSON: {error.msg}") from None
     except _UNREADABLE as error:
-        raise BadInput(f"{source}: cannot be read: {error}") from None
+        raise _unreadable(source, error) from None
 
 
 def write_json(document: object) -> str:

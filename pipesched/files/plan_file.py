@@ -72,7 +72,8 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         tuple(tuple(map(time, row)) for row in links),
         stream_of(form.transfer),
     )
-    model = Model(tuple(_layer(layer, tick, step) for layer in form.layers), *map(time, more))
+    splits = any(layer.weight is not None for layer in form.layers)
+    model = Model(tuple(_layer(layer, tick, step, splits) for layer in form.layers), *map(time, more))
     return PlanProblem(
         model,
         cluster,
@@ -119,8 +120,11 @@ def _kept(layer: LayerEntry) -> list[Fraction]:
     return [(layer.activation or 0) * way.keeps for way in layer.recompute or () if way.keeps is not None]
 
 
-def _layer(entry: LayerEntry, tick: Fraction, step: Fraction) -> LayerType:
-    """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does."""
+def _layer(entry: LayerEntry, tick: Fraction, step: Fraction, splits: bool) -> LayerType:
+    """Times rounded to the nearest tick; activations down and what B gives back up, so that what fits still does.
+
+    Where other layers split their backward (`splits`), B does all of one that does not, and leaves nothing for its W.
+    """
 
     def time(number: Fraction | None) -> Fraction | None:
         return None if number is None else round(number / tick) * tick
@@ -138,6 +142,9 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction) -> LayerType:
         kept = floor(whole * way.keeps / step) * step
         ways.append(RecomputeWay(way.name, surely(way.time), kept / activation if activation else Fraction(1)))
     weight, fused = time(entry.weight), time(entry.fused)
+    given_back = min(activation, ceil((entry.freed_by_backward or zero) / step) * step)
+    if splits and weight is None:
+        weight, given_back = zero, activation
     assert entry.name is not None
     return LayerType(
         entry.name,
@@ -148,7 +155,7 @@ def _layer(entry: LayerEntry, tick: Fraction, step: Fraction) -> LayerType:
         fused,
         floor((entry.memory or zero) / step) * step,
         activation,
-        min(activation, ceil((entry.freed_by_backward or zero) / step) * step),
+        given_back,
         tuple(ways),
         entry.with_previous,
     )

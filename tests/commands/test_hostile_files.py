@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ import pytest
 from commands.main import main
 from pipesched.errors import BadInput
 from pipesched.files import problem_file
-from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.problem_file import read_problem
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.simulation.simulator import simulate
@@ -38,6 +39,23 @@ def test_a_hostile_file_is_one_line(name: str, tmp_path: Path) -> None:
     with pytest.raises(BadInput) as caught:
         read_problem(path)
     assert len(caught.value.mistakes) == 1 and len(str(caught.value)) < 400
+
+
+UNREADABLE = [
+    (read_yaml, "devices: " + "[" * 5000, "too deep"),
+    (read_json, '{"devices": ' + "[" * 100_000, "too deep"),
+    (read_yaml, "devices: " + "9" * 5000, "thousands of digits"),
+    (read_json, '{"devices": ' + "9" * 5000 + "}", "thousands of digits"),
+    (read_yaml, GOOD + "---\n" + GOOD, "second document"),
+]
+
+
+@pytest.mark.parametrize(("read", "text", "said"), UNREADABLE, ids=range(len(UNREADABLE)))
+def test_what_python_cannot_read_is_said_in_words_of_the_file(
+    read: Callable[[str, str], object], text: str, said: str
+) -> None:
+    with pytest.raises(BadInput, match=said):
+        read(text, "f")
 
 
 def test_references_are_read() -> None:

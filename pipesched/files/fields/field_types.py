@@ -57,6 +57,11 @@ Text = Annotated[str, field("text", _text), WithJsonSchema({"type": "string"})]
 Count = Annotated[
     int, field("a whole number of at least 1", whole_number(1)), WithJsonSchema({"type": "integer", "minimum": 1})
 ]
+YesOrNo = Annotated[
+    bool,
+    field("true or false", lambda value: value if isinstance(value, bool) else None),
+    WithJsonSchema({"type": "boolean"}),
+]
 Number = Annotated[Fraction, field(POSITIVE, at_least(0)), WithJsonSchema(NUMBER)]
 Numbers = Annotated[
     Fraction | list[Fraction],

@@ -73,9 +73,6 @@ def _layers(form: PlanFile) -> Iterator[str]:
         yield f"layers: found {total} in all; allowed: up to {MOST_LAYERS}"
     elif entries and entries[0].with_previous:
         yield "layers[0].with_previous: found true; allowed: false, since no layer is before it"
-    split = [layer.weight is not None for layer in entries]
-    for at in (at for at, has in enumerate(split) if has != split[0]):
-        yield f"layers[{at}].weight: found {'one' if split[at] else 'none'}; allowed: of all layers or of none"
     first: dict[str, int] = {}
     for at, layer in enumerate(entries):
         before = entries[first.setdefault(layer.name or "", at)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -22,7 +22,6 @@ _Natural = Annotated[
     field("a whole number of at least 0", whole_number(0)),
     WithJsonSchema({"type": "integer", "minimum": 0}),
 ]
-_Choice = Literal[True, False]
 
 
 class AttentionSection(_Section):
@@ -54,7 +53,9 @@ class ParallelSection(_Section):
     context: field_types.Count = Field(1, description="context parallel size; default 1")
     expert: field_types.Count = Field(1, description="expert parallel size, of tensor * context * data; default 1")
     data: field_types.Count = Field(1, description="data parallel size; default 1")
-    sharded_optimizer: _Choice = Field(True, description="data parallel devices share the optimizer's state")
+    sharded_optimizer: field_types.YesOrNo = Field(
+        True, description="data parallel devices share the optimizer's state"
+    )
 
 
 class ModelSection(_Section):
@@ -65,21 +66,23 @@ class ModelSection(_Section):
     vocabulary: field_types.Count | None = Field(None, description="tokens of the vocabulary")
     attention: AttentionSection | None = None
     ffn: field_types.Count | None = Field(None, description="width of the feed-forward block of a dense layer")
-    gated: _Choice = Field(True, description="two projections up and one down (SwiGLU), not one of each")
+    gated: field_types.YesOrNo = Field(True, description="two projections up and one down (SwiGLU), not one of each")
     dense_layers: _Natural | None = Field(
         None, description="the first layers, without experts; default: 0 with experts"
     )
     experts: ExpertsSection | None = None
     mtp_layers: _Natural = Field(0, description="multi-token prediction layers; default 0")
-    tied: _Choice = Field(False, description="the head has the embedding's parameters")
+    tied: field_types.YesOrNo = Field(False, description="the head has the embedding's parameters")
     sequence: field_types.Count | None = Field(None, description="tokens of a sequence")
     microbatch_size: field_types.Count = Field(1, description="sequences of a micro-batch on one device; default 1")
     dtype: Annotated[str, field_types.one_of(*PRECISIONS), WithJsonSchema({"enum": list(PRECISIONS)})] = Field(
         "bf16", description="of parameters and activations in a pass"
     )
-    flash: _Choice = Field(True, description="attention scores are never stored (FlashAttention)")
-    dropout: _Choice = Field(False, description="dropout after attention and feed-forward block, and on the scores")
-    weight_split: _Choice = Field(True, description="backwards may run as B and a later W")
+    flash: field_types.YesOrNo = Field(True, description="attention scores are never stored (FlashAttention)")
+    dropout: field_types.YesOrNo = Field(
+        False, description="dropout after attention and feed-forward block, and on the scores"
+    )
+    weight_split: field_types.YesOrNo = Field(True, description="backwards may run as B and a later W")
     parallel: ParallelSection | None = None
 
 

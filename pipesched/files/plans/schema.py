@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
@@ -39,7 +39,7 @@ class LayerEntry(_Section):
         None, description="backward for the input (B); without weight: the full backward"
     )
     weight: field_types.Number | None = Field(
-        None, description="backward for the weights (W); of all layers or of none"
+        None, description="backward for the weights (W); without it the layer's backward is not split"
     )
     fused: field_types.Number | None = Field(
         None, description="full backward in one go (BW); default backward + weight"
@@ -54,7 +54,7 @@ class LayerEntry(_Section):
         None, description="part of it that B gives back, W the rest; default 0"
     )
     recompute: list[RecomputeEntry] | None = Field(None, description="ways to recompute it in the backward")
-    with_previous: Literal[True, False] = Field(False, description="shares a stage with the layer before it")
+    with_previous: field_types.YesOrNo = Field(False, description="shares a stage with the layer before it")
 
 
 class PlanMemory(_Section):

@@ -46,6 +46,20 @@ def test_problem_of_a_partition_sums_its_layers():
     assert [pool.capacity * step for pool in problem.pools] == [40, 40]
 
 
+def test_a_layer_without_weight_is_not_split_beside_those_that_are():
+    whole = {"name": "b", "forward": 1, "backward": 3, "activation": 2, "freed_by_backward": 1}
+    plan = plan_problem_from(GOOD | {"placement": "linear", "layers": [LAYER, whole]})
+    t, step = plan.tick, plan.resolution
+    first, second = plan.problem(Choice("linear", 1), Partition((3, 2))).stages
+    assert (first.backward * t, first.weight * t, first.freed * step) == (
+        Fraction(9, 2),
+        Fraction(3, 2),
+        Fraction(3, 2),
+    )
+    assert (second.backward * t, second.weight * t, second.fused * t) == (Fraction(9, 2), Fraction(1, 2), 5)
+    assert (second.activation * step, second.freed * step) == (4, Fraction(5, 2))  # b's own is given back when B ends
+
+
 def test_problem_text_is_read_as_the_same_problem():
     plan = plan_problem_from(GOOD | {"placement": "wave", "chunks": 2, "layers": [LAYER]})
     problem = plan.problem(Choice("wave", 2), Partition((1, 1, 1, 1)))
@@ -63,7 +77,7 @@ def test_problem_text_is_read_as_the_same_problem():
         ({"layers": [LAYER | {"forward": -1}]}, ["layers[0].forward"]),
         ({"layers": [{"name": "a"}]}, ["layers[0].forward", "layers[0].backward"]),
         ({"layers": [LAYER, LAYER | {"forward": 2}]}, ["layers[1].name"]),
-        ({"layers": [LAYER, {"name": "b", "forward": 1, "backward": 1}]}, ["layers[1].weight"]),
+        ({"layers": [LAYER, HEAD | {"with_previous": "yes"}]}, ["layers[1].with_previous"]),
         ({"layers": [HEAD, LAYER]}, ["layers[0].with_previous"]),
         ({"layers": [LAYER | {"freed_by_backward": 3}]}, ["layers[0].freed_by_backward"]),
         ({"layers": [LAYER | {"recompute": [{"name": "x"}]}]}, ["layers[0].recompute[0].time", "layers[0].recompute[0].keeps"]),
@@ -81,6 +95,11 @@ def test_problem_text_is_read_as_the_same_problem():
 )  # fmt: skip
 def test_every_mistake_names_its_place(changes, places):
     assert mistakes_of(**changes) == places
+
+
+def test_a_yes_or_no_is_asked_for_in_the_words_of_the_file():
+    with pytest.raises(BadInput, match=r"layers\[1\].with_previous: found 'yes'; allowed: true or false$"):
+        plan_problem_from(GOOD | {"layers": [LAYER, HEAD | {"with_previous": "yes"}]})
 
 
 def test_layers_that_share_a_stage_stay_together():
