@@ -5,7 +5,6 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from fractions import Fraction
 from pathlib import Path
-from threading import Event
 
 from commands.options.search import (
     add_limits,
@@ -21,6 +20,7 @@ from commands.shared.file_arguments import add_problem, picture_kind, problem_of
 from commands.shared.output import complain, files_written, percent, write_json
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
+from commands.shared.watch import add_watch, stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.problem.attainable_spans import Value
@@ -36,6 +36,7 @@ from solver.analysis.pareto_sweep import FLAT, frontier
 def configure(parser: ArgumentParser) -> None:
     """The options of a search, and the points."""
     add_problem(parser)
+    add_watch(parser)
     add_limits(parser)
     parser.add_argument(
         "--points",
@@ -75,7 +76,7 @@ def run(args: Namespace) -> Exit:
 
 
 def _sweep(problem: Problem, args: Namespace) -> Frontier:
-    stop = Event()
+    stop = stop_event(args)
     within = None if args.memory is None else _levels(problem, args.memory)
     with interrupt_sets(stop), progress_line() as say:
         return frontier(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from threading import Event
 
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted
 from commands.options.values import whole
@@ -12,6 +11,7 @@ from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, draw, picture_kind, problem_of
 from commands.shared.output import files_written, in_file_units, time, write_json
 from commands.shared.tables import table
+from commands.shared.watch import add_watch, stop_event
 from pipesched.problem.passes import BW, B, Task
 from pipesched.results.solution import Status
 from solver.tasks.pair import Pair, best_pair
@@ -28,6 +28,7 @@ def configure(parser: ArgumentParser) -> None:
     add_limits(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write a picture of it: .png or .svg")
     add_json(parser)
+    add_watch(parser)
 
 
 def run(args: Namespace) -> Exit:
@@ -35,7 +36,7 @@ def run(args: Namespace) -> Exit:
     problem = problem_of(args.problem, None)
     if args.output:
         picture_kind(Path(args.output))  # before the search, since it may be refused
-    stop = Event()
+    stop = stop_event(args)
     with interrupt_sets(stop):
         pair = best_pair(problem, args.forward_stage, args.backward_stage, limits_of(args), stop)
     with not_interrupted():

@@ -6,6 +6,9 @@ travels: inside a block that is the block's own affair, in the cool-down B and W
 
 Where passes are several tasks, forward and backward of a pair interleave task by task (attention and experts of one
 beside dispatch and combine of the other), and the weight tasks run behind them, beside the transfers of the pipeline.
+
+`kimi-k2-offload` also moves activations to the host: beside each slot that of the forward before goes out, and that of
+the next backward comes back.
 """
 
 from __future__ import annotations
@@ -25,5 +28,15 @@ HEURISTICS.register(
         peak="2(p-1-d) + (v-1)p + 2 chunk activations on device d (p divides m)",
         order=partial(overlapped_interleaved, name="kimi-k2", cut_weights=True),
         closed_form=partial(overlapped_closed_form, cut_weights=True),
+    )
+)
+HEURISTICS.register(
+    Heuristic(
+        name="kimi-k2-offload",
+        reference="Kimi Team, Kimi K2, arXiv 2507.20534, training infrastructure, with activation offloading",
+        needs="memory.offload on every stage; stage s on device s mod p (interleaved placement)",
+        bubble="no formula: that of kimi-k2 where copies take no longer than what they run beside",
+        peak="at most 4 chunk activations a device",
+        order=partial(overlapped_interleaved, name="kimi-k2-offload", cut_weights=True, offload=True),
     )
 )

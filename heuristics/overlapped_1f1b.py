@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from heuristics.building.copies_beside_slots import in_turn, with_copies, without_sharing
 from heuristics.building.interleaved_walks import Walk, even_groups, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs, one_stage_a_device
 from heuristics.building.task_interleaving import Weights, interleaved
@@ -36,8 +37,8 @@ def overlapped_1f1b(problem: Problem) -> Schedule:
     return interleaved(problem, Schedule(tuple(map(tuple, orders)), "1f1b-overlap"))
 
 
-def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False) -> Schedule:
-    """Interleaved 1F1B, one forward more in the warm-up, in paired slots.
+def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = False, offload: bool = False) -> Schedule:
+    """Interleaved 1F1B, one forward more in the warm-up, in paired slots; `offload` copies activations beside them.
 
     `cut_weights` splits the backwards of the cool-down, which have no forward to overlap with: the gradient is sent
     before W runs (where the backward splits at all). Of passes of several tasks, all weight tasks of a pair then run
@@ -45,11 +46,14 @@ def overlapped_interleaved(problem: Problem, name: str, cut_weights: bool = Fals
     """
     devices = walks(problem, even_groups(problem), hop=2, extra=1)
     orders = [one_forward_one_backward(walk, paired=True) for walk in devices]
+    own = problem
+    if offload:
+        orders, own = with_copies(problem, orders), without_sharing(problem)
     if cut_weights and problem.splittable:
         orders = [[part for slot in order for part in _cut(slot)] for order in orders]
     schedule = Schedule(tuple(map(tuple, orders)), name)
     weights = Weights.LAST if cut_weights else Weights.BEHIND_THEIR_TASK
-    return interleaved(problem, schedule, weights, pairs_end_together=not cut_weights)
+    return in_turn(problem, interleaved(own, schedule, weights, pairs_end_together=not cut_weights))
 
 
 def _cut(slot: Slot) -> list[Slot]:

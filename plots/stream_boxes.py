@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 from pipesched.problem.network.dependencies import SENDING
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.colours import RGB
 from pipesched.schedule.timeline import Timeline
@@ -17,7 +16,8 @@ BACKWARD: RGB = (0.87, 0.42, 0.40)
 WEIGHT: RGB = (0.96, 0.75, 0.70)
 DISPATCH: RGB = (0.98, 0.84, 0.35)
 TRANSFER: RGB = (0.46, 0.74, 0.48)
-COPY: RGB = (0.70, 0.62, 0.80)
+COPY: RGB = (0.66, 0.57, 0.78)
+COPY_BACK: RGB = (0.86, 0.81, 0.92)
 AGAIN: RGB = (0.62, 0.82, 0.83)
 
 # A row is 1 high: white space below its lanes, and how high the row of micro-batches is against a lane.
@@ -25,6 +25,10 @@ GAP = 0.16
 NUMBERS = 0.8
 # Of a lane, the part at its bottom that tells of what pass a task is, or what is on its way to another device.
 STRIP = 0.2
+
+# The top and bottom of each stream's lane in its device's row; under None those of the row of micro-batches.
+Lanes = Mapping[str | None, tuple[float, float]]
+_COPIES: dict[PassKind, tuple[RGB, str]] = {OFFLOAD: (COPY, "offload"), RELOAD: (COPY_BACK, "onload")}
 
 
 class Drawn(NamedTuple):
@@ -53,16 +57,9 @@ def colour_of(kind: PassKind) -> RGB:
     return {F: FORWARD, B: BACKWARD, BW: BACKWARD, W: WEIGHT}.get(kind, AGAIN)
 
 
-def lanes(problem: Problem) -> Mapping[str | None, tuple[float, float]]:
-    """The top and bottom of each stream's lane within its device's row; under None the row of micro-batches.
-
-    A pass of one task has its number in its box, and needs no row for it.
-    """
-    return _lanes(problem.streams, not problem.network.one_task_each)
-
-
-@cache
-def _lanes(streams: tuple[str, ...], numbered: bool) -> Mapping[str | None, tuple[float, float]]:
+def lanes(problem: Problem) -> Lanes:
+    """A lane for each stream. A pass of one task has its number in its box, and needs no row of micro-batches."""
+    streams, numbered = problem.streams, not problem.network.one_task_each
     unit = (1 - GAP) / (len(streams) + NUMBERS * numbered)
     tops = [GAP / 2 + unit * number for number in range(len(streams) + 1)]
     found: dict[str | None, tuple[float, float]] = {
@@ -73,56 +70,59 @@ def _lanes(streams: tuple[str, ...], numbered: bool) -> Mapping[str | None, tupl
     return found
 
 
-def boxes_of(timeline: Timeline) -> Iterator[Drawn]:
+def boxes_of(timeline: Timeline, where: Lanes) -> Iterator[Drawn]:
     """Every device's tasks, what travels to other devices, and the row of micro-batches."""
     for device, order in enumerate(timeline.schedule.orders):
         for slot in order:
             for half, p in enumerate(slot):
                 if timeline.in_block(p):
-                    yield _half_block(timeline, p, device, half)
+                    yield _half_block(timeline, p, where, half)
                 else:
-                    yield from _tasks(timeline, p, device)
-                yield from _on_its_way(timeline, p, device)
-        yield from _microbatches(timeline, device)
+                    yield from _tasks(timeline, p, where)
+                yield from _on_its_way(timeline, p, where)
+        yield from _microbatches(timeline, device, where)
 
 
-def _half_block(timeline: Timeline, p: Pass, device: int, half: int) -> Drawn:
-    top, bottom = lanes(timeline.problem)[timeline.problem.streams[0]]
-    upper = device + top + half * (bottom - top) / 2
+def _half_block(timeline: Timeline, p: Pass, where: Lanes, half: int) -> Drawn:
+    top, bottom = where[timeline.problem.streams[0]]
+    upper = timeline.problem.device(p) + top + half * (bottom - top) / 2
     ends = timeline.start(p), timeline.end(p)
     return Drawn(*ends, upper, upper + (bottom - top) / 2, colour_of(p.kind), str(p.microbatch))
 
 
-def _tasks(timeline: Timeline, p: Pass, device: int) -> Iterator[Drawn]:
+def _tasks(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
     problem = timeline.problem
     for task, part in problem.tasks(p):
-        top, bottom = (device + edge for edge in lanes(problem)[part.stream])
+        top, bottom = (problem.device(p) + edge for edge in where[part.stream])
         start = timeline.starts[task]
-        colour = colour_of(p.kind)
-        sends, copies = part.name == SENDING, p.kind not in (F, B, W, BW)
-        if part.stream != problem.streams[0]:
-            colour = TRANSFER if sends else COPY if copies else DISPATCH
-        yield Drawn(start, start + part.ticks, top, bottom, colour, str(p.microbatch), "" if sends else part.name)
-        if part.stream != problem.streams[0] and not copies:
+        beside, sends = part.stream != problem.streams[0], part.name == SENDING
+        copies = p.kind not in (F, B, W, BW)
+        colour, name = colour_of(p.kind), "" if sends else part.name
+        if beside:
+            colour = TRANSFER if sends else DISPATCH
+        if p.kind in _COPIES:
+            colour, name = _COPIES[p.kind]
+        yield Drawn(start, start + part.ticks, top, bottom, colour, str(p.microbatch), name)
+        if beside and not copies:
             yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, colour_of(p.kind))
 
 
-def _on_its_way(timeline: Timeline, p: Pass, device: int) -> Iterator[Drawn]:
-    """A tensor that travels to another device and occupies nothing, beneath the last stream's tasks."""
-    problem, where = timeline.problem, timeline.problem.placement
-    to = where.next[p.stage] if p.kind is F else where.previous[p.stage] if p.kind in (B, BW) else None
+def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
+    """A tensor that travels to another device and occupies nothing, beneath the tasks of the second stream."""
+    problem, walk = timeline.problem, timeline.problem.placement
+    to = walk.next[p.stage] if p.kind is F else walk.previous[p.stage] if p.kind in (B, BW) else None
     lag = 0 if to is None else problem.lag(p.stage, to)
     if lag and not problem.dependencies.sends(lag) and len(problem.streams) > 1:
-        top, bottom = (device + edge for edge in lanes(problem)[problem.streams[1]])
+        top, bottom = (problem.device(p) + edge for edge in where[problem.streams[1]])
         end = timeline.end(p)
         yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER)
 
 
-def _microbatches(timeline: Timeline, device: int) -> Iterator[Drawn]:
+def _microbatches(timeline: Timeline, device: int, where: Lanes) -> Iterator[Drawn]:
     """Forwards above backwards, each until the next one of its kind begins."""
-    if None not in lanes(timeline.problem):
+    if None not in where:
         return
-    top, bottom = (device + edge for edge in lanes(timeline.problem)[None])
+    top, bottom = (device + edge for edge in where[None])
     middle = (top + bottom) / 2
     passes = timeline.schedule.passes_on(device)
     for kinds, upper, lower in (((F,), top, middle), ((B, BW), middle, bottom)):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from heuristics.building.requirements import all_may_offload
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task
 from pipesched.problem.problem import Problem
@@ -46,8 +47,7 @@ def _offload(problem: Problem, schedule: Schedule, chosen: Chosen) -> Schedule:
 
     What a stage may not keep is offloaded whether it fits or not.
     """
-    if not all(stage.offload for stage in problem.stages):
-        raise DoesNotApply("needs offload on every stage: give memory.offload")
+    all_may_offload(problem)
     alone = simulate(problem.keeping_activations(), schedule)
     ready = {p[1:]: alone.end(p) for p in schedule.passes() if p.kind is F}
     needed = {p[1:]: alone.start(p) for p in schedule.passes() if p.kind in (B, BW)}

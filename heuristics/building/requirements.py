@@ -25,6 +25,12 @@ def split_backward(problem: Problem) -> None:
         raise DoesNotApply("needs a backward that splits into B and W: give times.weight")
 
 
+def all_may_offload(problem: Problem) -> None:
+    """Every activation may move to the host."""
+    if not all(stage.offload for stage in problem.stages):
+        raise DoesNotApply("needs offload on every stage: give memory.offload")
+
+
 def round_robin(problem: Problem) -> int:
     """Stage s on device s mod p; returns the number of chunks a device."""
     placement = problem.placement

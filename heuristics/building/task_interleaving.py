@@ -15,7 +15,7 @@ from enum import Enum, auto
 from itertools import zip_longest
 
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import BW, B, F, Pass, Slot, Task, W
+from pipesched.problem.passes import BW, RELOAD, B, F, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.schedule import Schedule, Wait
@@ -36,9 +36,12 @@ def interleaved(
     """The schedule with the tasks of each pair interleaved; as it is where passes are one task each, or run as blocks.
 
     A full backward of a pair is split. Slots come one after the other on every stream. `pairs_end_together` lets
-    computation wait at a pair's end for the forward's communication too.
+    computation wait at a pair's end for the forward's communication too. Copies to the host and back are slots of their
+    own, on their own streams: what takes memory then waits for what earlier slots give back, limited or not, and a pair
+    for the activation of its backward.
     """
-    if problem.network.one_task_each or problem.overlaps:
+    copied = {p for p in schedule.pass_set if p.kind is RELOAD}
+    if (problem.network.one_task_each and not copied) or problem.overlaps:
         return schedule
     orders: list[tuple[Slot, ...]] = []
     streams: dict[Resource, list[Task]] = {}
@@ -46,10 +49,11 @@ def interleaved(
     for device, order in enumerate(schedule.orders):
         slots = [_split(problem, slot) for slot in order]
         orders.append(tuple((p,) for slot in slots for p in slot))
-        events = _Events(problem, device)
+        events = _Events(problem, limited=bool(copied) or problem.room[device] is not None)
         for slot in slots:
             launched = _launched(problem, slot, weights)
             waits += events.before(slot, launched)
+            waits += [Wait(Task(back), Task(slot[0])) for p in slot[1:2] if (back := p._replace(kind=RELOAD)) in copied]
             for task, part in launched:
                 streams.setdefault(Resource(device, part.stream), []).append(task)
             events.after(slot, launched, pairs_end_together)
@@ -113,11 +117,13 @@ def _communication(problem: Problem, unit: Tasks) -> int:
 
 
 class _Events:
-    """The waits between two streams of one device, for each slot what earlier slots must have ended."""
+    """The waits between two streams of one device, for each slot what earlier slots must have ended.
 
-    def __init__(self, problem: Problem, device: int) -> None:
-        self._problem = problem
-        self._limited = problem.room[device] is not None
+    `limited`: whether what takes memory waits for what earlier slots give back.
+    """
+
+    def __init__(self, problem: Problem, limited: bool) -> None:
+        self._problem, self._limited = problem, limited
         # By stream, the last task of a pass that gives memory back; and the streams that have waited for it.
         self._giving: dict[str, Task] = {}
         self._known: set[tuple[str, str]] = set()

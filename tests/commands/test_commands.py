@@ -52,6 +52,7 @@ NAMES = [
     "1f1b-overlap",
     "interleaved-1f1b-overlap",
     "kimi-k2",
+    "kimi-k2-offload",
     "generalised-interleaved",
     "pipeoffload-full",
     "pipeoffload-half",

@@ -13,8 +13,8 @@ from pipesched.files.fields.field_types import PLACEMENTS
 from pipesched.files.problem_file import read_problem
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
-# But the one of 40,000 tasks, which has a smaller one beside it.
-EXAMPLES = sorted(path for path in FOLDER.glob("*.yaml") if path.stem != "kimi-k2")
+# But those of 40,000 tasks, which have smaller ones beside them.
+EXAMPLES = sorted(path for path in FOLDER.glob("*.yaml") if path.stem not in ("kimi-k2", "kimi-k2-offload"))
 # What each is there to show, beside that it runs: a schedule that applies and fits.
 FITTING = {
     "gpt-1.5b-pp8": "zb-h1",
@@ -25,6 +25,7 @@ FITTING = {
     "interleaved-weights": "interleaved-1f1b",
     "wave": "hanayo",
     "kimi-k2-mini": "kimi-k2",
+    "kimi-k2-offload-mini": "kimi-k2-offload",
 }
 
 

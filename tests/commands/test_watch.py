@@ -9,6 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -16,6 +17,7 @@ from commands.main import main
 from commands.shared import watch as module
 from commands.shared.catalogue import Exit
 from commands.shared.watch import stop_event, watch
+from pipesched.errors import BadInput
 
 ROOT = Path(__file__).resolve().parents[2]
 GOOD = "devices: 2\nmicrobatches: 2\ntimes: {forward: 1, backward: 2}\n"
@@ -70,6 +72,29 @@ def test_a_change_stops_the_search_under_way_and_is_no_interrupt(tmp_path: Path)
     answers: list[int] = []
     assert watched(path, search, lambda _: answers.append(1) or Exit.INTERRUPTED) == Exit.INTERRUPTED
     assert answers == [1]
+
+
+@pytest.mark.parametrize("command", ["pair", "frontier"])
+def test_every_search_of_a_file_is_watched(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file changes while the first search is under way, which ends it; the second one is interrupted."""
+    path = tmp_path / "a.yaml"
+    path.write_text(GOOD)
+    stops: list[Event] = []
+
+    def searched(*args: object, **more: object) -> object:
+        stops.extend(one for one in (*args, *more.values()) if isinstance(one, Event))
+        if len(stops) == 1:
+            path.write_text(GOOD + "name: another\n")
+            assert stops[0].wait(30)
+        raise KeyboardInterrupt if len(stops) > 1 else BadInput("ended")
+
+    name = {"pair": "commands.pair.best_pair", "frontier": "commands.frontier.frontier"}[command]
+    monkeypatch.setattr(name, searched)
+    assert main([command, str(path), "--watch"]) == Exit.INTERRUPTED
+    assert len(stops) == 2
+    assert "changed" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

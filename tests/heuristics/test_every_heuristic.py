@@ -61,9 +61,10 @@ def run(problem: Problem, name: str) -> Metrics:
     return measure(timeline)
 
 
-# Of unequal micro-batches alone: test_small_ends.py. With offload or recomputation alone: test_memory_saving.py.
+# Of unequal micro-batches alone: test_small_ends.py. With offload or recomputation alone: test_memory_saving.py and
+# test_kimi_offload.py.
 ELSEWHERE = (
-    "1f1b-small-ends", "interleaved-small-ends", "pipeoffload-full", "pipeoffload-half", "uniform-recompute",
+    "1f1b-small-ends", "interleaved-small-ends", "kimi-k2-offload", "pipeoffload-full", "pipeoffload-half", "uniform-recompute",
 )  # fmt: skip
 EVEN_DEVICES = ("dualpipe", "chimera")  # one pipeline each way is defined for these only
 

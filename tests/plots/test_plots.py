@@ -371,4 +371,4 @@ def test_pictures_grow_with_the_problem_within_limits() -> None:
 
 
 def test_plots_are_found_by_name() -> None:
-    assert PLOTS.names() == ["gantt", "memory", "streams"]
+    assert PLOTS.names() == ["gantt", "memory", "phases", "streams"]

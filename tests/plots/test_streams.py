@@ -32,7 +32,7 @@ def kimi() -> Timeline:
 def test_tasks_lie_on_their_streams_in_the_colours_of_the_reports() -> None:
     timeline = kimi()
     top, bottom = lanes(timeline.problem)["comm"]
-    boxes = list(boxes_of(timeline))
+    boxes = list(boxes_of(timeline, lanes(timeline.problem)))
     named = {box.name: box.colour for box in boxes if box.top < 1 and box.number}
     assert {named[name] for name in ("dispatch0", "combine0")} == {DISPATCH}
     assert named["mlp-w0"] == named["attn-w0"] == WEIGHT
@@ -48,7 +48,7 @@ def test_micro_batches_stand_in_a_row_without_overlap() -> None:
     timeline = kimi()
     top, bottom = lanes(timeline.problem)[None]
     for upper in (top, (top + bottom) / 2):
-        row = sorted((box.start, box.end) for box in boxes_of(timeline) if box.top == upper)
+        row = sorted((box.start, box.end) for box in boxes_of(timeline, lanes(timeline.problem)) if box.top == upper)
         assert len(row) == 16
         assert all(end <= start for (_, end), (start, _) in pairwise(row))
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.problem.problem import Objective
+from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE, MANY_PASSES
@@ -28,26 +29,36 @@ class Published:
         return True
 
     def run(self, search: Search) -> None:
-        """One after the other: the slowest leaves time for the others, and what it offers is judged in that time."""
+        """One after the other: the slowest leaves time for the others.
+
+        What it offers is judged in that time too; but not where it is the first that fits, which must not be lost.
+        """
         clock, incumbent = search.clock, search.incumbent
         for heuristic in sorted(HEURISTICS, key=_slow_last if search.very_long else _promising_first):
             incumbent.enter(self.name)
             seconds = max(clock.allowed(self.share) / 2, GRACE if incumbent.timeline is None else 0.0)
             with incumbent.defects_noted():
-                run_within(seconds, search.stop, partial(_try, search, heuristic))
+                found = run_within(seconds, search.stop, partial(_try, search, heuristic))
+                if found is not None and found.fits:
+                    offer = partial(_offer, search, found)
+                    offer() if incumbent.timeline is None else run_within(seconds, search.stop, offer)
             late = clock.seconds > clock.share(self.share)
             proved = search.done() and search.passes > self.compare_up_to_passes
             if search.stop.is_set() or late or proved:
                 return
 
 
-def _try(search: Search, heuristic: Heuristic) -> None:
+def _try(search: Search, heuristic: Heuristic) -> Candidate:
     found = candidate(search.problem, heuristic, search.chains)
     search.candidates += (found,)
     if found.defect:
         search.incumbent.note(found.reason)
-    if found.fits and found.timeline is not None:
-        search.incumbent.phase = heuristic.name
+    return found
+
+
+def _offer(search: Search, found: Candidate) -> None:
+    if found.timeline is not None:
+        search.incumbent.phase = found.name
         search.incumbent.offer(found.timeline)
         if search.problem.objective is Objective.SPAN:
             search.offer_order(found.timeline.schedule)

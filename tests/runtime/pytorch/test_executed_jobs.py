@@ -44,6 +44,7 @@ def test_the_schedules_run_are_those_that_are_meant() -> None:
     assert beyond == {
         "1f1b-small-ends",
         "interleaved-small-ends",
+        "kimi-k2-offload",
         "pipeoffload-full",
         "pipeoffload-half",
         "uniform-recompute",

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from threading import Event, Timer
@@ -19,13 +20,15 @@ import pytest
 from commands.shared import not_applicable
 from heuristics.catalogue import HEURISTICS
 from pipesched.results.solution import Status
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.violation import Violation
 from solver.analysis import published_comparison, robustness
 from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_run
 from solver.cyclic import problem_period
-from solver.engine import kernels, search
+from solver.engine import incumbent, kernels, search
 from solver.engine.engine import ENGINE
 from solver.engine.phases import published
 from solver.engine.phases.local_search import LocalSearch
@@ -103,6 +106,24 @@ def test_a_published_schedule_that_takes_forever_is_passed_over(monkeypatch: pyt
     monkeypatch.setattr(published, "candidate", forever)
     found = solve(problem(2, 3), LIMITS)
     assert found.timeline is not None and not found.candidates
+
+
+def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Judging it takes longer than is left for published schedules."""
+    judge = incumbent.validate
+
+    def slowly(timeline: Timeline) -> list[Violation]:
+        until = time.monotonic() + 0.4
+        while time.monotonic() < until:
+            pass
+        return judge(timeline)
+
+    monkeypatch.setattr(incumbent, "validate", slowly)
+    monkeypatch.setattr(published, "GRACE", 0.2)
+    engine = replace(ENGINE, opening=(published.Published(share=0.01),), phases=(), finish=search.Search.solution)
+    found = search.Search(problem(2, 3), Limits(seconds=5), lambda *_: None, Event(), engine)
+    found.run()
+    assert found.incumbent.timeline is not None
 
 
 def test_list_schedules_that_take_forever_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,68 @@
+"""Kimi K2's offload: beside each slot the activation of the forward before goes out, that of the next backward returns.
+
+On each device, k counting its slots (a forward, a backward, or a pair of both):
+
+    computation   F_k and B_k
+    copies        out: what F_{k-1} has left     back: what B_{k+1} is going to need
+
+A pair begins when the copies beside the slot before it have ended, and a copy back beside slot k when slot k - 1 has
+given back its own. So a device never holds more than four activations: of both passes of a slot, and of both copies
+beside it. In the warm-up there is nothing to bring back, in the cool-down nothing to send out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from heuristics.building.requirements import all_may_offload
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import OFFLOAD, RELOAD, F, Pass, Slot, Task
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.simulator import simulate
+
+# A backward so many slots behind its forward still finds its activation among the four; copies would change nothing.
+NEAR = 3
+
+
+def with_copies(problem: Problem, orders: Sequence[Sequence[Slot]]) -> list[list[Slot]]:
+    """Each device's slots with copies between them: out behind a slot, back before it.
+
+    An activation that is needed within three slots is kept, unless its stage may keep none.
+    """
+    all_may_offload(problem)
+    return [_beside(problem, order) for order in orders]
+
+
+def _beside(problem: Problem, order: Sequence[Slot]) -> list[Slot]:
+    """One device's slots with their copies."""
+    forward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is F}
+    backward = {p[1:]: k for k, slot in enumerate(order) for p in slot if p.kind is not F}
+    out: dict[int, list[Slot]] = {}
+    back: dict[int, list[Slot]] = {}
+    for (stage, microbatch), needed in backward.items():
+        begun = forward[stage, microbatch]
+        if needed - begun <= NEAR and problem.stages[stage].may_keep:
+            continue
+        gone = min(begun + 1, needed - 1)
+        out.setdefault(gone, []).append((Pass(OFFLOAD, stage, microbatch),))
+        back.setdefault(max(needed - 1, gone + 1), []).append((Pass(RELOAD, stage, microbatch),))
+    return [each for k, slot in enumerate(order) for each in (*back.get(k, ()), slot, *out.get(k, ()))]
+
+
+def without_sharing(problem: Problem) -> Problem:
+    """The same problem with streams of each device's own instead of those that devices share."""
+    return replace(problem, shared_streams=())
+
+
+def in_turn(problem: Problem, schedule: Schedule) -> Schedule:
+    """A schedule of the problem without sharing, copies on shared streams in the order of their times."""
+    if not problem.shared_streams:
+        return schedule
+    starts = simulate(without_sharing(problem), schedule).starts
+    orders: dict[Resource, list[Task]] = {}
+    for where, tasks in schedule.task_orders.items():
+        orders.setdefault(problem.dependencies.resource(where.device, where.stream), []).extend(tasks)
+    merged = {where: tuple(sorted(tasks, key=starts.__getitem__)) for where, tasks in orders.items()}
+    return Schedule(schedule.orders, schedule.name, merged, schedule.waits)
