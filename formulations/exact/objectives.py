@@ -7,6 +7,7 @@ from math import ceil
 
 from ortools.sat.python import cp_model
 
+from formulations.exact.work_by_mode import DeviceWork
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value
@@ -16,13 +17,20 @@ from pipesched.results.relaxation_rows import RowKind
 
 
 def post_objective(
-    model: Model, at_most: int, at_least: Value, idle: Mapping[Operation, cp_model.IntVar]
+    model: Model,
+    at_most: int,
+    at_least: Value,
+    idle: Mapping[Operation, cp_model.IntVar],
+    work: Mapping[int, DeviceWork] | None = None,
 ) -> cp_model.IntVar:
-    """The objective as a variable, in steps, between the bounds given in ticks; `idle` as `post_idle` gives it."""
+    """The objective as a variable, in steps, between the bounds given in ticks.
+
+    `idle` is as `post_idle` gives it, `work` as `post_work` does.
+    """
     # Passes of zero duration take so many steps in all at most.
     highest = at_most * model.scale + model.zeros
     value = model.cp.new_int_var(ceil(at_least * model.scale), highest, "value")
-    for operations in model.operations:
+    for device, operations in enumerate(model.operations):
         begin: cp_model.IntVar | int = 0
         if model.problem.objective is Objective.SPAN:
             begin = _begin(model, operations)
@@ -38,6 +46,9 @@ def post_objective(
                 model.say(RowKind.IDLED, x)
             model.cp.add(value >= waited + sum(model.shortest[x] for x in operations) - begin)
             model.say(RowKind.DEVICE, operations[0])
+        if work and device in work:
+            for waited in work[device].idle:
+                model.cp.add(value >= waited + work[device].total - begin)
     model.cp.minimize(value)
     return value
 

@@ -1,0 +1,124 @@
+"""Valid inequalities where modes are open: what a device has computed before its first and last passes, mode by mode.
+
+The idle-time inequalities count of each pass the least that it may take. Where a backward may be fused or a forward
+and a backward may form a block, that leaves out the W and most of the forwards. Here each pass counts what it takes in
+the mode that it has, before the first and the last pass of each kind of each stage. A block counts as its forward.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ortools.sat.python import cp_model
+
+from formulations.variables.model_variables import Linear, Model
+from formulations.variables.operations import Operation
+from formulations.variables.order_literals import DeviceOrder, Truth, negation
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+
+
+class DeviceWork(NamedTuple):
+    """The least that a device computes in all with the modes it has, and the idle time before some of its passes."""
+
+    total: Linear
+    idle: list[cp_model.IntVar]
+
+
+def post_work(model: Model) -> dict[int, DeviceWork]:
+    """By device; none of a device whose passes can run in one mode only, or that has no order literals."""
+    found = {}
+    for device in model.devices_in_order:
+        fused = [model.fused[x.stage, x.microbatch] for x in device.operations if x.role is B]
+        if device.together or any(not isinstance(one, bool) for one in fused):
+            number = model.problem.placement.stage_device[device.operations[0].stage]
+            found[number] = _Modes(model, device).post()
+    return found
+
+
+class _Modes:
+    """The passes of one device, and which of them are in no block: `alone`."""
+
+    def __init__(self, model: Model, device: DeviceOrder) -> None:
+        self.model, self.device = model, device
+        self.alone = self._alone()
+
+    def _alone(self) -> dict[Operation, Truth]:
+        """As many forwards as backwards are in no block, and each is in one at most."""
+        cp, alone = self.model.cp, dict[Operation, Truth]()
+        for x in (x for x in self.device.operations if x.role is not W):
+            blocks = [block for pair, block in self.device.together.items() if x in pair]
+            alone[x] = cp.new_bool_var(f"{x} alone") if blocks else True
+            if blocks:
+                cp.add_exactly_one(alone[x], *blocks)
+        if self.device.together:
+            forwards, backwards = (sum(one for x, one in alone.items() if x.role is role) for role in (F, B))
+            cp.add(forwards == backwards)
+        return alone
+
+    def post(self) -> DeviceWork:
+        """start = idle time before + work before, in the modes that there are; idle time grows along the order."""
+        cp, model, idle = self.model.cp, self.model, dict[Operation, cp_model.IntVar]()
+        for x in self._first_and_last():
+            idle[x] = cp.new_int_var(0, model.horizon, f"R{x} by mode")
+            others = (y for y in self.device.operations if y != x)
+            work = sum(self._work(y, self.device.before(y, x)) for y in others)
+            cp.add(model.start[x] == idle[x] + work)
+        for x, later in idle.items():
+            for y, sooner in idle.items():
+                ahead = self.device.before(y, x) if x != y else False
+                if ahead is not False:
+                    grows = cp.add(later >= sooner)
+                    if ahead is not True:
+                        grows.only_enforce_if(ahead)
+        return DeviceWork(sum(map(self._least, self.device.operations)), list(idle.values()))
+
+    def _first_and_last(self) -> Iterator[Operation]:
+        lines: dict[tuple[object, int], list[Operation]] = {}
+        for x in self.alone:
+            lines.setdefault((x.role, x.stage), []).append(x)
+        for line in lines.values():
+            yield from dict.fromkeys((line[0], line[-1]))
+
+    def _work(self, x: Operation, ahead: Truth) -> Linear:
+        """What x takes in its mode if it runs ahead, else 0; a backward in a block takes nothing."""
+        f, b, w, whole = (self._steps(x, kind) for kind in (F, B, W, BW))
+        if x.role is F:
+            in_block = self._both(ahead, negation(self.alone[x]))
+            return f * ahead + (self._block(x) - f) * in_block
+        fused = self._both(ahead, self.model.fused[x.stage, x.microbatch])
+        if x.role is W:
+            return w * ahead - w * fused
+        return b * ahead + (whole - b) * fused - whole * self._both(ahead, negation(self.alone[x]))
+
+    def _least(self, x: Operation) -> Linear:
+        """What x takes in all at least, a backward with its W, by whether it is in a block."""
+        f, b, w, whole = (self._steps(x, kind) for kind in (F, B, W, BW))
+        if x.role is F:
+            return self._block(x) + (f - self._block(x)) * self.alone[x]
+        return min(whole, b + w) * self.alone[x] if x.role is B else 0
+
+    def _steps(self, x: Operation, kind: PassKind) -> int:
+        """Of a pass of this kind of x's stage; of B a full backward, and of W nothing, where none is split."""
+        if not self.model.problem.splittable:
+            kind = BW if kind is B else kind
+            if kind is W:
+                return 0
+        return self.model.steps(Pass(kind, x.stage, x.microbatch))
+
+    def _block(self, forward: Operation) -> int:
+        blocks = any(forward in pair for pair in self.device.together)
+        return self.model.block(forward) if blocks else self._steps(forward, F)
+
+    def _both(self, one: Truth, other: Truth) -> Truth:
+        """Whether both are true."""
+        if isinstance(one, bool):
+            return other if one else False
+        if isinstance(other, bool):
+            return one if other else False
+        cp = self.model.cp
+        both = cp.new_bool_var("")
+        cp.add_implication(both, one)
+        cp.add_implication(both, other)
+        cp.add_bool_or(both, negation(one), negation(other))
+        return both
