@@ -22,8 +22,7 @@ from commands.shared.output_folder import record_output
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.sweeps.cells import Sweep, read_sweep
-from pipesched.sweeps.exports import refuse_without_parquet, to_csv, to_parquet
-from pipesched.sweeps.packed import schedule_text
+from pipesched.sweeps.exports import cell_texts, refuse_without_parquet, to_csv, to_parquet
 from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import State, Table
 from plots.sweeps.pictures import pictures
@@ -192,7 +191,8 @@ def _written(found: Table, folder: Path | None, args: Namespace) -> list[Path]:
         if outcome is None or outcome.schedule is None:
             complain(f"--write {number}: the cell has no schedule ({found.rows[number].reason or 'not solved'})")
             continue
-        files.append(write_whole((folder or Path()) / f"cell-{number}.json", schedule_text(outcome)))
+        texts = cell_texts(found.rows[number].cell, outcome)
+        files += [write_whole((folder or Path()) / name, text) for name, text in texts.items()]
     return files
 
 

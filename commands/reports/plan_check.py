@@ -10,6 +10,7 @@ from commands.options.search import interrupt_sets, limits_of
 from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.more_memory import with_more_memory
 from pipesched.checking.plan_check import check_plan_bound, weakest
 from pipesched.files.plan_answer import PlanAnswer
 from pipesched.files.problems.document import problem_document
@@ -22,14 +23,14 @@ from solver.planning.searched_again import searched_again
 
 def check_plan(answer: PlanAnswer, args: Namespace) -> Exit:
     """Exit 1 if the plan is none of its problem, or if the evidence does not prove the bound."""
-    wrong = _wrong(answer)
-    findings = check_plan_bound(answer.problem, answer.lower_bound, answer.choices)
+    wrong = broken_plan(answer)
+    findings = plan_findings(answer)
     if args.again:
         stop = Event()
         with interrupt_sets(stop):
             findings = [_again(answer, one, number, args, stop) for number, one in enumerate(findings)]
     verdict = weakest(findings)
-    value = None if wrong else _value(answer)
+    value = None if wrong else plan_value(answer)
     optimal = value == answer.lower_bound and verdict is Verdict.VERIFIED
     if args.json:
         write_json(
@@ -63,12 +64,18 @@ def _say(
         print("so it is optimal")
 
 
-def _value(answer: PlanAnswer) -> Fraction:
+def plan_findings(answer: PlanAnswer) -> list[Finding]:
+    """Of its bound over all plans, placement by placement."""
+    return check_plan_bound(answer.problem, answer.lower_bound, answer.choices, answer.capacities)
+
+
+def plan_value(answer: PlanAnswer) -> Fraction:
+    """What its schedule takes, in the plan file's unit."""
     problem = answer.schedule.timeline.problem
     return measure(answer.schedule.timeline).value(problem.objective) * problem.tick
 
 
-def _wrong(answer: PlanAnswer) -> list[str]:
+def broken_plan(answer: PlanAnswer) -> list[str]:
     """What does not hold of the plan: its placement, its partition, the problem that these make, or its schedule."""
     plan, timeline = answer.problem, answer.schedule.timeline
     if answer.choice not in plan.choices:
@@ -81,16 +88,16 @@ def _wrong(answer: PlanAnswer) -> list[str]:
             own = problem_document(plan.problem(answer.choice, answer.partition))
         except (ValueError, KeyError) as error:
             return [f"recompute: {error}"]
-        if _costs(own) != _costs(problem_document(timeline.problem)):
+        if without_name(own) != without_name(problem_document(timeline.problem)):
             found.append("problem: the schedule is not one of the stages that this partition makes")
     found += [f"{violation.rule}: {violation.text}" for violation in validate(timeline)]
-    value = _value(answer)
+    value = plan_value(answer)
     if not found and answer.lower_bound > value:
         found.append(f"claim: a lower bound of {float(answer.lower_bound)} above the plan's {float(value)}")
     return found
 
 
-def _costs(document: object) -> dict[str, object]:
+def without_name(document: object) -> dict[str, object]:
     """A problem without what its schedules do not depend on."""
     assert isinstance(document, dict)
     return {key: value for key, value in document.items() if key != "name"}
@@ -102,7 +109,8 @@ def _again(answer: PlanAnswer, finding: Finding, number: int, args: Namespace, s
     evidence = next((one.evidence for one in answer.choices if one.choice == choice), None)
     if finding.verdict is not Verdict.TRUSTED or evidence is None:
         return finding
-    same = searched_again(answer.problem, choice, answer.lower_bound, evidence, limits_of(args), stop)
+    problem = answer.problem if answer.capacities is None else with_more_memory(answer.problem, answer.capacities)
+    same = searched_again(problem, choice, answer.lower_bound, evidence, limits_of(args), stop)
     if same is None:
         return Finding(finding.verdict, f"{finding.text}; repeated with other parameters it came to no end")
     if same:

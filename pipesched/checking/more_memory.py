@@ -6,9 +6,26 @@ from dataclasses import replace
 from math import floor
 
 from pipesched.checking.finding import RefusedEvidenceError
+from pipesched.layers.cluster import Capacities
+from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Pool, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import WithMoreMemory
+
+
+def with_more_memory(plan: PlanProblem, capacities: Capacities) -> PlanProblem:
+    """The plan problem of which a bound was proved: no device has less memory there."""
+    own = plan.cluster.capacity or (None,) * plan.cluster.devices
+    if len(capacities) != len(own):
+        raise RefusedEvidenceError("not as many capacities as devices")
+    for device, (most, less) in enumerate(zip(capacities, own, strict=True)):
+        if most is not None and (less is None or most < less):
+            raise RefusedEvidenceError(f"it was proved with less memory on device {device}")
+    step = plan.resolution
+    limits = tuple(floor(one / step) * step for one in capacities if one is not None)
+    if limits and len(limits) < len(capacities):
+        raise RefusedEvidenceError("capacities of some devices alone")
+    return replace(plan, cluster=replace(plan.cluster, capacity=limits or None))
 
 
 def as_proved(problem: Problem, certificate: Certificate) -> tuple[Problem, Certificate]:

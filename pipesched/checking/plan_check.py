@@ -11,7 +11,9 @@ from fractions import Fraction
 from math import ceil
 
 from pipesched.checking.check import check_bound
-from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.finding import Finding, RefusedEvidenceError, Verdict
+from pipesched.checking.more_memory import with_more_memory
+from pipesched.layers.cluster import Capacities
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import mistakes
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -23,8 +25,18 @@ from pipesched.results.plan_evidence import AllOrders, AllPartitions, SolvedPart
 _WEAKEST = (Verdict.VERIFIED, Verdict.TRUSTED, Verdict.NOT_VERIFIED, Verdict.REFUSED)
 
 
-def check_plan_bound(plan: PlanProblem, bound: Fraction, choices: Sequence[ChoiceResult]) -> list[Finding]:
-    """Whether no plan is below the bound, in the plan file's unit: a finding for each placement that may be used."""
+def check_plan_bound(
+    plan: PlanProblem, bound: Fraction, choices: Sequence[ChoiceResult], capacities: Capacities | None = None
+) -> list[Finding]:
+    """Whether no plan is below the bound, in the plan file's unit: a finding for each placement that may be used.
+
+    `capacities` are those with which it was proved: no plan needs less time with less memory.
+    """
+    if capacities is not None:
+        try:
+            plan = with_more_memory(plan, capacities)
+        except RefusedEvidenceError as why:
+            return [Finding(Verdict.REFUSED, f"{choice}: {why}") for choice in plan.choices]
     known = {one.choice: one for one in choices}
     return [_choice(plan, bound, choice, known.get(choice)) for choice in plan.choices]
 

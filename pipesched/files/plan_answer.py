@@ -18,6 +18,7 @@ from pipesched.files.plan_answers.evidence import (
 from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
 from pipesched.files.problem_file import read_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.layers.cluster import Capacities
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.results.plan import ChoiceResult, Plan
@@ -29,7 +30,10 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class PlanAnswer:
-    """What such a file says. Bounds are in the plan file's unit."""
+    """What such a file says. Bounds are in the plan file's unit.
+
+    `capacities` are the whole memory of each device with which the bound was proved, where that is not the problem's.
+    """
 
     problem: PlanProblem
     lower_bound: Fraction
@@ -37,31 +41,40 @@ class PlanAnswer:
     choice: Choice
     partition: Partition
     schedule: ScheduleFile
+    capacities: Capacities | None = None
 
 
 def plan_text(plan: Plan) -> str:
     """The file's text, of a plan that was found; ValueError for a problem that no problem file can describe."""
     best = plan.best
     assert best is not None
-    return write_json(
-        {
-            "format": PLAN_FORMAT,
-            "format_version": _VERSION,
-            "tool": f"pipesched {VERSION}",
-            "problem": plan_document(plan.problem),
-            "lower_bound": str(plan.lower_bound),
-            "choices": list(map(_choice_document, plan.choices)),
-            "plan": {
-                "placement": best.choice.placement,
-                "chunks": best.choice.chunks,
-                **partition_document(best.partition),
-                "schedule": schedule_document(ScheduleFile(best.timeline)),
-            },
-        }
-    )
+    file = ScheduleFile(best.timeline)
+    return answer_text(PlanAnswer(plan.problem, plan.lower_bound, plan.choices, best.choice, best.partition, file))
 
 
-def _choice_document(one: ChoiceResult) -> dict[str, object]:
+def answer_text(answer: PlanAnswer) -> str:
+    """The text of a file that says this; ValueError as there."""
+    document = {
+        "format": PLAN_FORMAT,
+        "format_version": _VERSION,
+        "tool": f"pipesched {VERSION}",
+        "problem": plan_document(answer.problem),
+        "lower_bound": str(answer.lower_bound),
+        "choices": list(map(choice_document, answer.choices)),
+        "plan": {
+            "placement": answer.choice.placement,
+            "chunks": answer.choice.chunks,
+            **partition_document(answer.partition),
+            "schedule": schedule_document(answer.schedule),
+        },
+    }
+    if answer.capacities is not None:
+        document["proved_with_capacity"] = capacities_document(answer.capacities)
+    return write_json(document)
+
+
+def choice_document(one: ChoiceResult) -> dict[str, object]:
+    """What is said of a placement, with what that rests on."""
     return {
         "placement": one.choice.placement,
         "chunks": one.choice.chunks,
@@ -91,17 +104,19 @@ def plan_answer_from(document: Any, path: str) -> PlanAnswer:
         return PlanAnswer(
             problem,
             Fraction(str(document["lower_bound"])),
-            tuple(map(_choice_from, document["choices"])),
+            tuple(map(choice_from, document["choices"])),
             Choice(str(held["placement"]), int(held["chunks"])),
             partition_from(held),
             schedule_from(held["schedule"], f"{path}: plan.schedule"),
+            capacities_from(document.get("proved_with_capacity")),
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         wrong = f"{type(error).__name__}: {str(error)[:60]}"
         raise BadInput(f"{path}: found what is not in a plan's file ({wrong}); allowed: what plan -o writes") from None
 
 
-def _choice_from(document: Any) -> ChoiceResult:
+def choice_from(document: Any) -> ChoiceResult:
+    """Read back; errors of Python where the document has another form."""
     bound = document["lower_bound"]
     return ChoiceResult(
         Choice(str(document["placement"]), int(document["chunks"])),
@@ -110,3 +125,13 @@ def _choice_from(document: Any) -> ChoiceResult:
         str(document["reason"]),
         plan_evidence_from(document["evidence"]),
     )
+
+
+def capacities_document(capacities: Capacities | None) -> list[str | None] | None:
+    """The memory of each device as exact text; None where it has no limit."""
+    return None if capacities is None else [None if one is None else str(one) for one in capacities]
+
+
+def capacities_from(document: Any) -> Capacities | None:
+    """Read back; errors of Python where the document has another form."""
+    return None if document is None else tuple(None if one is None else Fraction(str(one)) for one in document)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+# The whole memory of each device in the file's unit; None where it has no limit.
+Capacities = tuple[Fraction | None, ...]
+
 
 @dataclass(frozen=True)
 class Cluster:

@@ -6,7 +6,6 @@ import copy
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -18,6 +17,7 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems import visualiser_file
 from pipesched.files.schema_errors import shown
+from pipesched.layers.cluster import Capacities
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
 from pipesched.sweeps.axes import Axes, axes_of
@@ -27,8 +27,6 @@ from pipesched.sweeps.values import OfDevices, Value, resolved
 
 # What a placement other than these decides by itself.
 _CHUNKED = ("interleaved", "wave")
-
-Capacities = tuple[Fraction | None, ...]
 
 
 @dataclass(frozen=True)

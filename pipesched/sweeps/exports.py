@@ -9,6 +9,12 @@ from typing import Any
 
 from pipesched.errors import BadInput
 from pipesched.extras import to_install
+from pipesched.files.plan_answer import answer_text
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.sweeps.cells import Cell
+from pipesched.sweeps.outcome import Outcome
+from pipesched.sweeps.packed import schedule_text
+from pipesched.sweeps.plan_evidence import plan_answer_of
 from pipesched.sweeps.table import Row, Table
 from pipesched.sweeps.values import as_number, label
 
@@ -82,3 +88,10 @@ def _columns_of(row: Row) -> dict[str, Any]:
         "finished": document["finished"],
         "reason": document["reason"] or None,
     }
+
+
+def cell_texts(cell: Cell, known: Outcome) -> dict[str, str]:
+    """The files of a cell by name: its schedule file and, of a plan, the one that says what its bound rests on."""
+    texts = {f"cell-{cell.number}.json": schedule_text(known)}
+    answer = plan_answer_of(cell.problem, known) if isinstance(cell.problem, PlanProblem) else None
+    return texts if answer is None else texts | {f"cell-{cell.number}-plan.json": answer_text(answer)}

@@ -33,10 +33,15 @@ def unpack(data: bytes) -> ScheduleFile:
 
 
 def schedule_text(known: Outcome) -> str:
-    """The schedule file of a cell, with the bound that is known of it now; `BadInput` where it has no schedule."""
+    """The schedule file of a cell, with the bound that is known of it now; `BadInput` where it has no schedule.
+
+    Without the bound where it is over all plans: a plan's file holds that, with what it rests on.
+    """
     if known.schedule is None:
         raise BadInput("found a cell without a schedule; allowed: one with a schedule")
     file = unpack(known.schedule)
+    if known.choice is not None:
+        return to_text(file)
     evidence = None if known.evidence is None else evidence_from(known.evidence)
     return to_text(with_bound(file, known.lower_bound, Certificate(known.kind, 0, known.claim, None, evidence)))
 

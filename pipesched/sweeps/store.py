@@ -14,11 +14,11 @@ from typing import Any, Self
 import simplejson
 
 from pipesched.errors import BadInput
-from pipesched.sweeps.cells import Sweep
+from pipesched.sweeps.cells import Cell, Sweep
 from pipesched.sweeps.outcome import Outcome, outcome_from
 from pipesched.version import VERSION
 
-FORMAT = 1
+FORMAT = 2
 _APPLICATION = 0x70735377  # written into the file, so that a database of another program is told from ours
 _BUSY_SECONDS = 60
 # Results are found by the content of what was solved: sweeps that share cells share their results. Numbers are exact,
@@ -35,9 +35,11 @@ CREATE TABLE sweeps (
 );
 CREATE TABLE cells (
     sweep INTEGER NOT NULL REFERENCES sweeps (id), number INTEGER NOT NULL, at TEXT NOT NULL, key TEXT, refused TEXT,
-    PRIMARY KEY (sweep, number)
+    document TEXT, PRIMARY KEY (sweep, number)
 );
 """
+# What is added to the tables of an older version. A cell's document is what `check` finds its problem in.
+_ADDED = {1: "ALTER TABLE cells ADD COLUMN document TEXT"}
 
 
 class Store:
@@ -71,11 +73,9 @@ class Store:
             )
             number: int = database.execute("SELECT id FROM sweeps WHERE key = ?", (sweep.key,)).fetchone()[0]
             database.executemany(
-                "INSERT OR IGNORE INTO cells (sweep, number, at, key, refused) VALUES (?, ?, ?, ?, ?)",
-                (
-                    (number, cell.number, _text(cell.place), None if cell.refused else cell.key, cell.refused or None)
-                    for cell in sweep.cells
-                ),
+                "INSERT INTO cells VALUES (?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (sweep, number) DO UPDATE SET document = excluded.document",
+                ((number, *_cell_row(cell)) for cell in sweep.cells),
             )
         return number
 
@@ -148,23 +148,41 @@ class Store:
 
     def _begin(self, database: sqlite3.Connection) -> None:
         """Refuse what is not ours before anything is written; make the tables of a new file."""
-        owner, version = (
-            database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version")
-        )
-        tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and owner != _APPLICATION:
-            raise BadInput(f"{self.path}: found a database of another program; allowed: a store of sweeps")
-        if version > FORMAT:
-            raise BadInput(f"{self.path}: found version {version}; this version of the tool reads up to {FORMAT}")
+        version = is_ours(database, self.path)
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = FULL")
         if version < FORMAT:
             with self._changing():
-                if database.execute("PRAGMA user_version").fetchone()[0] < FORMAT:
-                    for statement in filter(str.strip, _TABLES.split(";")):
+                version = database.execute("PRAGMA user_version").fetchone()[0]
+                if version < FORMAT:
+                    for statement in _statements(version):
                         database.execute(statement)
                     database.execute(f"PRAGMA application_id = {_APPLICATION}")
                     database.execute(f"PRAGMA user_version = {FORMAT}")
+
+
+def is_ours(database: sqlite3.Connection, path: str | Path) -> int:
+    """The version of a store, 0 of an empty file; `BadInput` for a database of another program or a later version."""
+    owner, version = (database.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
+    tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables and owner != _APPLICATION:
+        raise BadInput(f"{path}: found a database of another program; allowed: a store of sweeps")
+    if version > FORMAT:
+        raise BadInput(f"{path}: found version {version}; this version of the tool reads up to {FORMAT}")
+    return int(version)
+
+
+def _statements(version: int) -> list[str]:
+    """What makes the tables of this version from those of an older one; 0 is none."""
+    if version == 0:
+        return list(filter(str.strip, _TABLES.split(";")))
+    return [_ADDED[one] for one in range(version, FORMAT)]
+
+
+def _cell_row(cell: Cell) -> tuple[object, ...]:
+    if cell.refused:
+        return cell.number, _text(cell.place), None, cell.refused, None
+    return cell.number, _text(cell.place), cell.key, None, _text(cell.document)
 
 
 def _row(key: str, known: Outcome) -> tuple[object, ...]:

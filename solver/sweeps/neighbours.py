@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
+from pipesched.layers.cluster import Capacities
 from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import finer
@@ -16,9 +17,10 @@ from pipesched.results.evidence import WithMoreMemory
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.results.solution import Status
 from pipesched.schedule.timeline import Timeline
-from pipesched.sweeps.cells import Capacities, Cell
+from pipesched.sweeps.cells import Cell
 from pipesched.sweeps.outcome import Outcome
 from pipesched.sweeps.packed import unpack
+from pipesched.sweeps.plan_evidence import is_of_plans, proved_with
 from pipesched.validation.validator import validate
 from solver.sweeps.outcomes import rebased
 from solver.sweeps.plan_start import plan_start
@@ -112,6 +114,8 @@ def _evidence(cell: Cell, known: Outcome) -> Mapping[str, Any] | None:
     """What is known of a cell, as evidence about one with less memory."""
     if known.evidence is None or known.kind == CARRIED:
         return known.evidence
+    if is_of_plans(known.evidence):
+        return proved_with(known.evidence, cell.capacities)
     return evidence_document(WithMoreMemory(cell.capacities, known.kind, evidence_from(known.evidence)))
 
 

@@ -16,6 +16,7 @@ from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.sweeps.outcome import Effort, Outcome, Published
 from pipesched.sweeps.packed import pack
+from pipesched.sweeps.plan_evidence import plan_bound_document
 
 
 def of_solution(solution: Solution, effort: Effort) -> Outcome:
@@ -49,6 +50,7 @@ def of_plan(plan: Plan, effort: Effort) -> Outcome:
         lower_bound=None if plan.status is Status.INFEASIBLE else plan.lower_bound,
         kind=plan.certificate.kind if plan.certificate else "",
         claim=plan.certificate.text if plan.certificate else "",
+        evidence=plan_bound_document(plan.choices),
         reason=plan.reason,
         notes=plan.notes,
     )

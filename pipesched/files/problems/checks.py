@@ -18,6 +18,9 @@ from pipesched.problem.placement import Placement
 # How many stages a device holds under each named placement; None where `chunks` says it.
 _CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "wave": None}
 
+# Devices that one message names.
+_NAMED = 20
+
 
 def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str]:
     """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong."""
@@ -71,9 +74,10 @@ def _placement(form: ProblemFile) -> Iterator[str]:
             yield f"placement[{stage}]: found device {device}; allowed: 0 to {form.devices - 1}"
     idle = sorted(set(range(form.devices)) - set(form.placement))
     if idle:
+        named = ", ".join(map(str, idle[:_NAMED])) + (", ..." if len(idle) > _NAMED else "")
         yield (
-            f"placement: found no stage on device {', '.join(map(str, idle))}; allowed: at least one stage on each of "
-            f"the {form.devices} devices"
+            f"placement: found no stage on device {named}; allowed: at least one stage on each of the {form.devices} "
+            "devices"
         )
 
 

@@ -148,6 +148,11 @@ ONE_MISTAKE = {
         document(devices="4", placement="[0, 2]"),
         "placement: found no stage on device 1, 3",
     ),
+    "placement without most devices": (
+        document(devices="400000", placement="[0, 2]"),
+        "placement: found no stage on device 1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, ...; "
+        "allowed: at least one stage on each of the 400000 devices",
+    ),
     "chunks of linear": (
         document(chunks="2"),
         "chunks: found 2",

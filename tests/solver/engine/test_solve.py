@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from random import Random
 from threading import Event
 
@@ -9,7 +10,7 @@ import pytest
 
 from formulations.exact.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
-from pipesched.files.problem_file import with_objective
+from pipesched.files.problem_file import problem_from, with_objective
 from pipesched.problem.problem import Objective
 from pipesched.results.solution import Progress, Status
 from pipesched.validation.validator import validate
@@ -73,6 +74,24 @@ def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.Monk
             assert not validate(solution.timeline), seed
             proved += solution.status is Status.OPTIMAL
     assert proved > 31
+
+
+def test_a_device_whose_static_memory_alone_is_too_much() -> None:
+    """Bounds that count what fits into memory are not asked: there is less than none."""
+    document = {
+        "devices": 3,
+        "microbatches": 4,
+        "placement": "v-shape",
+        "times": {"forward": [3, 2, 3, 2, 2, 4], "backward": 3, "weight": 2, "fused": Fraction(9, 2)},
+        "memory": {
+            "capacity": 1,
+            "static": [4, 5, 4],
+            "activation": [1, 1, 1, 1, 1, Fraction(1, 2)],
+            "freed_by_backward": Fraction(1, 4),
+        },
+    }
+    found = solve(problem_from(document), Limits(seconds=5, workers=1))
+    assert found.status is Status.INFEASIBLE and "static memory" in found.reason
 
 
 def test_an_infeasible_cap_names_device_and_rule() -> None:

@@ -1,0 +1,127 @@
+"""What of a sweep's cell holds, from the store alone: its schedule or plan, its bound, or that it has no schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from commands.reports.plan_check import broken_plan, plan_findings, plan_value, without_name
+from commands.reports.schedule_check import broken_rules
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Finding, Verdict
+from pipesched.checking.plan_check import check_plan_bound, weakest
+from pipesched.errors import BadInput
+from pipesched.files.problems.document import problem_document
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.attainable_spans import simplest
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence_document import evidence_from
+from pipesched.results.plan_evidence import TooManyStages
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from pipesched.sweeps.outcome import Outcome
+from pipesched.sweeps.packed import unpack
+from pipesched.sweeps.plan_evidence import placements_of, plan_answer_of
+from pipesched.sweeps.stored import StoredCell
+
+
+@dataclass(frozen=True)
+class CellCheck:
+    """What was found of a cell. `skipped` says why there was nothing to check.
+
+    `findings` are of its bound: one, or of a plan one for each placement; none where no bound is stated.
+    """
+
+    cell: StoredCell
+    skipped: str = ""
+    wrong: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the findings together show."""
+        return weakest(self.findings) if self.findings else None
+
+    @property
+    def holds(self) -> bool:
+        return not self.wrong and self.verdict is not Verdict.REFUSED
+
+    @property
+    def optimal(self) -> bool:
+        """Whether its bound was verified and its schedule reaches it."""
+        known = self.cell.outcome
+        reached = known is not None and known.value is not None and known.value == known.lower_bound
+        return reached and not self.wrong and self.verdict is Verdict.VERIFIED
+
+
+def check_cell(cell: StoredCell) -> CellCheck:
+    """Nothing is solved, and no other file is read."""
+    if cell.refused:
+        return CellCheck(cell, "its values do not go together")
+    if cell.outcome is None:
+        return CellCheck(cell, "not solved")
+    try:
+        problem = cell.problem()
+        if problem is None:
+            text = "an older version of pipesched wrote the store without its problems: run the sweep again"
+            return CellCheck(cell, findings=[Finding(Verdict.NOT_VERIFIED, text)])
+        return _checked(cell, problem, cell.outcome)
+    except (BadInput, KeyError, TypeError, ValueError) as error:
+        return CellCheck(cell, wrong=[f"store: {error}"])
+
+
+def _checked(cell: StoredCell, problem: Problem | PlanProblem, known: Outcome) -> CellCheck:
+    if known.status is Status.INFEASIBLE:
+        return CellCheck(cell, findings=_without_schedule(problem, known))
+    if isinstance(problem, PlanProblem):
+        return _plan(cell, problem, known)
+    bound = known.lower_bound
+    findings = [] if bound is None else [_bound(problem, known, bound)]
+    return CellCheck(cell, wrong=_wrong(problem, known), findings=findings)
+
+
+def _without_schedule(problem: Problem | PlanProblem, known: Outcome) -> list[Finding]:
+    """Of a cell that is said to have no schedule."""
+    if isinstance(problem, Problem):
+        reason = why_infeasible(problem)
+        if reason is not None:
+            return [Finding(Verdict.VERIFIED, f"it has no schedule: {reason}")]
+    elif (choices := placements_of(known)[0]) and all(isinstance(one.evidence, TooManyStages) for one in choices):
+        return check_plan_bound(problem, Fraction(0), choices)
+    return [Finding(Verdict.NOT_VERIFIED, f"it has no schedule: {known.reason}")]
+
+
+def _plan(cell: StoredCell, problem: PlanProblem, known: Outcome) -> CellCheck:
+    answer = plan_answer_of(problem, known)
+    if answer is not None:
+        wrong = broken_plan(answer)
+        if not wrong and plan_value(answer) != known.value:
+            wrong.append(f"claim: a value of {known.value}; its plan has {plan_value(answer)}")
+        return CellCheck(cell, wrong=wrong, findings=plan_findings(answer))
+    choices, capacities = placements_of(known)
+    return CellCheck(cell, findings=check_plan_bound(problem, known.lower_bound or Fraction(0), choices, capacities))
+
+
+def _bound(problem: Problem, known: Outcome, bound: Fraction) -> Finding:
+    evidence = None if known.evidence is None else evidence_from(known.evidence)
+    ticks = simplest(bound / problem.tick)
+    return check_bound(problem, Certificate(known.kind, ticks, known.claim, None, evidence))
+
+
+def _wrong(problem: Problem, known: Outcome) -> list[str]:
+    """What does not hold of its schedule, and of what is stated of that."""
+    if known.value is not None and known.lower_bound is not None and known.lower_bound > known.value:
+        return [f"claim: a lower bound of {known.lower_bound} above the value of {known.value}"]
+    if known.schedule is None:
+        return [] if known.value is None else ["schedule: there is none in the store"]
+    file = unpack(known.schedule)
+    own = file.timeline.problem
+    if without_name(problem_document(own)) != without_name(problem_document(problem)):
+        return ["problem: the schedule is not one of this cell"]
+    found = broken_rules(file)
+    if found or problem.objective is Objective.PERIOD:
+        return found
+    value = measure(file.timeline).value(problem.objective) * own.tick
+    return [] if value == known.value else [f"claim: a value of {known.value}; its schedule has {value}"]

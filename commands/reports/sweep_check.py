@@ -1,0 +1,104 @@
+"""What `check` says of a store of sweeps: each cell, what could not be verified, and the counts."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from commands.reports.cell_check import CellCheck, check_cell
+from commands.shared.catalogue import Exit
+from commands.shared.output import write_json
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput
+from pipesched.problem.formatting import counted, plain
+from pipesched.sweeps.stored import StoredCell, is_store, stored_cells
+from pipesched.sweeps.values import label
+
+_STORE = "sweep.sqlite"
+
+
+def store_at(path: str) -> Path | None:
+    """The store of sweeps that a path names: a file, or the folder that `sweep -o` wrote; None where it is neither."""
+    given = Path(path)
+    found = given / _STORE if given.is_dir() else given
+    return found if is_store(found) else None
+
+
+def check_sweep(store: Path, args: Namespace) -> Exit:
+    """Exit 1 if something in it does not hold."""
+    if args.again:
+        allowed = "of one cell's file, which `sweep --write CELL` writes"
+        raise BadInput(f"--again: found with {store}; allowed: with `check` {allowed}")
+    checks = [check_cell(cell) for cell in stored_cells(store)]
+    if args.json:
+        write_json({"store": str(store), "cells": [_document(one) for one in checks], "counts": _counts(checks)})
+    else:
+        for one in checks:
+            _say(one)
+        print(f"{store}: {_summary(checks)}")
+    return Exit.DONE if all(one.holds for one in checks) else Exit.NO
+
+
+def _say(one: CellCheck) -> None:
+    print(f"{_place(one.cell)}: {_said(one)}")
+
+
+def _said(one: CellCheck) -> str:
+    if one.skipped:
+        return f"nothing to check, {one.skipped}"
+    if one.wrong:
+        return "; ".join(one.wrong)
+    known, verdict = one.cell.outcome, one.verdict
+    valid = "" if known is None or known.value is None else f"{plain(float(known.value))}, valid; "
+    if verdict is None:
+        return f"{valid}no lower bound is stated"
+    if len(one.findings) == 1:
+        return f"{valid}{verdict}: {one.findings[0].text}"
+    counts = Counter(finding.verdict for finding in one.findings)
+    by_verdict = ", ".join(f"{counts[each]} {each}" for each in Verdict if counts[each])
+    text = f"{valid}{verdict}: {counted(len(one.findings), 'placement')}, {by_verdict}"
+    if verdict in (Verdict.NOT_VERIFIED, Verdict.REFUSED):
+        text += f" ({next(finding.text for finding in one.findings if finding.verdict is verdict)})"
+    return text
+
+
+def _place(cell: StoredCell) -> str:
+    at = ", ".join(f"{name} {label(value)}" for name, value in cell.at.items())
+    return f"{cell.sweep}, cell {cell.number} ({at})"
+
+
+def _summary(checks: list[CellCheck]) -> str:
+    counts = _counts(checks)
+    bounds = ", ".join(f"{counts[each.value]} {each}" for each in Verdict)
+    text = f"{counted(counts['cells'], 'cell')}; {counts['valid']} with a valid schedule, {counts['wrong']} wrong"
+    return f"{text}; bounds: {bounds}; {counts['optimal']} shown to be optimal, {counts['skipped']} not to be checked"
+
+
+def _counts(checks: list[CellCheck]) -> dict[str, int]:
+    solved = [one for one in checks if one.cell.outcome is not None and one.cell.outcome.value is not None]
+    found = {
+        "cells": len(checks),
+        "valid": sum(not one.wrong for one in solved),
+        "wrong": sum(bool(one.wrong) for one in checks),
+        "optimal": sum(one.optimal for one in checks),
+        "skipped": sum(bool(one.skipped) for one in checks),
+    }
+    return found | {each.value: sum(one.verdict is each for one in checks) for each in Verdict}
+
+
+def _document(one: CellCheck) -> dict[str, Any]:
+    known = one.cell.outcome
+    return {
+        "sweep": one.cell.sweep,
+        "cell": one.cell.number,
+        "at": dict(one.cell.at),
+        "skipped": one.skipped or None,
+        "valid": None if known is None or known.value is None else not one.wrong,
+        "wrong": one.wrong,
+        "lower_bound": None if known is None or known.lower_bound is None else float(known.lower_bound),
+        "bound": None if one.verdict is None else one.verdict.value,
+        "findings": [{"bound": each.verdict.value, "text": each.text} for each in one.findings],
+        "optimal": one.optimal,
+    }

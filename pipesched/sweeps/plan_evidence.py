@@ -1,0 +1,68 @@
+"""What the bound of a cell that is a plan rests on: a document in its outcome, and the file that `check` reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.plan_answer import (
+    PlanAnswer,
+    capacities_document,
+    capacities_from,
+    choice_document,
+    choice_from,
+)
+from pipesched.layers.cluster import Capacities
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.plan import ChoiceResult
+from pipesched.sweeps.outcome import Outcome
+from pipesched.sweeps.packed import unpack
+
+_FORM = "all plans"
+
+
+def plan_bound_document(choices: Sequence[ChoiceResult]) -> dict[str, Any]:
+    """What is said of each placement, with its evidence; the form in which an outcome of a plan holds it."""
+    return {"form": _FORM, "placements": list(map(choice_document, choices))}
+
+
+def is_of_plans(evidence: Mapping[str, Any]) -> bool:
+    """Whether the evidence of an outcome speaks of plans."""
+    return evidence.get("form") == _FORM
+
+
+def proved_with(evidence: Mapping[str, Any], capacities: Capacities) -> dict[str, Any]:
+    """The same evidence for a cell with less memory: it speaks of these capacities."""
+    return {**evidence, "capacities": capacities_document(capacities)}
+
+
+def placements_of(known: Outcome) -> tuple[tuple[ChoiceResult, ...], Capacities | None]:
+    """What is said of each placement, and the capacities it speaks of, None for the cell's own."""
+    evidence = known.evidence
+    if evidence is None or not is_of_plans(evidence):
+        return (), None
+    try:
+        return tuple(map(choice_from, evidence["placements"])), capacities_from(evidence.get("capacities"))
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise BadInput(f"the evidence in the store is damaged: {type(error).__name__}: {str(error)[:60]}") from None
+
+
+def plan_answer_of(problem: PlanProblem, known: Outcome) -> PlanAnswer | None:
+    """What is known of a cell, as a plan's file says it; None where it has no plan."""
+    chosen = known.choice
+    if known.schedule is None or chosen is None:
+        return None
+    choices, capacities = placements_of(known)
+    recompute = tuple(tuple(Recomputed(*one) for one in stage) for stage in chosen["recompute"])
+    return PlanAnswer(
+        problem,
+        Fraction(0) if known.lower_bound is None else known.lower_bound,
+        choices,
+        Choice(chosen["placement"], chosen["chunks"]),
+        Partition(tuple(chosen["partition"]), recompute),
+        unpack(known.schedule),
+        capacities,
+    )

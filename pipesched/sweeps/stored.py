@@ -1,0 +1,85 @@
+"""The cells that a store holds, read from its file alone: for a check, which writes nothing and asks no other file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Problem
+from pipesched.sweeps.cells import content_key, problem_of
+from pipesched.sweeps.outcome import Outcome, outcome_from
+from pipesched.sweeps.store import FORMAT, is_ours
+
+_SQLITE = b"SQLite format 3\0"
+
+
+@dataclass(frozen=True)
+class StoredCell:
+    """A cell of a sweep in a store, and what is known of it. `document` is None where an older version kept none."""
+
+    sweep: str
+    number: int
+    at: Mapping[str, Any]
+    key: str | None
+    refused: str
+    document: str | None
+    outcome: Outcome | None
+
+    def problem(self) -> Problem | PlanProblem | None:
+        """What was to be solved; `BadInput` where its document is another's, None where there is none."""
+        if self.document is None:
+            return None
+        problem = problem_of(read_json(self.document, "cell"), self.sweep)  # type: ignore[arg-type]
+        if content_key(problem) != self.key:
+            raise BadInput("the problem in the store is not the one that was solved")
+        return problem
+
+
+def is_store(path: str | Path) -> bool:
+    """Whether a file is a database."""
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(len(_SQLITE)) == _SQLITE
+    except OSError:
+        return False
+
+
+def stored_cells(path: str | Path) -> list[StoredCell]:
+    """All cells of all sweeps in a store; `BadInput` where it is none."""
+    # With this, SQLite makes no files beside it; but what a sweep under way has in its log is then not seen.
+    unlogged = "" if Path(f"{path}-wal").exists() else "&immutable=1"
+    uri = f"{Path(path).absolute().as_uri()}?mode=ro{unlogged}"
+    try:
+        database = sqlite3.connect(uri, uri=True)
+        try:
+            return _cells(database, path)
+        finally:
+            database.close()
+    except (sqlite3.Error, KeyError, TypeError, ValueError) as error:
+        raise BadInput(f"{path}: found no store of sweeps that can be read: {str(error)[:100]}") from None
+
+
+def _cells(database: sqlite3.Connection, path: str | Path) -> list[StoredCell]:
+    version = is_ours(database, path)
+    if not 1 <= version <= FORMAT:
+        raise BadInput(f"{path}: found no sweep in it")
+    document = "document" if version > 1 else "NULL"
+    known = {
+        key: outcome_from(json.loads(text), schedule)
+        for key, text, schedule in database.execute("SELECT key, document, schedule FROM results")
+    }
+    rows = database.execute(
+        f"SELECT sweeps.name, number, at, cells.key, refused, {document} FROM cells "
+        "JOIN sweeps ON sweeps.id = cells.sweep ORDER BY cells.sweep, number"
+    )
+    return [
+        StoredCell(name, number, json.loads(at), key, refused or "", text, known.get(key))
+        for name, number, at, key, refused, text in rows
+    ]
