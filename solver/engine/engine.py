@@ -25,18 +25,21 @@ from solver.engine.phases.task_orders import TaskOrders
 from solver.engine.phases.task_ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.task_schedules import TaskSchedules
 from solver.engine.phases.task_windows import TaskWindows
+from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.phases.two_levels import TwoLevels
 from solver.engine.search import Engine, Search
 
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(
-        ShorterProblem(opening=(Published(compare_up_to_passes=0), Sequential())),
+        TunedListSchedules(very_long=True),
+        ShorterProblem(opening=(Published(compare_up_to_passes=0), TunedListSchedules(very_long=True), Sequential())),
         Published(share=0.5),
         MicrobatchOrders(),
         Sequential(),
     ),
     phases=(
+        TunedListSchedules(),
         ListSchedules(far=0.05),
         CrossingBounds(share=0.2),
         LinearRelaxation(share=0.15),
