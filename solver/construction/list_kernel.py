@@ -132,7 +132,7 @@ def _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d
 
 @njit(inline="always")
 def _earliest(now, later):  # type: ignore[no-untyped-def]
-    """The device whose next pass starts first, -1 for none; of those at one time the last if `later`, else the first."""
+    """The device whose next pass starts first, -1 for none; of those at one time the last if `later`, or the first."""
     best = -1
     for d in range(len(now)):
         if now[d, _KIND] != NOTHING:

@@ -30,7 +30,7 @@ class TunedLists:
         self.rules: Rules | None = None
 
     def descend(self, over: Callable[[], bool]) -> None:
-        """Rules alike on all stages: from the best start each number in turn is set to the best, until none is better."""
+        """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps."""
         best, value = None, None
         for start in SEARCH_STARTS:
             found = self._try(self._maker.simple(start))

@@ -48,6 +48,7 @@ ENGINE = Engine(
         ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
         CrossingBounds(share=0.2),
+        TunedListSchedules(),
         LocalSearch(left_share=0.35),
         RaiseBounds(),
         ExactModel(),
