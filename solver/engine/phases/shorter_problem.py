@@ -27,7 +27,7 @@ class ShorterProblem:
 
     def applies(self, search: Search) -> bool:
         # Unequal micro-batches repeat nothing.
-        if search.chains is not None or search.done() or not search.very_long:
+        if search.chains is not None or search.done() or not search.very_long or search.clock.allowed() <= 0:
             return False
         return shortened(search.problem) is not None
 

@@ -29,8 +29,8 @@ class TunedListSchedules:
     share: float = 0.06
     most_share: float = 0.2
     near: float = 0.01
-    microbatches_a_device: int = 2
-    short_passes: int = 8_000
+    microbatches_a_device: int = 3
+    short_passes: int = 5_000
     counted_runs: int = 200
     name: str = "tuned list schedules"
 
