@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
-from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, on_leg
+from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, LEGS, on_leg
 from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
@@ -56,18 +56,27 @@ class _Search:
     """One variant, built round by round. Lists are indexed by device; memory counts activations of one chunk."""
 
     def __init__(self, problem: Problem, room: int, choices: Choices, allowed: list[int]) -> None:
-        self.problem, self.room, self.choices, self.allowed = problem, room, choices, allowed
+        self.problem, self.places, self.choices, self.allowed = problem, room, choices, allowed
         self.p, self.m = problem.devices, problem.microbatches
         # The share of an activation that B gives back on every stage; equal on all, so that no device runs out alone.
         # Stages that hold nothing have none.
         held = zip(problem.network.freed_by_backward, problem.network.held_in_flight, strict=True)
         shares = [Fraction(freed, activation) for freed, activation in held if activation]
-        self.freed = max(Fraction(0), min(shares, default=Fraction(0)))
+        freed = max(Fraction(0), min(shares, default=Fraction(0)))
+        # In parts of an activation, so that memory is counted in whole numbers.
+        self.whole, self.freed, self.room = freed.denominator, freed.numerator, room * freed.denominator
         self.built = GrowingOrders(self.p)
-        self.free_at, self.waited, self.ends = self.built.free_at, self.built.waited, self.built.ends
+        self.free_at, self.waited = self.built.free_at, self.built.waited
         self.done = [[0, 0, 0, 0] for _ in range(self.p)]  # passes of each leg
+        self.ends: list[list[list[int]]] = [[[] for _ in LEGS] for _ in range(self.p)]  # when those of each leg end
+        self.needs = [[self._needs(d, leg) for leg in LEGS] for d in range(self.p)]
         self.weights: list[deque[Pass]] = [deque() for _ in range(self.p)]  # whose B has run
-        self.held = [Fraction(0)] * self.p  # the memory of the device behind all that was put on it
+        self.held = [0] * self.p  # the memory of the device behind all that was put on it
+
+    def _needs(self, d: int, leg: int) -> list[tuple[int, int, int]]:
+        """The device and leg of each pass that one of this leg waits for, and the lag between them."""
+        of = {on_leg(self.p, other, device, 0): (device, other) for other in LEGS for device in range(self.p)}
+        return [(*of[q], lag) for q, lag in self.problem.network.predecessors(on_leg(self.p, leg, d, 0), ())]
 
     def run(self) -> None:
         self._fill_the_wait_for_the_first_gradient()
@@ -84,8 +93,9 @@ class _Search:
         for d in range(self.p):
             self._walk(d, F_DOWN)
         for d in reversed(range(self.p)):
-            while d < self.p - 1 and self.done[d][F_DOWN] < self.m and self.held[d] + 2 + 2 * d <= self.room:
-                if self.free_at[d] + self.problem.duration(self._next(d, F_DOWN)) > self._arrival(self._next(d, F_UP)):
+            taken = (2 + 2 * d) * self.whole
+            while d < self.p - 1 and self.done[d][F_DOWN] < self.m and self.held[d] + taken <= self.room:
+                if self.free_at[d] + self.problem.duration(self._next(d, F_DOWN)) > self._arrival(d, F_UP):
                     break
                 for above in range(d + 1):
                     self._walk(above, F_DOWN)
@@ -139,14 +149,14 @@ class _Search:
     def _fits(self, d: int, leg: int) -> bool:
         """Room for one more forward; one place is never for those yet to come up, which would wait for each other."""
         down_only = self.done[d][F_DOWN] - self.done[d][F_UP]
-        return self.held[d] + 1 <= self.room and (leg == F_UP or down_only + 1 < self.room)
+        return self.held[d] + self.whole <= self.room and (leg == F_UP or down_only + 1 < self.places)
 
     def _fill_wait(self, d: int, leg: int, small: bool) -> None:
         """Weight passes while the device would wait; where it can afford it, one more, too long for the wait."""
         weights = self.weights[d]
         if not weights:
             return
-        until = self._arrival(self._next(d, leg))
+        until = self._arrival(d, leg)
         while weights and self.free_at[d] < until and self.free_at[d] + self.problem.duration(weights[0]) <= until:
             self._put(d, weights.popleft())
         most = max(*self.waited, max(self.allowed) - self.allowed[d])
@@ -160,21 +170,25 @@ class _Search:
         """Whether a device has another pass of a leg, and all that pass needs has been put."""
         if self.done[d][leg] == self.m:
             return False
-        return all(q in self.ends for q, _ in self.problem.network.predecessors(self._next(d, leg), self.ends))
+        j = self.done[d][leg]
+        return all(len(self.ends[device][other]) > j for device, other, _ in self.needs[d][leg])
 
-    def _arrival(self, p: Pass) -> int:
-        return max((self.ends[q] + lag for q, lag in self.problem.network.predecessors(p, self.ends)), default=0)
+    def _arrival(self, d: int, leg: int) -> int:
+        """When all is there that the next pass of a leg needs."""
+        j = self.done[d][leg]
+        return max((self.ends[device][other][j] + lag for device, other, lag in self.needs[d][leg]), default=0)
 
     def _walk(self, d: int, leg: int) -> None:
         p = self._next(d, leg)
-        self._put(d, p)
+        self._put(d, p, self._arrival(d, leg))
+        self.ends[d][leg].append(self.free_at[d])
         self.done[d][leg] += 1
         if p.kind is B:
             self.weights[d].append(p._replace(kind=W))
 
-    def _put(self, d: int, p: Pass) -> None:
-        self.built.put(d, p, 0 if p.kind is W else self._arrival(p), self.problem.duration(p))
-        self.held[d] += 1 if p.kind is F else -self.freed if p.kind is B else self.freed - 1
+    def _put(self, d: int, p: Pass, arrival: int = 0) -> None:
+        self.built.put(d, p, arrival, self.problem.duration(p))
+        self.held[d] += self.whole if p.kind is F else -self.freed if p.kind is B else self.freed - self.whole
 
 
 def _closed_form(problem: Problem) -> ClosedForm | None:

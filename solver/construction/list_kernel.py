@@ -1,4 +1,4 @@
-"""The list scheduler compiled: one run over arrays, for plain policies. It puts the same passes in turn as `list_run`."""
+"""The list scheduler compiled: one run over arrays, for plain policies; the same passes in turn as in `list_run`."""
 
 from __future__ import annotations
 
@@ -130,6 +130,18 @@ def _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d
     now[d, _START], now[d, _KIND], now[d, _STAGE] = at, (kind if s >= 0 else NOTHING), s
 
 
+@njit(inline="always")
+def _earliest(now, later):  # type: ignore[no-untyped-def]
+    """The device whose next pass starts first, -1 for none; of those at one time the last if `later`, or the first."""
+    best = -1
+    for d in range(len(now)):
+        if now[d, _KIND] != NOTHING:
+            start = now[d, _START]
+            if best < 0 or start < now[best, _START] or (start == now[best, _START] and later):
+                best = d
+    return best
+
+
 @njit(cache=True, nogil=True)
 def run_list(stages, devices, on, owed, flags, rules, put, halt):  # type: ignore[no-untyped-def]
     """Fills `put` with kind, stage and micro-batch in the order in which passes are put; how many, -1 if memory locks.
@@ -149,12 +161,7 @@ def run_list(stages, devices, on, owed, flags, rules, put, halt):  # type: ignor
     while not halt[0]:
         for k in range(many):
             _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, changed[k], restrained)
-        best = -1
-        for d in range(count):
-            if now[d, _KIND] != NOTHING:
-                start = now[d, _START]
-                if best < 0 or start < now[best, _START] or (start == now[best, _START] and later):
-                    best = d
+        best = _earliest(now, later)
         if best < 0 and not (restrained and left):
             break
         many = 0

@@ -22,6 +22,7 @@ from pipesched.schedule.chain_timelines import schedule_back
 from pipesched.schedule.pass_table import Ints, PassTable
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_run import Run
+from solver.construction.list_tables import covers, is_plain, list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
 
 # Patience of weight passes, how long passes wait for a block, whether forwards alone leave room for one, and whether
@@ -35,28 +36,35 @@ _BLOCKS = (
 )
 
 
-def list_schedules(problem: Problem) -> Iterator[Schedule]:
+def list_schedules(problem: Problem, compiled: bool = False) -> Iterator[Schedule]:
     """One complete schedule within memory for each policy; a policy that locks itself out gives none.
+
+    The same, `compiled` or not, but for the time it takes: compiling takes seconds where it has not been done.
 
     That can happen only where chains run against each other, or where B takes more memory than it gives back. If all
     of them do, those in which the stages of a device share its memory.
     """
     if problem.microbatch_scale:
         chains = microbatch_chains(problem)
-        yield from (schedule_back(chains, schedule) for schedule in list_schedules(chains.problem))
+        yield from (schedule_back(chains, schedule) for schedule in list_schedules(chains.problem, compiled))
         return
     some = False
     for policy in policies(problem):
-        schedule = _schedule(problem, policy)
+        schedule = _schedule(problem, policy, compiled)
         if schedule is not None:
             some = True
             yield schedule
     if not some:
-        sharing = (_schedule(problem, policy._replace(shares=True)) for policy in policies(problem))
+        sharing = (_schedule(problem, policy._replace(shares=True), compiled) for policy in policies(problem))
         yield from (schedule for schedule in sharing if schedule is not None)
 
 
-def _schedule(problem: Problem, policy: Policy) -> Schedule | None:
+def _schedule(problem: Problem, policy: Policy, compiled: bool) -> Schedule | None:
+    if compiled and is_plain(policy) and covers(problem):
+        split = policy.split and problem.splittable
+        shop = shop_of(problem, split)
+        found = list_run(shop, rules_of(problem, policy, shop))
+        return None if found is None else schedule_of_run(problem, found, split)
     orders = Run(problem, policy).orders()
     return None if orders is None else Schedule(tuple(map(tuple, orders)), "pipesched")
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pipesched.errors import Deadlock
-from pipesched.problem.passes import F, Pass
+from pipesched.problem.passes import F
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.pass_table import Ints, PassTable
@@ -32,13 +32,14 @@ _MOST_COPIES = 8
 
 
 class Cut(NamedTuple):
-    """A moment: on each chain `through` micro-batches have run to their end, and of later ones `begun` has begun.
+    """A moment: on each chain `through` micro-batches have run to their end, and of later ones some passes have begun.
 
-    The micro-batches in `begun` are counted from there; `places[d]` is how many slots device d has begun.
+    `begun` says which, by type of pass and by micro-batch counted from there; `places[d]` is how many slots device d
+    has begun.
     """
 
     through: int
-    begun: frozenset[Pass]
+    begun: bytes
     places: tuple[int, ...]
 
 
@@ -87,12 +88,14 @@ def _stretches(timeline: Timeline) -> Iterator[Stretch]:
 
 def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
     """For each number of micro-batches the two equal cuts nearest the middle, but no multiples of smaller numbers."""
-    cuts = list(_cuts(timeline))
+    cuts, alike = list(_cuts(timeline)), dict[bytes, list[Cut]]()
+    for cut in cuts:
+        alike.setdefault(cut.begun, []).append(cut)
     found: list[int] = []
     for copies in range(1, _MOST_COPIES + 1):
         if any(copies % smaller == 0 for smaller in found):
             continue
-        pairs = [(a, b) for a in cuts for b in cuts if b.through - a.through == copies and a.begun == b.begun]
+        pairs = [(a, b) for a in cuts for b in alike[a.begun] if b.through - a.through == copies]
         if pairs:
             found.append(copies)
             yield pairs[len(pairs) // 2]
@@ -100,28 +103,27 @@ def _repeating(timeline: Timeline) -> Iterator[tuple[Cut, Cut]]:
 
 def _cuts(timeline: Timeline) -> Iterator[Cut]:
     """The schedule as it is whenever a micro-batch sets out on the first chain, in the order of time."""
-    problem = timeline.problem
-    entry = problem.placement.chains[0][0]
-    first = [walked.start for walked in problem.microbatches_of]
-    left: dict[int, int] = {}  # passes that have not begun, of the micro-batches of that number on every chain
-    for p in timeline.schedule.passes():
-        left[p.microbatch - first[p.stage]] = left.get(p.microbatch - first[p.stage], 0) + 1
-    slots = [(timeline.start(slot[0]), device, slot) for device, o in enumerate(timeline.schedule.orders) for slot in o]
-    begun: set[Pass] = set()
-    places, through, now = [0] * problem.devices, 0, 0
-    moments = {start for start, _, slot in slots if slot[0].stage == entry and slot[0].kind is F}
-    for start, device, slot in sorted(slots, key=lambda entry: entry[:2]):
-        if start != now and start in moments:
-            yield Cut(through, frozenset(p._replace(microbatch=p.microbatch - through) for p in begun), tuple(places))
-        now = start
-        places[device] += 1
-        for p in slot:
-            counted = p._replace(microbatch=p.microbatch - first[p.stage])
-            begun.add(counted)
-            left[counted.microbatch] -= 1
-        while left.get(through) == 0:
-            begun = {p for p in begun if p.microbatch != through}
-            through += 1
+    problem, columns = timeline.problem, timeline.schedule.columns
+    entry = F, problem.placement.chains[0][0]
+    opens = np.diff(columns.slot, prepend=-1).astype(bool) | np.diff(columns.device, prepend=-1).astype(bool)
+    # When the slot of each row starts, as a rank, since times may be numbers of any size.
+    _, rank = np.unique(timeline.times[0], return_inverse=True)
+    start = rank[np.flatnonzero(opens)[np.cumsum(opens) - 1]]
+    first = np.array([problem.microbatches_of[stage].start for _, stage in columns.pass_types])
+    number = columns.microbatch - first[columns.pass_type]
+    never, most = len(rank), int(number.max()) + 1
+    begins, latest, soonest = np.full((len(columns.pass_types), most), never), np.zeros(most, int), np.full(most, never)
+    begins[columns.pass_type, number] = start
+    np.maximum.at(latest, number, start)
+    np.minimum.at(soonest, number, start)
+    complete = np.maximum.accumulate(latest)
+    sets_out = np.unique(start[opens & columns.each(lambda *pass_type: pass_type == entry).astype(bool)])
+    of_device = [start[on][opens[on]] for on in map(columns.on, range(problem.devices))]
+    for moment in sets_out[sets_out > 0].tolist():
+        through = int(np.searchsorted(complete, moment))
+        under_way = np.flatnonzero(soonest[through:] < moment)
+        begun = begins[:, through : through + int(under_way.max(initial=-1)) + 1] < moment
+        yield Cut(through, begun.tobytes(), tuple(int(np.searchsorted(on, moment)) for on in of_device))
 
 
 def _repeat(timeline: Timeline, one: Cut, other: Cut, problem: Problem) -> Schedule:

@@ -18,6 +18,7 @@ from solver.engine.phases.local_search import LocalSearch
 from solver.engine.phases.published import Published
 from solver.engine.phases.tasks.orders import TaskOrders
 from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
+from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 
@@ -31,7 +32,13 @@ _WITH_TASKS = _PROBLEM | {
     "times": {"transfer": 1},
 }
 _LIMITS = Limits(workers=1, deterministic=40)  # each of the annealings that differ in the types of their numbers
-_ENGINE = Engine(AnalyticBounds(load_only=True), (Published(),), (LocalSearch(),), finished, raise_bounds=False)
+_ENGINE = Engine(
+    AnalyticBounds(load_only=True),
+    (Published(),),
+    (TunedListSchedules(counted_runs=1), LocalSearch()),
+    finished,
+    raise_bounds=False,
+)
 _TASK_PHASES = (TaskRanks(tries=3), TaskOrders())
 _TASK_ENGINE = Engine(
     AnalyticBounds(load_only=True),

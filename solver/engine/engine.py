@@ -26,17 +26,20 @@ from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.tasks.schedules import TaskSchedules
 from solver.engine.phases.tasks.two_levels import TwoLevels
 from solver.engine.phases.tasks.windows import TaskWindows
+from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(
-        ShorterProblem(opening=(Published(compare_up_to_passes=0), Sequential())),
+        TunedListSchedules(very_long=True),
+        ShorterProblem(opening=(Published(compare_up_to_passes=0), TunedListSchedules(very_long=True), Sequential())),
         Published(share=0.5),
         MicrobatchOrders(),
         Sequential(),
     ),
     phases=(
+        TunedListSchedules(),
         ListSchedules(far=0.05),
         CrossingBounds(share=0.2),
         LinearRelaxation(share=0.15),
@@ -45,6 +48,7 @@ ENGINE = Engine(
         ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
         CrossingBounds(share=0.2),
+        TunedListSchedules(),
         LocalSearch(left_share=0.35),
         RaiseBounds(),
         ExactModel(),

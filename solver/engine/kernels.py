@@ -19,6 +19,7 @@ from formulations.window.operation_units import modes_matter
 from pipesched.checking.crossing_rounds import all_after
 from pipesched.problem.problem import Problem
 from solver.bounds.crossing.rounds import one_round
+from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 from solver.tasks.serial_kernel import generate
@@ -69,8 +70,8 @@ def is_compiled(function: Any) -> bool:
 
 
 _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
-KERNELS = Kernels((anneal, settle), _COMPILER)
-MODE_KERNELS = Kernels((anneal_with_modes, settle), _COMPILER, "modes")
+KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
+MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 TASK_KERNELS = Kernels((anneal, generate), _COMPILER, "tasks")
 

@@ -40,7 +40,7 @@ class ListSchedules:
         run_within(clock.allowed(self.first_share), search.stop, lambda: self._try(search, until))
 
     def _try(self, search: Search, until: float) -> None:
-        for schedule in list_schedules(search.problem):
+        for schedule in list_schedules(search.problem, search.kernels_ready(0.0)):
             search.start_from(schedule)
             if search.done() or search.clock.seconds > until:
                 return

@@ -13,6 +13,10 @@ from solver.engine.search import Search
 from solver.engine.tuning import GRACE, MANY_PASSES
 from solver.published import candidate
 
+# What loses least time of the schedules that are written down or found in one go, where it fits the memory.
+_BEST_WRITTEN = ("zb-h2", "zb-h1", "zbv", "v-half", "v-min")
+_MANY = len(_BEST_WRITTEN) + 2
+
 
 @dataclass(frozen=True)
 class Published:
@@ -25,18 +29,20 @@ class Published:
     compare_up_to_passes: float = MANY_PASSES
     name: str = "published schedules"
 
-    def applies(self, _: Search) -> bool:
-        return True
+    def applies(self, search: Search) -> bool:
+        # Where even phases before this have had no time, one micro-batch after the other is the fastest of all.
+        return search.clock.allowed() > 0 or not search.very_long
 
     def run(self, search: Search) -> None:
-        """One after the other: the slowest leaves time for the others.
+        """One after the other: the slowest leaves time for the others; in problems of many passes the best leaves none.
 
         What it offers is judged in that time too; but not where it is the first that fits, which must not be lost.
         """
         clock, incumbent = search.clock, search.incumbent
         for heuristic in sorted(HEURISTICS, key=_slow_last if search.very_long else _promising_first):
             incumbent.enter(self.name)
-            seconds = max(clock.allowed(self.share) / 2, GRACE if incumbent.timeline is None else 0.0)
+            part = 1 if search.very_long and heuristic.name in _BEST_WRITTEN else 2
+            seconds = max(clock.allowed(self.share) / part, GRACE if incumbent.timeline is None else 0.0)
             with incumbent.defects_noted():
                 found = run_within(seconds, search.stop, partial(_try, search, heuristic))
                 if found is not None and found.fits:
@@ -65,10 +71,12 @@ def _offer(search: Search, found: Candidate) -> None:
 
 
 def _slow_last(heuristic: Heuristic) -> int:
-    """Where a schedule takes seconds: first those that are written down, then those that are searched for."""
+    """Where a schedule takes seconds: first the best that are written down, then others, then those searched for."""
     if heuristic.name.endswith("-cost-aware"):
-        return _promising_first(heuristic)
-    return heuristic.name in ("zb", "zb-1p", "zb-2p")
+        return _MANY
+    if heuristic.name in ("zb", "zb-1p", "zb-2p"):
+        return _MANY - 1
+    return _BEST_WRITTEN.index(heuristic.name) if heuristic.name in _BEST_WRITTEN else len(_BEST_WRITTEN)
 
 
 def _promising_first(heuristic: Heuristic) -> int:

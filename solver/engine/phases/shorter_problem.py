@@ -22,20 +22,23 @@ class ShorterProblem:
     """The shorter search opens with `opening`. Of the time it leaves what handing over its schedule takes, amply."""
 
     opening: tuple[Phase, ...]
-    seconds_a_pass: float = 2e-5
+    seconds_a_pass: float = 1e-5
     name: str = "a shorter problem"
 
     def applies(self, search: Search) -> bool:
         # Unequal micro-batches repeat nothing.
-        return search.chains is None and search.very_long and shortened(search.problem) is not None
+        if search.chains is not None or search.done() or not search.very_long or search.clock.allowed() <= 0:
+            return False
+        return shortened(search.problem) is not None
 
     def run(self, search: Search) -> None:
-        """A very long problem that a shorter one gave a schedule to needs no other phase."""
+        """A very long problem that has a schedule by then needs no other phase."""
         short, before, left = shortened(search.problem), search.incumbent.timeline, search.clock.left()
         assert short is not None
         _Replication(search, short, max(0.0, left / 2, left - search.passes * self.seconds_a_pass), self.opening).run()
         if search.incumbent.timeline is not before:
             search.incumbent.note(f"this is a schedule of {short.microbatches} micro-batches with its middle repeated")
+        if search.incumbent.timeline is not None:
             search.end()
 
 

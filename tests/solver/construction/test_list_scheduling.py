@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
-from itertools import pairwise
+from itertools import count, pairwise
 from random import Random
 
 import pytest
@@ -24,8 +24,10 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.construction.list_run import Run
 from solver.construction.list_scheduling import list_schedules, policies, sequential
+from solver.construction.list_tables import covers, is_plain, list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
 from solver.construction.timing import best_times, times_within
+from solver.construction.tuned_lists import TunedLists
 from tests.support.brute_force import tiny_problem
 from tests.support.columns import Costs, Memory, build
 from tests.support.makers import PLACEMENTS, visit
@@ -92,6 +94,53 @@ def test_memory_never_locks_on_one_chain_where_b_takes_none(problem: Problem) ->
         assert len(list(list_schedules(problem))) == len(found)
         plain = [policy for policy in found if policy.blocks is None and not policy.fuse and not policy.shares]
         assert len(plain) == (4 * 4 + 4 if problem.splittable else 4)
+
+
+@given(feasible_problems())
+@several
+def test_compiled_or_not_the_same_passes_go_in_turn(problem: Problem) -> None:
+    """On every placement, with little memory and much, and where memory locks."""
+    for policy in list(policies(problem))[problem.microbatches % 3 :: 3]:
+        if covers(problem) and is_plain(policy):
+            orders, split = Run(problem, policy).orders(), policy.split and problem.splittable
+            shop = shop_of(problem, split)
+            found = list_run(shop, rules_of(problem, policy, shop))
+            if orders is None or found is None:
+                assert orders is found is None
+                continue
+            schedule = schedule_of_run(problem, found, split)
+            assert schedule.orders == tuple(map(tuple, orders))
+            assert measure(simulate(problem, schedule)).makespan <= found.makespan
+            assert measure(best_times(problem, schedule)).span <= found.span
+
+
+def test_rules_that_are_searched_for_reach_the_bound_at_one_activation_a_stage() -> None:
+    """Little's law says how many micro-batches each stage needs; no policy of the list scheduler gets there."""
+    costs = Costs((18,) * 8, (18,) * 8, (9,) * 8, (27,) * 8, (1,) * 8)
+    problem = build(placement.linear(8), 32, costs, Memory((1,) * 8, (0,) * 8, (8,) * 8), Objective.SPAN)
+    tuned = TunedLists(problem, True, 1, 0)
+    tuned.descend(lambda: False)
+    descended = tuned.value
+    tuned.vary(lambda: False, 50)
+    schedule = tuned.schedule()
+    assert schedule is not None and descended is not None and tuned.value is not None
+    assert tuned.value <= descended
+    best = best_times(problem, schedule)
+    assert validate(best) == []
+    plain = min(measure(best_times(problem, one)).span for one in list_schedules(problem, compiled=True))
+    assert measure(best).span <= tuned.value < plain
+    longer = replace(problem, microbatches=100)
+    again = tuned.schedule(longer)
+    assert again is not None and validate(best_times(longer, again)) == []
+
+
+def test_a_search_for_rules_is_ended_from_another_thread() -> None:
+    problem = problem_of(4, 8, objective="span")
+    tuned = TunedLists(problem, True, 2, 0)
+    tuned.descend(lambda: True)
+    calls = count()
+    tuned.vary(lambda: next(calls) > 20)
+    assert tuned.value is not None and not tuned.halt[0]
 
 
 def test_a_micro_batch_that_has_given_everything_back_takes_nothing_more() -> None:

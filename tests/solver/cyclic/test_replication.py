@@ -91,7 +91,9 @@ def when_it_sets_out(timeline: Timeline, place: int) -> Cut:
     left = {one.microbatch for one in timeline.schedule.passes() if one not in begun}
     places = tuple(sum(slot[0] in begun for slot in order) for order in orders)
     later = {one._replace(microbatch=one.microbatch - min(left)) for one in begun if one.microbatch >= min(left)}
-    return Cut(min(left), frozenset(later), places)
+    held = range(max((one.microbatch for one in later), default=-1) + 1)
+    states = [(kind, stage, j) in later for kind, stage in timeline.schedule.columns.pass_types for j in held]
+    return Cut(min(left), bytes(states), places)
 
 
 def test_only_much_longer_problems_are_shortened() -> None:

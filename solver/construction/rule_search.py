@@ -1,0 +1,121 @@
+"""Search over the rules of the compiled list scheduler: how many micro-batches each stage may hold, and who waits.
+
+How many are in flight on a stage follows from Little's law: a micro-batch's way from there to the end and back, over
+the time between two of them. Schedules are sensitive to it, far more than to which pass goes first. So a few numbers
+for all stages are tried in turn, and the best of them is changed stage by stage at random while it gets no worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.problem.problem import Problem
+from solver.construction.list_kernel import (
+    BACKWARD,
+    FORWARD,
+    LAG_BACKWARD,
+    LAG_FORWARD,
+    LIMITED,
+    MOST,
+    PATIENCE,
+    ROOM,
+    STARTS,
+    TICKS,
+    WEIGHT,
+    YIELDS,
+    Rules,
+    Shop,
+)
+from solver.construction.list_tables import ANY
+
+# Percent of forwards and of weight passes, by which they wait; negative: a gradient waits for the forward.
+_YIELDS = (0, 25, 50, 75, 100, 150, -25, -50, -100)
+_PATIENCE = (0, 25, 50, 75, 100, 150, 200, 400)
+
+
+class Simple(NamedTuple):
+    """Rules that are alike on all stages. `share` is of what Little's law gives, in percent, None without limit; `more`
+    are micro-batches besides; `patience` and `yields` in percent of a weight pass and of a forward.
+    """
+
+    share: int | None
+    more: int
+    yields: int
+    patience: int
+
+    def each_number(self) -> Iterator[list[Simple]]:
+        """For each number, the most important first, what these rules would be with another."""
+        yield [self._replace(share=share) for share in (100, 115, 130, 160, 200, 250, 300, None)]
+        yield [self._replace(more=more) for more in range(4)]
+        yield [self._replace(patience=patience) for patience in (25, 50, 75, 100, 200)]
+        yield [self._replace(yields=yields) for yields in (0, 25, 50, 100)]
+
+
+# Where the search begins.
+SEARCH_STARTS = (Simple(115, 1, 0, 50), Simple(None, 0, 0, 50), Simple(100, 2, 50, 100))
+
+
+class RuleMaker:
+    """Makes the rules of a problem: from numbers for all stages, or from others by a random change."""
+
+    def __init__(self, problem: Problem, shop: Shop, split: bool) -> None:
+        self._shop, self._split = shop, split
+        self._ticks = shop.stages[:, TICKS : TICKS + 3]
+        self._in_flight = _in_flight(problem, shop)
+        device = shop.stages[:, 0]
+        limited = (shop.devices[device, LIMITED] != 0) & (shop.stages[:, STARTS] > 0)
+        room = shop.devices[device, ROOM] // np.maximum(1, shop.stages[:, STARTS])
+        self._ceiling = np.where(limited, np.maximum(1, room), np.ceil(3 * self._in_flight).astype(np.int64) + 3)
+
+    def simple(self, of: Simple) -> Rules:
+        """Rules alike on all stages."""
+        rules = np.empty((len(self._ticks), 3), np.int64)
+        rules[:, MOST] = ANY
+        if of.share is not None:
+            rules[:, MOST] = np.maximum(1, np.floor(self._in_flight * of.share / 100 + of.more + 1e-9))
+        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * of.patience // 100
+        rules[:, YIELDS] = self._ticks[:, FORWARD] * of.yields // 100
+        return Rules(np.array((self._split, 1, 0), np.int64), rules)
+
+    def changed(self, rules: Rules, random: np.random.Generator) -> Rules:
+        """Rules with one to three random changes, each of one stage or of some in a row."""
+        flags, table = rules.flags.copy(), rules.stages.copy()
+        stages = len(table)
+        for _ in range(random.integers(1, 4)):
+            what, first = random.integers(MOST, YIELDS + 1), random.integers(stages)
+            several = slice(first, first + (1 + random.integers(stages) if random.random() < 0.5 else 1))
+            if what == MOST:
+                ceiling = self._ceiling[several]
+                moved = np.minimum(table[several, MOST], ceiling) + random.integers(-3, 4)
+                table[several, MOST] = np.clip(moved, 1, ceiling)
+            elif what == PATIENCE and self._split:
+                table[several, PATIENCE] = self._ticks[several, WEIGHT] * random.choice(_PATIENCE) // 100
+            else:
+                table[several, YIELDS] = self._ticks[several, FORWARD] * random.choice(_YIELDS) // 100
+        if random.random() < 0.05:
+            flags[2] = 1 - flags[2]
+        return Rules(flags, table)
+
+
+def _in_flight(problem: Problem, shop: Shop) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Micro-batches in flight on each stage if nothing waits and the busiest device, or memory, is the bottleneck."""
+    stages = shop.stages
+    trip = np.zeros(len(stages))
+    for chain in problem.placement.chains:
+        way, after = 0.0, -1
+        for s in reversed(chain):
+            way += stages[s, TICKS + FORWARD] + stages[s, TICKS + BACKWARD]
+            if after >= 0:
+                way += stages[after, LAG_FORWARD] + stages[s, LAG_BACKWARD]
+            trip[s], after = way, s
+    apart = 1.0
+    for d, held in enumerate(problem.placement.stages_of):
+        on = list(held)
+        apart = max(apart, float(stages[on, TICKS : TICKS + 3].sum()))
+        if shop.devices[d, LIMITED] and shop.devices[d, ROOM] > 0:
+            apart = max(apart, float((trip[on] * stages[on, STARTS]).sum() / shop.devices[d, ROOM]))
+    shares: np.ndarray[tuple[int], np.dtype[np.float64]] = trip / apart
+    return shares

@@ -1,0 +1,103 @@
+"""List schedules by rules that are searched for, on parallel threads: thousands of compiled runs a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Lock
+
+import numpy as np
+
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from solver.construction.list_kernel import Rules
+from solver.construction.list_tables import list_run, schedule_of_run, shop_of
+from solver.construction.rule_search import SEARCH_STARTS, RuleMaker, Simple
+
+
+class TunedLists:
+    """The best rules met for a problem. `halt` ends a run that is under way; what is known by then stays."""
+
+    def __init__(self, problem: Problem, split: bool, workers: int, seed: int) -> None:
+        self.problem, self.split, self.workers = problem, split, workers
+        self._shop = shop_of(problem, split)
+        self._maker = RuleMaker(problem, self._shop, split)
+        self._randoms = [np.random.default_rng((seed, number)) for number in range(workers)]
+        self._changing = Lock()
+        self.halt = np.zeros(1, np.int64)
+        self.value: int | None = None
+        self.rules: Rules | None = None
+
+    def descend(self, over: Callable[[], bool]) -> None:
+        """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps."""
+        best, value = None, None
+        for start in SEARCH_STARTS:
+            found = self._try(self._maker.simple(start))
+            if found is not None and (value is None or found < value):
+                best, value = start, found
+            if over():
+                return
+        while best is not None:
+            before = value
+            for numbers in best.each_number():
+                for one, found in self._side_by_side(numbers):
+                    if found is not None and (value is None or found < value):
+                        best, value = one, found
+                if over():
+                    return
+            if value == before:
+                return
+
+    def vary(self, over: Callable[[], bool], runs: int | None = None) -> None:
+        """Random changes of the best rules, by all workers; so many runs of one where work is counted."""
+        with ThreadPoolExecutor(self.workers) as pool:
+            workers = range(1 if runs is not None else self.workers)
+            futures = [pool.submit(self._vary, worker, over, runs) for worker in workers]
+            try:
+                while wait(futures, timeout=0.1).not_done:
+                    # A Ctrl-C is heard here.
+                    self.halt[0] = runs is None and over()
+            except BaseException:
+                self.halt[0] = 1
+                raise
+            for future in futures:
+                future.result()
+        self.halt[0] = 0
+
+    def schedule(self, problem: Problem | None = None) -> Schedule | None:
+        """What the best rules give for the problem, or for one with other micro-batches; None if memory locks."""
+        if self.rules is None:
+            return None
+        problem = problem or self.problem
+        found = list_run(shop_of(problem, self.split), self.rules)
+        return None if found is None else schedule_of_run(problem, found, self.split)
+
+    def _vary(self, worker: int, over: Callable[[], bool], runs: int | None) -> None:
+        done = 0
+        while self.rules is not None and not self.halt[0] and (not over() if runs is None else done < runs):
+            self._try(self._maker.changed(self.rules, self._randoms[worker]))
+            done += 1
+
+    def _side_by_side(self, several: Iterable[Simple]) -> list[tuple[Simple, int | None]]:
+        """What some rules give, in their order."""
+        given = list(several)
+        with ThreadPoolExecutor(self.workers) as pool:
+            return list(zip(given, pool.map(lambda one: self._try(self._maker.simple(one)), given), strict=True))
+
+    def _try(self, rules: Rules) -> int | None:
+        """The value that rules give, kept if it is no worse than the best."""
+        found = list_run(self._shop, rules, self.halt)
+        if found is None:
+            return None
+        value = found.value(self.problem.objective)
+        with self._changing:
+            if self.value is None or value <= self.value:
+                self.value, self.rules = value, rules
+        return value
+
+
+def until(seconds: float, done: Callable[[], bool]) -> Callable[[], bool]:
+    """Whether so many seconds are over, or something else is."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end or done()

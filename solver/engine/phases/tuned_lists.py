@@ -1,0 +1,98 @@
+"""Phase: list schedules by rules that are searched for; of a very long problem, by rules of a shorter one."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from functools import partial
+
+from pipesched.problem.mode_gains import saved_by_fusing
+from pipesched.problem.problem import Problem
+from pipesched.results.gap import gap
+from solver.backends.interruptible import run_within
+from solver.construction.list_tables import covers
+from solver.construction.tuned_lists import TunedLists, until
+from solver.engine.search import Search
+
+
+@dataclass(frozen=True)
+class TunedListSchedules:
+    """Where schedules are further than `near` from the bound: for a share of the time, and up to `most_share` while
+    what was found in the last third of it is better.
+
+    Rules do not depend on the number of micro-batches, so that those of a very long problem are found on one of
+    `microbatches_a_device`, or of as many more as `short_passes` allow. It is that kind of problem, or any other, that
+    the phase is for. Where work is counted, so many runs are made.
+    """
+
+    very_long: bool = False
+    share: float = 0.06
+    most_share: float = 0.2
+    near: float = 0.01
+    microbatches_a_device: int = 3
+    short_passes: int = 5_000
+    counted_runs: int = 200
+    name: str = "tuned list schedules"
+
+    def applies(self, search: Search) -> bool:
+        state = search.incumbent.state
+        near = state.value is not None and gap(state.value, state.lower_bound) <= self.near
+        if near or search.very_long is not self.very_long or self.name in search.entered:
+            return False
+        return search.chains is None and covers(search.problem) and search.kernels_ready(0.0)
+
+    def run(self, search: Search) -> None:
+        """With the backwards split, and fused where that may be shorter, one after the other."""
+        problem = search.problem
+        ways = [True] if problem.splittable else [False]
+        if problem.splittable and any(saved_by_fusing(problem, s) > 0 for s in range(problem.placement.stages)):
+            ways.append(False)
+        for number, split in enumerate(ways, 1):
+            self._tuned(search, split, number / len(ways))
+        if self.very_long and search.done():
+            search.end()
+
+    def _tuned(self, search: Search, split: bool, part: float) -> None:
+        """Offers after the first rules, and after the last where they are better."""
+        clock, workers = search.clock, search.limits.workers or os.cpu_count() or 1
+        lists = TunedLists(self._tried(search.problem), split, workers, search.limits.seed)
+        counted = clock.counts_work
+        begin, end = clock.seconds, part * clock.share(self.most_share)
+        lists.descend(until(max(0.0, end - begin), search.stop.is_set) if not counted else search.stop.is_set)
+        first = lists.value
+        self._offer(search, lists)
+        if search.done():
+            return
+        if counted:
+            lists.vary(search.stop.is_set, self.counted_runs)
+        while not counted and not search.done():
+            value, so_far = lists.value, max(clock.seconds - begin, part * clock.share(self.share) / 3)
+            lists.vary(until(min(so_far / 2, end - clock.seconds), search.done))
+            enough = clock.seconds > part * clock.share(self.share) and lists.value == value
+            if enough or clock.seconds >= end:
+                break
+        if lists.value != first:
+            self._offer(search, lists)
+
+    def _tried(self, problem: Problem) -> Problem:
+        """The problem whose schedules are tried."""
+        if not self.very_long:
+            return problem
+        chains = len(problem.placement.chains)
+        most = self.short_passes // (3 * problem.placement.stages)
+        few = chains * max(self.microbatches_a_device * problem.devices, most)
+        return replace(problem, microbatches=min(few, problem.microbatches), chain_shares=())
+
+    def _offer(self, search: Search, lists: TunedLists) -> None:
+        if not self.very_long:
+            found = lists.schedule()
+            if found is not None:
+                search.start_from(found)
+            return
+        run_within(search.clock.allowed(), search.stop, partial(_offer_whole, search, lists))
+
+
+def _offer_whole(search: Search, lists: TunedLists) -> None:
+    schedule = lists.schedule(search.problem)
+    if schedule is not None:
+        search.offer_order(schedule)
