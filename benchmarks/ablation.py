@@ -27,6 +27,7 @@ from pipesched.errors import PipeschedError
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
 from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.crossing_steps import CrossingSteps
 from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.linear_relaxation import LinearRelaxation
@@ -76,6 +77,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no replication": replace(ENGINE, opening=opening_without(ShorterProblem)),
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
     "no crossings": replace(ENGINE, phases=without(CrossingBounds)),
+    "no crossings of steps": replace(ENGINE, phases=without(CrossingSteps)),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),

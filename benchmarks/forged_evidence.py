@@ -32,9 +32,18 @@ from pipesched.checking.finding import Verdict
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import AroundDevice, Crossings, DeviceMultipliers, OnDevice, OnStage, RowMultipliers
+from pipesched.results.evidence import (
+    AroundDevice,
+    Crossings,
+    CrossingSteps,
+    DeviceMultipliers,
+    OnDevice,
+    OnStage,
+    RowMultipliers,
+)
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.cyclic.period_bounds import period_certificates
@@ -56,6 +65,7 @@ KINDS = {
     "head and tail": AroundDevice,
     "linear relaxation": RowMultipliers,
     "crossings": Crossings,
+    "crossings of steps": CrossingSteps,
     "Lagrangian": DeviceMultipliers,
 }
 OF_PERIODS = ("load", "in-flight limit", "memory over time", "load and memory over modes")
@@ -132,6 +142,7 @@ def _period_certificates(problem: Problem) -> Iterator[Certificate]:
 def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
     yield from (one for one in certificates(problem, problem.objective) if one.kind in KINDS and one.value > 0)
     yield from crossing_bounds(problem, Event(), random.choice((1, 3, 64)))
+    yield from crossing_step_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:
         yield from lp_bounds(problem, ceil(best) + 2, _SECONDS, Event())

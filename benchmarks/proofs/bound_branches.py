@@ -17,6 +17,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
@@ -31,6 +32,7 @@ _FURTHER = {
     "Lagrangian": "solver/bounds/lagrangian/bound.py",
     "linear relaxation": "solver/bounds/lp_bound.py",
     "crossings": "solver/bounds/crossing/bound.py",
+    "crossings of steps": "solver/bounds/crossing_steps/bound.py",
 }
 
 
@@ -163,6 +165,16 @@ def _crossings(problem: Problem) -> Iterable[Certificate]:
     return (one for width in (2, 64) for one in crossing_bounds(problem, Event(), width))
 
 
+def _crossings_of_steps(problem: Problem) -> Iterable[Certificate]:
+    """With all labels told apart that there are."""
+    return crossing_step_bounds(problem, Event(), (64,))
+
+
+def _crossings_merged(problem: Problem) -> Iterable[Certificate]:
+    """With nearly all labels of a state merged."""
+    return crossing_step_bounds(problem, Event(), (1, 2))
+
+
 def _freed(problem: Problem, device: int) -> set[str]:
     """What B gives back on the device's stages, in the words of `Likely`."""
     network = problem.network
@@ -211,6 +223,19 @@ _CROSSINGS: dict[str, dict[str, Any]] = {
     "one backward": {"whole_only": 1},
     "short full backward": {"short_whole": 1, "whole_only": 0},
     "lines of three, other placements": {"linear": 0, "fewest": 2},
+}
+_STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+    "room after W": ({"freed": ("none", "less"), "whole_only": 0}, _shares),
+    "room after B": ({"freed": ("part", "all"), "whole_only": 0}, _shares),
+    "one backward": ({"whole_only": 1}, _shares),
+    "short full backward": ({"short_whole": 1, "whole_only": 0}, _shares),
+    "V": ({}, lambda problem, _: problem.placement.name == "v-shape"),
+    "interleaved": ({}, lambda problem, _: problem.placement.name == "interleaved"),
+    "span": ({}, lambda problem, _: problem.objective is Objective.SPAN),
+    "makespan": ({}, lambda problem, _: problem.objective is Objective.MAKESPAN),
+    "links": ({"long_links": 1}, lambda problem, _: bool(problem.links)),
+    "one stage a device": ({"linear": 0.6}, lambda problem, device: not _shares(problem, device)),
+    "two directions": ({}, lambda problem, _: len(problem.placement.chains) > 1),
 }
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
@@ -334,4 +359,15 @@ BRANCHES: tuple[Branch, ...] = (
         Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=_crossings)
         for name, likely in _CROSSINGS.items()
     ),
+    *(
+        Branch(
+            f"crossings of steps, {name}",
+            "crossings of steps",
+            where=where,
+            likely=replace(_ROW_OF_SOME, **{"whole_only": 0.3, **likely}),
+            further=_crossings_of_steps,
+        )
+        for name, (likely, where) in _STEPS.items()
+    ),
+    Branch("crossings of steps, merged", "crossings of steps", likely=_ROW_OF_SOME, further=_crossings_merged),
 )

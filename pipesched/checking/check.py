@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
+from pipesched.checking.crossing_steps.argument import crossings_of_steps
 from pipesched.checking.crossings import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
@@ -33,6 +34,7 @@ from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
     Crossings,
+    CrossingSteps,
     DeviceMultipliers,
     Evidence,
     ModeMultipliers,
@@ -65,6 +67,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "stream heads and tails": lambda problem, evidence, _: stream_tasks(problem, _as(StreamTasks, evidence)),
     "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
     "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
+    "crossings of steps": lambda problem, evidence, _: crossings_of_steps(problem, _as(CrossingSteps, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
     "linear relaxation": lambda problem, evidence, one: linear_relaxation(
         problem, _as(RowMultipliers, evidence), one.value

@@ -154,6 +154,18 @@ class Crossings:
 
 
 @dataclass(frozen=True)
+class CrossingSteps:
+    """The chain that begins with a stage, and some of its devices, on which all orders of its steps are tried.
+
+    Of those that have come equally far at most `width` are told apart.
+    """
+
+    stage: int
+    devices: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
@@ -185,6 +197,7 @@ Evidence = (
     | ModeMultipliers
     | ResourceWeights
     | Crossings
+    | CrossingSteps
     | Refutation
     | WithMoreMemory
 )

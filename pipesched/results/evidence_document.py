@@ -12,6 +12,7 @@ from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
     Crossings,
+    CrossingSteps,
     DeviceMultipliers,
     Evidence,
     ModeMultipliers,
@@ -44,6 +45,7 @@ _FORMS: dict[str, type[Any]] = {
     "multipliers of modes": ModeMultipliers,
     "weights of resources": ResourceWeights,
     "crossings": Crossings,
+    "crossings of steps": CrossingSteps,
     "refutation": Refutation,
 }
 

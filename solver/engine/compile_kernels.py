@@ -1,17 +1,22 @@
 """Compiles the kernels of the local search, by a small solve that calls them all: `python -m` of this module.
 
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
-several tasks; with `crossings` those of the bound by crossings and of its check.
+several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
+steps.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
 from threading import Event
 
 from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
@@ -59,15 +64,17 @@ def compile_kernels(which: str = "") -> None:
     engine.finish(search)
 
 
-def compile_crossings() -> None:
+def compile_crossings(bounds: Callable[[Problem, Event], Iterable[Certificate]]) -> None:
     """Bound a small problem by crossings, and check that."""
     problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
-    for certificate in crossing_bounds(problem, Event()):
+    for certificate in bounds(problem, Event()):
         check_bound(problem, certificate)
 
 
 if __name__ == "__main__":
     if "crossings" in sys.argv[1:]:
-        compile_crossings()
+        compile_crossings(crossing_bounds)
+    elif "steps" in sys.argv[1:]:
+        compile_crossings(crossing_step_bounds)
     else:
         compile_kernels("".join(sys.argv[1:]))

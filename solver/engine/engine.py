@@ -7,6 +7,7 @@ from math import inf
 from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.crossing_steps import CrossingSteps
 from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.linear_relaxation import LinearRelaxation
@@ -42,12 +43,14 @@ ENGINE = Engine(
         TunedListSchedules(),
         ListSchedules(far=0.05),
         CrossingBounds(share=0.2),
+        CrossingSteps(share=0.1),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),
         ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
         CrossingBounds(share=0.2),
+        CrossingSteps(share=0.2, widths=(16, 64, 256), again=True),
         TunedListSchedules(),
         LocalSearch(left_share=0.35),
         RaiseBounds(),

@@ -17,8 +17,10 @@ from typing import Any
 
 from formulations.window.operation_units import modes_matter
 from pipesched.checking.crossing_rounds import all_after
+from pipesched.checking.crossing_steps.orders import all_next, fewer
 from pipesched.problem.problem import Problem
 from solver.bounds.crossing.rounds import one_round
+from solver.bounds.crossing_steps.layers import merged, successors
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
@@ -73,6 +75,7 @@ _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
 KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
+STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
 TASK_KERNELS = Kernels((anneal, generate), _COMPILER, "tasks")
 
 

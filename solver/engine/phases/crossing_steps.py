@@ -1,0 +1,68 @@
+"""Phase: lower bounds by crossings of steps, where memory does not admit all micro-batches of a chain at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesched.results.certificate import Certificate
+from solver.backends.interruptible import run_within
+from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
+from solver.bounds.crossing_steps.steps import walked_chains
+from solver.engine.kernels import STEP_KERNELS
+from solver.engine.search import Search
+
+# Labels for a unit of counted work, which is about a second.
+_WORK_A_UNIT = 1_000_000
+
+
+@dataclass(frozen=True)
+class CrossingSteps:
+    """On more and more devices, within a share of the time; the check of the last takes as long again.
+
+    `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
+    to `near` the lower bound, or the first time the code was still being compiled.
+    """
+
+    share: float = 0.1
+    widths: tuple[int, ...] = (8, 64)
+    again: bool = False
+    near: float = 0.98
+    name: str = "crossings of steps"
+
+    def applies(self, search: Search) -> bool:
+        """Where memory is short."""
+        problem, state = search.problem, search.incumbent.state
+        if not search.engine.raise_bounds or problem.overlaps or not self._memory_is_short(search):
+            return False
+        proved = [one.value for one in state.certificates if one.kind == KIND]
+        return not (self.again and proved) or max(proved) >= self.near * float(state.lower_bound)
+
+    def run(self, search: Search) -> None:
+        """What was found when the time is up still counts."""
+        found: list[Certificate] = []
+        clock = search.clock
+        work = WORK
+        if clock.counts_work:
+            work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
+        else:
+            STEP_KERNELS.begin()
+            until = clock.left() - clock.left(self.share)
+            if not STEP_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
+                return
+        bounds = crossing_step_bounds(search.problem, search.stop, self.widths, work)
+        run_within(clock.allowed(self.share), search.stop, lambda: found.extend(bounds))
+        for certificate in found:
+            search.incumbent.argue(certificate)
+        search.incumbent.check_bound()
+
+    def _memory_is_short(self, search: Search) -> bool:
+        """Whether on some device not all micro-batches of a chain fit."""
+        problem = search.problem
+        for chain in walked_chains(problem):
+            held = [0] * problem.devices
+            for stage in chain:
+                held[problem.placement.stage_device[stage]] += problem.stages[stage].activation
+            count = len(problem.microbatches_of[chain[0]])
+            if any(room is not None and room < count * own for room, own in zip(problem.room, held, strict=True)):
+                return True
+        return False

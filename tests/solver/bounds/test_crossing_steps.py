@@ -1,0 +1,208 @@
+"""The bound by crossings of steps: never above the optimum, exact on small V placements, checked from its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from random import Random
+from threading import Event
+
+import numpy as np
+import pytest
+
+from benchmarks.proofs.bound_attack import attack
+from benchmarks.proofs.bound_branches import BRANCHES
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import CrossingSteps
+from pipesched.results.evidence_document import evidence_document, evidence_from
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing_steps import bound
+from solver.bounds.crossing_steps.bound import crossing_step_bounds, least_value
+from solver.bounds.crossing_steps.steps import Steps, steps_of, walked_chains
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+
+EVEN = {"forward": 10, "backward": 10, "weight": 10}
+WHOLE = {"forward": 10, "backward": 20}
+UNEVEN = {"forward": [9, 11, 10, 13], "backward": [10, 9, 11, 14], "weight": [11, 10, 9, 13], "transfer": 1}
+WORK = 10**7
+
+
+def v_shape(devices: int, microbatches: int, capacity: float, **keys: object) -> Problem:
+    given: dict[str, object] = {"times": EVEN, "memory": {"capacity": capacity}, "objective": "span", **keys}
+    return problem(devices, microbatches, **{"placement": "v-shape", **given})
+
+
+def kept(one: Problem, devices: tuple[int, ...]) -> Steps:
+    (chain,) = walked_chains(one)
+    found = steps_of(one, Paths(one), chain, devices)
+    assert found is not None
+    return found
+
+
+def strongest(one: Problem, widths: tuple[int, ...] = (64,)) -> Certificate:
+    return max(crossing_step_bounds(one, Event(), widths), key=lambda certificate: certificate.value)
+
+
+def ticks(steps: Steps, width: int = 64, until: int = 96) -> int:
+    found = least_value(steps, width, WORK, Event(), until).ticks
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("one", "optimum"),
+    [
+        (v_shape(2, 8, 3), 510),
+        (v_shape(2, 8, 3, times=WHOLE), 600),
+        (v_shape(3, 8, 3), 680),
+        (v_shape(3, 8, 3, times=WHOLE), 870),
+        (v_shape(2, 6, 4, times=WHOLE, placement=[0, 1, 1, 0, 0, 1]), 690),
+        (v_shape(2, 6, 3, times=WHOLE, placement="interleaved", chunks=2), 460),
+    ],
+)
+def test_the_optimum_of_small_problems_that_no_argument_in_words_proves(one: Problem, optimum: int) -> None:
+    """A solve finds schedules with these values."""
+    assert one.in_units(Fraction(strongest(one).value)) == optimum
+    assert one.in_units(certificates(one, one.objective)[0].value) < optimum
+
+
+def test_a_solve_proves_with_it_what_no_argument_in_words_does() -> None:
+    found = solve(v_shape(2, 8, 3), Limits(deterministic=2.0, workers=1))
+    assert found.lower_bound_ticks == found.value_ticks
+    assert found.certificate.kind == bound.KIND
+
+
+def drawn(seed: int) -> Steps:
+    """Steps on the two devices of a V, with memory for few micro-batches."""
+    random = Random(seed)
+    times = {name: [random.randint(1, 9) for _ in range(4)] for name in ("forward", "backward", "weight")}
+    memory = {"capacity": random.choice((3, 4)), "freed_by_backward": random.choice((0, 0.5, 1))}
+    objective = random.choice(("span", "makespan"))
+    return kept(v_shape(2, 24, 0, times=times | {"transfer": 2}, memory=memory, objective=objective), (0, 1))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_skipped_rounds_are_no_longer_than_each_of_them(seed: int) -> None:
+    """Even where few labels are kept, and one looks for a repetition early, nothing above the exact value is proved."""
+    steps = drawn(seed)
+    exact = ticks(steps)
+    skipped = [ticks(steps, width, until) for width in (1, 64) for until in (3, 8)]
+    assert max(skipped) <= exact
+    assert skipped[-1] >= 0.8 * exact
+
+
+def test_work_does_not_grow_with_the_microbatches() -> None:
+    found = {m: least_value(kept(v_shape(2, m, 3), (0, 1)), 8, WORK, Event()) for m in (1_000, 100_000)}
+    assert found[100_000].work < 1.1 * found[1_000].work
+    assert found[1_000].ticks is not None and found[100_000].ticks is not None
+    assert found[100_000].ticks == pytest.approx(100 * found[1_000].ticks, rel=0.01)
+
+
+def test_states_without_an_end_are_left_out_and_change_nothing() -> None:
+    steps = drawn(1)
+    every = steps._replace(whole=np.zeros_like(steps.whole))
+    some, all_ = (least_value(one, 64, WORK, Event()) for one in (steps, every))
+    assert some.ticks == all_.ticks
+    assert some.work < all_.work
+
+
+def test_merged_labels_prove_less() -> None:
+    times = {"forward": [9, 11, 10, 13, 8, 12], "backward": [10, 9, 14, 11, 12, 10], "weight": [5, 11, 8, 13, 9, 10]}
+    steps = kept(v_shape(3, 8, 6, times=times), (0, 1, 2))
+    proved = [ticks(steps, width) for width in (1, 8, 256)]
+    assert proved == sorted(proved) and proved[0] < proved[-1]
+    assert least_value(steps, 1, WORK, Event()).merged
+    assert not least_value(kept(v_shape(2, 8, 3), (0,)), 64, WORK, Event()).merged
+
+
+def test_nothing_is_said_of_blocks_or_tasks_or_after_a_stop_or_with_too_much_work() -> None:
+    one = v_shape(2, 8, 3)
+    assert list(crossing_step_bounds(v_shape(2, 8, 3, times=WHOLE | {"overlapped": 25}), Event())) == []
+    sent = v_shape(2, 8, 3, times=EVEN | {"transfer": {"time": 2, "on": "comm"}}, streams=["compute", "comm"])
+    assert list(crossing_step_bounds(sent, Event())) == []
+    stop = Event()
+    stop.set()
+    assert list(crossing_step_bounds(one, stop)) == []
+    assert list(crossing_step_bounds(one, Event(), work=10)) == []
+    assert least_value(kept(one, (0, 1)), 64, 100, Event()).ticks is None
+
+
+@pytest.mark.parametrize(
+    ("mistake", "name"),
+    [
+        ("room for one less", "room after W"),
+        ("no weight pass waits", "room after B"),
+        ("a way that is longer", "room after W"),
+    ],
+)
+def test_an_attack_finds_what_claims_too_much(mistake: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(*given: object) -> Steps | None:
+        found = steps_of(*given)  # type: ignore[arg-type]
+        if found is None:
+            return None
+        changed = {
+            "room for one less": {"room": np.where(found.room > 0, found.room - 1, found.room)},
+            "no weight pass waits": {"longest": np.zeros_like(found.longest)},
+            "a way that is longer": {"lag": found.lag + 1},
+        }
+        return found._replace(**changed[mistake])
+
+    monkeypatch.setattr(bound, "steps_of", wrong)
+    branch = next(one for one in BRANCHES if one.name == f"crossings of steps, {name}")
+    assert attack(branch, 60, seed=0).wrong
+
+
+@pytest.mark.parametrize("objective", list(Objective)[:2])
+def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
+    memory = {"capacity": 4, "freed_by_backward": 0.5}
+    uneven = v_shape(2, 7, 0, times=UNEVEN, memory=memory, objective=objective.value)
+    bidirectional = v_shape(4, 8, 3, placement="bidirectional", objective=objective.value)
+    for one in (uneven, replace(uneven, microbatches=120), bidirectional):
+        found = list(crossing_step_bounds(one, Event(), (1, 8)))
+        assert found
+        for genuine in found:
+            assert check_bound(one, genuine).verdict is Verdict.VERIFIED
+            assert check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
+            assert genuine.evidence is not None
+            assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
+
+
+@pytest.mark.parametrize(
+    "evidence",
+    [
+        CrossingSteps(1, (1,), 8),
+        CrossingSteps(0, (), 8),
+        CrossingSteps(0, (1, 0), 8),
+        CrossingSteps(0, (0, 0), 8),
+        CrossingSteps(0, (0, 2), 8),
+        CrossingSteps(0, (0, -1), 8),
+        CrossingSteps(0, (0, 1), 0),
+        CrossingSteps(0, (0, 1), 10**6),
+        CrossingSteps(-1, (0, 1), 8),
+    ],
+)
+def test_evidence_of_no_steps_is_refused(evidence: CrossingSteps) -> None:
+    claim = Certificate(bound.KIND, 1, "", 0, evidence)
+    assert check_bound(v_shape(2, 8, 3), claim).verdict is Verdict.REFUSED
+    assert (
+        check_bound(v_shape(2, 8, 3), replace(claim, evidence=CrossingSteps(0, (0, 1), 1))).verdict is Verdict.VERIFIED
+    )
+
+
+def test_the_check_does_not_begin_what_takes_too_long() -> None:
+    claim = Certificate(bound.KIND, 1, "", 0, CrossingSteps(0, (0, 1, 2, 3), 8))
+    assert check_bound(v_shape(4, 40, 40), claim).verdict is Verdict.NOT_VERIFIED
+
+
+def test_the_sentence() -> None:
+    assert strongest(v_shape(2, 8, 3)).text == (
+        "On devices 0, 1 the forwards and gradients of 4 stages of a chain take turns: a device runs one at a time, and "
+        "starts a forward only while its memory has room for it; a micro-batch is away for as long as other devices take. "
+        "In whichever order they run, all 8 micro-batches take at least 510."
+    )
