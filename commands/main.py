@@ -10,7 +10,7 @@ from commands.shared.catalogue import Exit
 from commands.shared.encoding import never_fail_to_print
 from commands.shared.output import complain
 from commands.shared.parser import parser
-from commands.shared.termination import drop_output, exit_code, heed_sigterm, terminated
+from commands.shared.termination import drop_output, ended, exit_code, heed_signals, leave, terminated
 from commands.shared.watch import watch
 from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note
 
@@ -18,7 +18,7 @@ from pipesched.errors import BadInput, Deadlock, Disagreement, defect_note
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     never_fail_to_print()
-    with heed_sigterm():
+    with heed_signals():
         return _run(arguments)
 
 
@@ -34,8 +34,11 @@ def _run(arguments: Sequence[str] | None) -> int:
     except BadInput as error:
         return _refuse(error)
     except KeyboardInterrupt:
-        complain("terminated" if terminated.is_set() else "interrupted")
-        return exit_code(Exit.INTERRUPTED)
+        return _interrupted()
+    except (ImportError, SystemError):
+        if not ended.is_set():
+            raise
+        return _interrupted()  # a signal in the midst of the import of a compiled library, which says no more
     except BrokenPipeError:
         drop_output()  # the reader went away, as `| head` does; nothing is left to say to it
         return Exit.READER_GONE
@@ -58,6 +61,11 @@ def _answer(parsed: Namespace) -> int:
         return Exit.NO
 
 
+def _interrupted() -> int:
+    complain("terminated" if terminated.is_set() else "interrupted")
+    return exit_code(Exit.INTERRUPTED)
+
+
 def _refuse(error: BadInput) -> int:
     for mistake in error.mistakes:
         complain(mistake)
@@ -65,4 +73,4 @@ def _refuse(error: BadInput) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

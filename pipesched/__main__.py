@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 
-def main() -> int:
-    """Run the command line; returns the exit code."""
+def main() -> NoReturn:
+    """Run the command line and end the process with its exit code."""
     from commands.main import main as command_line
+    from commands.shared.termination import leave
 
-    return command_line()
+    leave(command_line())
 
 
 def _find_our_packages_first() -> None:
@@ -28,4 +30,4 @@ def _find_our_packages_first() -> None:
 
 if __name__ == "__main__":
     _find_our_packages_first()
-    sys.exit(main())
+    main()

@@ -71,6 +71,34 @@ def test_sigterm_before_there_is_anything_to_write(tmp_path: Path) -> None:
     assert (code, err) == (143, "pipesched: terminated\n")
 
 
+IMPORTING = """
+import ctypes, sys, commands.main as m
+def load(*_):
+    print('ready', file=sys.stderr, flush=True)
+    try:  # as a compiled library runs Python at its import
+        scope = ctypes.py_object({})
+        ctypes.pythonapi.PyRun_String(b'import time; time.sleep(600)', 257, scope, scope)
+    except KeyboardInterrupt:
+        raise ERROR
+m.parser = load
+m.leave(m.main([]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "sent", "code"),
+    [("ImportError('initialization failed')", signal.SIGINT, 130), ("KeyboardInterrupt", signal.SIGTERM, 143)],
+)
+def test_a_signal_while_a_compiled_library_is_imported(
+    error: str, sent: signal.Signals, code: int, tmp_path: Path
+) -> None:
+    process = start("-c", IMPORTING.replace("ERROR", error), folder=tmp_path)
+    assert process.stderr is not None and process.stderr.readline() == "ready\n"
+    process.send_signal(sent)
+    said = "terminated" if sent is signal.SIGTERM else "interrupted"
+    assert ended(process) == (code, f"pipesched: {said}\n")
+
+
 def test_go_becomes_the_command_so_that_signals_reach_it(tmp_path: Path) -> None:
     body = (
         "import go, sys\n"
