@@ -20,6 +20,16 @@ VALUES: list[Any] = [
     None, True, 0, 2, -1, 10**300, 2**63, float("nan"), float("inf"), "", "x", "1e5", "free", "always", "comm", "period",
     [], [[]], [0], [1, 2], [None], ["a"], [[0, 1], [1, 0]], {}, {"time": 1, "on": "comm"}, "linear", "\u202e", 10**6,
 ]  # fmt: skip
+# Small, so that each of its fields is often changed.
+PLAN: dict[str, Any] = {
+    "devices": 2,
+    "microbatches": 4,
+    "layers": [
+        {"name": "a", "count": 3, "forward": 1, "backward": 2, "recompute": [{"name": "full", "time": 1, "keeps": 0}]},
+        {"name": "head", "forward": 1, "backward": 2, "weight": 1, "with_previous": True},
+    ],
+    "decide": {"recompute": "free"},
+}
 # Words of Python and of the validation library.
 FOREIGN = ("Input should", "NoneType", "Fraction(", "Decimal(", "<class", "pydantic", "object at")
 
@@ -57,6 +67,7 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 def test_mutated_files_are_read_or_refused_in_lines(folder: str, read: Callable[[Any], object]) -> None:
     files = sorted((EXAMPLES / folder).glob("*.yaml"))
     documents: list[Any] = [read_yaml(path.read_text(), path.name) for path in files if path.stat().st_size < 4000]
+    documents += [PLAN] * len(documents) if folder == "plans" else []
     refused = 0
     for seed in range(400):
         rng = Random(seed)
