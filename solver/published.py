@@ -33,12 +33,25 @@ def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains |
         schedule = heuristic.order(problem)
     except DoesNotApply as reason:
         return Candidate(heuristic.name, None, None, False, str(reason))
+    kept = _kept_although_refused(problem, schedule)
+    if kept:
+        stages = ", ".join(map(str, kept))
+        text = f"keeps the activations of stage {stages}; memory.decide has them offloaded or recomputed"
+        return Candidate(heuristic.name, None, None, False, text)
     try:
         if problem.network.options and any(p.kind not in (F, B, W, BW) for p in schedule.passes()):
             return _fitting(problem, schedule, heuristic.name)
         return simulated_and_validated(problem, schedule, heuristic.name)
     except Disagreement as defect:
         return Candidate(heuristic.name, None, None, False, defect_note(str(defect)), defect=True)
+
+
+def _kept_although_refused(problem: Problem, schedule: Schedule) -> list[int]:
+    """The stages whose activations must move or be computed again, and that the schedule keeps."""
+    must = {stage for stage, one in enumerate(problem.stages) if not one.may_keep}
+    if not must:
+        return []
+    return sorted(must - {p.stage for p in schedule.passes() if p.kind not in (F, B, W, BW)})
 
 
 def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import codecs
+import os
 import sys
 import unicodedata
+from pathlib import Path
 from typing import TextIO
 
 _HANDLER = "pipesched-transliterate"
@@ -33,7 +35,12 @@ codecs.register_error(_HANDLER, transliterate)
 
 
 def never_fail_to_print() -> None:
-    """Let standard output and standard error replace what their encoding lacks, instead of raising."""
+    """Let standard output and standard error replace what their encoding lacks, instead of raising.
+
+    Where standard error is closed, what is said there goes nowhere, and into no file that takes its number.
+    """
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open until the process ends
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure") and not _is_unicode(stream):
             stream.reconfigure(errors=_HANDLER)

@@ -16,9 +16,9 @@ def decisions(problem: Problem, schedule: Schedule) -> tuple[list[Pass], dict[Pa
 
 
 def decisions_document(problem: Problem, schedule: Schedule) -> dict[str, object]:
-    """The key `decisions`; nothing for problems without such decisions."""
+    """The key `decisions`; empty lists for problems without such decisions."""
     if not problem.network.options:
-        return {}
+        return {"decisions": {"offloaded": [], "recomputed": []}}
     offloaded, recomputed = decisions(problem, schedule)
     document: dict[str, object] = {"offloaded": list(map(str, offloaded)), "recomputed": list(map(str, recomputed))}
     if len({way.name for stage in problem.stages for way in stage.recompute}) > 1:

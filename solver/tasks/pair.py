@@ -108,6 +108,7 @@ def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
         name=f"{problem.name}: F of stage {forward} with the backward of stage {backward}",
         links=(),
         microbatch_scale=(),
+        queues=(),  # the two are of different stages of an iteration: no order of data is between them
     )
 
 

@@ -109,7 +109,7 @@ def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, caps
     assert set(document) == {
         "name", "objective", "status", "value", "lower_bound", "gap", "makespan", "span", "period", "bubble",
         "idle_ratio", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
-        "under_noise", "not_tried", "notes", "streams",
+        "under_noise", "not_tried", "notes", "streams", "decisions",
     }  # fmt: skip
     assert document["status"] == "optimal"
     assert document["value"] == document["lower_bound"] == document["span"]
@@ -194,7 +194,18 @@ def test_compare_some_without_the_search(small: str, capsys: pytest.CaptureFixtu
 def test_simulate_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", small, "--schedule", "zb-h1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    keys = {"name", "schedule", "makespan", "span", "bubble", "idle_ratio", "peak_memory", "orders", "streams"}
+    keys = {
+        "name",
+        "schedule",
+        "makespan",
+        "span",
+        "bubble",
+        "idle_ratio",
+        "peak_memory",
+        "orders",
+        "streams",
+        "decisions",
+    }
     assert set(document) == keys | {"fits", "lower_bound", "gap"}
     assert document["orders"][0][:3] == ["F0.0", "F0.1", "B0.0"]
 

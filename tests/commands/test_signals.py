@@ -121,6 +121,16 @@ def test_a_closed_standard_output_is_said(tmp_path: Path) -> None:
     assert (found.returncode, found.stderr.count("\n")) == (2, 1)
 
 
+def test_with_standard_error_closed_the_answer_is_the_same(tmp_path: Path) -> None:
+    problem = "devices: 2\nmicrobatches: 3\ntimes: {forward: 1, backward: 1}\n"
+    (tmp_path / "p.yaml").write_text(problem)
+    shell = f"{sys.executable} -m commands.main solve p.yaml --time-limit 20 --workers 1 --json 2>&-"
+    found = subprocess.run(
+        ["sh", "-c", shell], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, check=False
+    )
+    assert found.returncode == 0 and b'"status": "optimal"' in found.stdout
+
+
 def test_a_reader_that_went_away_is_no_error(tmp_path: Path) -> None:
     process = start("-m", "commands.main", "schedules", folder=tmp_path)
     assert process.stdout is not None

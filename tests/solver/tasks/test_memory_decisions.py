@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from formulations.tasks.jobs_of_problem import jobs_of
+from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS
 from pipesched.problem.problem import Problem
@@ -18,6 +19,7 @@ from pipesched.validation.validator import validate
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
+from solver.published import candidate
 from solver.solve import solve
 from solver.tasks.dispatch import expanded
 from solver.tasks.memory_decisions import rules, with_decisions
@@ -77,3 +79,18 @@ def test_a_solve_proves_what_each_way_is_worth(memory: dict[str, Any], best: int
     kinds = {p.kind for p in found.timeline.schedule.passes()}
     assert (OFFLOAD in kinds, RECOMPUTATIONS[0] in kinds) == ("offload" in memory, "recompute" in memory)
     assert ("decisions" in found.document()) == bool(memory)
+
+
+def test_published_schedules_do_not_keep_what_must_move() -> None:
+    """A file that has one stage always offloaded is no defect of the schedules that offload nothing."""
+    document = {
+        "devices": 2,
+        "microbatches": 3,
+        "times": {"forward": 10, "backward": 10, "weight": 6, "transfer": 1},
+        "memory": {"capacity": 3, "offload": {"out": 5, "in": 5}, "decide": {"offload": ["always", "free"]}},
+    }
+    problem = problem_from(document)
+    found = {name: candidate(problem, HEURISTICS[name]) for name in HEURISTICS.names()}
+    assert not [name for name, one in found.items() if one.defect]
+    assert found["1f1b"].timeline is None and "stage 0; memory.decide" in found["1f1b"].reason
+    assert found["pipeoffload-full"].timeline is not None

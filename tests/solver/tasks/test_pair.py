@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -94,6 +95,13 @@ def test_two_stages_of_one_device() -> None:
         best_pair(problem, 0, 1)
     with pytest.raises(BadInput, match="--forward-stage: found 3; allowed: a stage from 0 to 2"):
         best_pair(problem, 3, 0)
+
+
+def test_a_pair_of_unequal_micro_batches_has_no_order_of_data() -> None:
+    """In the file the order is fixed; the two passes of the pair are of different moments of an iteration."""
+    problem = tiny_tasks(Random(1))
+    fixed = replace(problem, queues=tuple(range(problem.placement.stages)))
+    assert best_pair(fixed, 0, 0, SURE).value == best_pair(problem, 0, 0, SURE).value
 
 
 def test_the_command_says_value_bound_and_orders(

@@ -1,0 +1,81 @@
+"""The example files with fields taken away, replaced, doubled, renamed: read, or refused in lines that a user can read."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.files.problem_file import problem_from
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+VALUES: list[Any] = [
+    None, True, 0, 2, -1, 10**300, 2**63, float("nan"), float("inf"), "", "x", "1e5", "free", "always", "comm", "period",
+    [], [[]], [0], [1, 2], [None], ["a"], [[0, 1], [1, 0]], {}, {"time": 1, "on": "comm"}, "linear", "\u202e", 10**6,
+]  # fmt: skip
+# Small, so that each of its fields is often changed.
+PLAN: dict[str, Any] = {
+    "devices": 2,
+    "microbatches": 4,
+    "layers": [
+        {"name": "a", "count": 3, "forward": 1, "backward": 2, "recompute": [{"name": "full", "time": 1, "keeps": 0}]},
+        {"name": "head", "forward": 1, "backward": 2, "weight": 1, "with_previous": True},
+    ],
+    "decide": {"recompute": "free"},
+}
+# Words of Python and of the validation library.
+FOREIGN = ("Input should", "NoneType", "Fraction(", "Decimal(", "<class", "pydantic", "object at")
+
+
+def mutated(document: dict[str, Any], rng: Random) -> dict[str, Any]:
+    """With one to three changes anywhere in it."""
+    found = copy.deepcopy(document)
+    for _ in range(rng.randrange(1, 4)):
+        places = list(_places(found))
+        if not places:
+            return found
+        where, key = rng.choice(places)
+        match rng.randrange(5):
+            case 0:
+                del where[key]
+            case 1:
+                other, its = rng.choice(places)
+                where[key] = copy.deepcopy(other[its])
+            case 2 if isinstance(where, dict):
+                where[f"{key}s"] = where.pop(key)
+            case 3:
+                where[key] = [copy.deepcopy(where[key])] * 2
+            case _:
+                where[key] = copy.deepcopy(rng.choice(VALUES))
+    return found
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    for key in list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield value, key
+        yield from _places(value[key])
+
+
+@pytest.mark.parametrize(("folder", "read"), [(".", problem_from), ("plans", plan_problem_from)])
+def test_mutated_files_are_read_or_refused_in_lines(folder: str, read: Callable[[Any], object]) -> None:
+    files = sorted((EXAMPLES / folder).glob("*.yaml"))
+    documents: list[Any] = [read_yaml(path.read_text(), path.name) for path in files if path.stat().st_size < 4000]
+    documents += [PLAN] * len(documents) if folder == "plans" else []
+    refused = 0
+    for seed in range(400):
+        rng = Random(seed)
+        try:
+            read(mutated(rng.choice(documents), rng))
+        except BadInput as error:
+            refused += 1
+            for mistake in error.mistakes:
+                assert "\n" not in mistake and len(mistake) < 600, (seed, mistake)
+                assert not any(word in mistake for word in FOREIGN), (seed, mistake)
+    assert 100 < refused < 400
