@@ -23,7 +23,7 @@ def exchangeable(units: object) -> Array:
     problem = units.problem
     at = {stage: (n, k) for n, chain in enumerate(problem.placement.chains) for k, stage in enumerate(chain)}
     rows: list[dict[tuple[int, str, int], int]] = [{} for _ in problem.placement.chains]
-    for number, (p,) in enumerate(units.slots):
+    for number, p in enumerate(slot[0] for slot in units.slots):
         chain, place = at[p.stage]
         rows[chain][place, p.kind.value, p.microbatch - problem.walking[chain].start] = number
     alike: dict[tuple[tuple[object, ...], ...], list[list[int]]] = {}
