@@ -13,6 +13,7 @@ from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, anneal, anneal_with_modes
+from solver.local_search.exchange import exchangeable
 from solver.local_search.mode_edits import MOST_EDITS
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
@@ -72,6 +73,7 @@ class Annealer:
         arrays = [np.array(values, np.int64) for values in plain]
         self.shop = Shop._make([*arrays, *_rows(units.needs), *_rows(feeds)])
         self.modes = _modes(units, self.shop) if isinstance(units, Operations) else None
+        self.groups = exchangeable(units)
         self.mean = sum(units.ticks) / max(1, len(units.ticks))
 
     def run(
@@ -114,6 +116,7 @@ class Annealer:
             shop,
             modes,
             rows,
+            self.groups,
             opening,
             hot,
             cold,

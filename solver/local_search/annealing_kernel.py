@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solver.local_search.exchange import EXCHANGING, draw_pair, exchange
 from solver.local_search.incremental_simulation import accept, evaluate, simulate_from
 from solver.local_search.mode_edits import carry, undo
 from solver.local_search.mode_moves import change_mode
@@ -86,16 +87,26 @@ def touched(modes, rows, d, source, target, sequence, length):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def anneal(shop, modes, rows, opening, hot, cold, moves, evenness, reach, filling, changing, seed, best, halt):  # type: ignore[no-untyped-def]
+def all_fit(shop, rows):  # type: ignore[no-untyped-def]
+    """Whether memory holds everywhere."""
+    d, devices = 0, rows.count.shape[0]
+    while d < devices and fits(shop, rows.order, d, 0, rows.count[d] - 1):
+        d += 1
+    return d == devices
+
+
+@njit(cache=True, nogil=True)
+def anneal(shop, modes, rows, groups, opening, hot, cold, moves, evenness, reach, filling, changing, seed, best, halt):  # type: ignore[no-untyped-def]
     """Anneal the orders in place from temperature `hot` to `cold` (ticks); `best` ends as the best met.
     Another thread ends the run early by setting `halt[0]`.
 
     The energy is the longest device's time plus `evenness` of the mean, which leads across plateaus. The share
-    `changing` of moves changes modes; they are fixed if `modes` is None. Returns the best longest time, or -1 if the
-    order given runs in a cycle.
+    `changing` of moves changes modes; they are fixed if `modes` is None. Rows of `groups` may be exchanged. Returns
+    the best longest time, or -1 if the order given runs in a cycle.
     """
     np.random.seed(seed)
     order, count, place, rank = rows
+    d = source = target = one = other = 0
     n = shop.ticks.shape[0]
     start, new_start = np.zeros(n, np.int64), np.zeros(n, np.int64)
     sequence, new_sequence = np.arange(n), np.arange(n)
@@ -113,12 +124,22 @@ def anneal(shop, modes, rows, opening, hot, cold, moves, evenness, reach, fillin
     for move in range(moves):
         if halt[0]:
             break
-        d, source, target = propose(shop, modes, rows, start, path, critical, gaps, waiting, reach, filling, changing)
-        if d < 0:
-            continue
-        low, high, first, now = touched(modes, rows, d, source, target, sequence, length)
+        exchanging = groups.shape[0] > 1 and np.random.random() < EXCHANGING
+        if exchanging:
+            one, other = draw_pair(groups)
+            exchange(shop, rows, groups[one], groups[other])
+            first, now = 0, length
+            fitting = all_fit(shop, rows)
+        else:
+            d, source, target = propose(
+                shop, modes, rows, start, path, critical, gaps, waiting, reach, filling, changing
+            )
+            if d < 0:
+                continue
+            low, high, first, now = touched(modes, rows, d, source, target, sequence, length)
+            fitting = fits(shop, order, d, low, high)
         value, worse, device = 0, 0.0, 0
-        accepted = fits(shop, order, d, low, high) and simulate_from(
+        accepted = fitting and simulate_from(
             shop,
             modes,
             order,
@@ -140,7 +161,10 @@ def anneal(shop, modes, rows, opening, hot, cold, moves, evenness, reach, fillin
             temperature = hot * (cold / hot) ** (move / moves)
             accepted = worse <= 0 or np.random.random() < math.exp(-worse / temperature)
         if not accepted:
-            withdraw(shop, modes, rows, d, source, target)
+            if exchanging:
+                exchange(shop, rows, groups[one], groups[other])
+            else:
+                withdraw(shop, modes, rows, d, source, target)
             continue
         length = accept(modes, rows, first, now, start, sequence, new_start, new_sequence)
         energy += worse

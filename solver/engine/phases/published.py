@@ -80,5 +80,5 @@ def _slow_last(heuristic: Heuristic) -> int:
 
 
 def _promising_first(heuristic: Heuristic) -> int:
-    """First the one that searches under the problem's own memory, last those that improve another for seconds."""
-    return 0 if heuristic.name == "zb" else 2 if heuristic.name.endswith("-cost-aware") else 1
+    """First those of the problem's own memory, by search or by copies; last those that improve another for seconds."""
+    return 0 if heuristic.name in ("kimi-k2-offload", "zb") else 2 if heuristic.name.endswith("-cost-aware") else 1

@@ -15,6 +15,7 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.local_search.annealing import Annealer
 from solver.local_search.annealing_kernel import Best, anneal
+from solver.local_search.exchange import NOTHING
 from solver.local_search.modes import Rows
 from solver.local_search.moves import Array
 from solver.planning.joint.draft import KINDS, Costs
@@ -98,8 +99,8 @@ class OrderArrays:
         best = Best(rows.order.copy(), rows.count.copy(), _NOTHING_JOINED, _NOTHING_JOINED)
         hot = max(1e-6, temperature * float(self._shop.ticks.mean()))
         value = anneal(
-            self._shop, None, rows, self._opening, hot, 0.1 * hot, moves, _EVENNESS, _REACH, 0.0, 0.0, seed, best,
-            self._halt,
+            self._shop, None, rows, NOTHING, self._opening, hot, 0.1 * hot, moves, _EVENNESS, _REACH, 0.0, 0.0, seed,
+            best, self._halt,
         )  # fmt: skip
         return None if value < 0 else Found(int(value), best.order)
 

@@ -1,0 +1,53 @@
+"""Exchange of two unequal micro-batches in all orders at once: of chains that walk the same devices, unit by unit.
+
+Where their order is free, which of them goes first decides much, and no short move changes it on every device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from formulations.window.order_units import Units
+from solver.local_search.moves import Array
+
+# Of all moves, where there is something to exchange; each is simulated whole.
+EXCHANGING = 0.02
+NOTHING = np.zeros((0, 0), np.int64)
+
+
+def exchangeable(units: object) -> Array:
+    """A row of units for each chain that may change places with the others, in the same order; most such chains."""
+    if not isinstance(units, Units) or units.problem.queues or any(len(slot) > 1 for slot in units.slots):
+        return NOTHING
+    problem = units.problem
+    at = {stage: (n, k) for n, chain in enumerate(problem.placement.chains) for k, stage in enumerate(chain)}
+    rows: list[dict[tuple[int, str, int], int]] = [{} for _ in problem.placement.chains]
+    for number, p in enumerate(slot[0] for slot in units.slots):
+        chain, place = at[p.stage]
+        rows[chain][place, p.kind.value, p.microbatch - problem.walking[chain].start] = number
+    alike: dict[tuple[tuple[object, ...], ...], list[list[int]]] = {}
+    for row in rows:
+        keys = sorted(row)
+        walk = tuple((*key, units.device[row[key]]) for key in keys)
+        alike.setdefault(walk, []).append([row[key] for key in keys])
+    most = max(alike.values(), key=len)
+    return np.array(most, np.int64) if len(most) > 1 else NOTHING
+
+
+@njit(cache=True, nogil=True)
+def draw_pair(groups):  # type: ignore[no-untyped-def]
+    """Two different rows."""
+    count = groups.shape[0]
+    one = np.random.randint(count)
+    return one, (one + np.random.randint(1, count)) % count
+
+
+@njit(cache=True, nogil=True)
+def exchange(shop, rows, one, other):  # type: ignore[no-untyped-def]
+    """Every unit of a row takes the place of its counterpart in the other. Doing it again undoes it."""
+    for k in range(one.shape[0]):
+        i, j = one[k], other[k]
+        d = shop.device[i]
+        rows.order[d, rows.place[i]], rows.order[d, rows.place[j]] = j, i
+        rows.place[i], rows.place[j] = rows.place[j], rows.place[i]
