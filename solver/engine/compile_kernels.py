@@ -22,6 +22,7 @@ from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
 from solver.engine.phases.published import Published
 from solver.engine.phases.tasks.orders import TaskOrders
+from solver.engine.phases.tasks.policies import TaskPolicies
 from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
@@ -44,7 +45,7 @@ _ENGINE = Engine(
     finished,
     raise_bounds=False,
 )
-_TASK_PHASES = (TaskRanks(tries=3), TaskOrders())
+_TASK_PHASES = (TaskPolicies(rounds=1, tries=1), TaskRanks(tries=3), TaskOrders())
 _TASK_ENGINE = Engine(
     AnalyticBounds(load_only=True),
     (Published(), SerialSchedules()),

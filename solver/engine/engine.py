@@ -23,6 +23,7 @@ from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.tasks.decisions import TaskDecisions
 from solver.engine.phases.tasks.exact_model import TaskExactModel
 from solver.engine.phases.tasks.orders import TaskOrders
+from solver.engine.phases.tasks.policies import TaskPolicies
 from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.tasks.schedules import TaskSchedules
 from solver.engine.phases.tasks.two_levels import TwoLevels
@@ -63,10 +64,17 @@ ENGINE = Engine(
 # For passes of several tasks, which run beside and between each other.
 TASK_ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
-    opening=(Published(share=0.3, compare_up_to_passes=0), SerialSchedules(), TaskSchedules(share=0.1)),
+    opening=(
+        TaskPolicies(share=0.0, many_share=0.5, waiting_share=0.2),
+        Published(share=0.3, compare_up_to_passes=0),
+        SerialSchedules(),
+        TaskSchedules(share=0.1),
+    ),
     phases=(
         TwoLevels(ENGINE, share=0.05),
         TaskExactModel(share=0.1, most_literals=600),
+        TaskPolicies(many_share=0.1),
+        TaskExactModel(share=0.6, most_literals=4_000),
         TaskRanks(share=0.5),
         TaskOrders(share=0.5),
         TaskWindows(share=0.2, patience=12),

@@ -24,6 +24,7 @@ from solver.bounds.crossing_steps.layers import merged, successors
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
+from solver.tasks.policy_kernel import dispatch
 from solver.tasks.serial_kernel import generate
 
 _POLL = 0.05  # seconds between looks at the process
@@ -76,7 +77,7 @@ KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
-TASK_KERNELS = Kernels((anneal, generate), _COMPILER, "tasks")
+TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 
 
 def kernels_for(problem: Problem) -> Kernels:

@@ -103,6 +103,11 @@ class Serial:
         """The starts of a schedule that is known, by job."""
         return dict(zip(self.running, ranks.astype(np.int64).tolist(), strict=True))
 
+    @property
+    def heads(self) -> Ranks:
+        """The least time to each job along its micro-batch, in steps."""
+        return np.array([self._heads[n] for n in self.running], np.float64)
+
     def by_microbatch(self, apart: float, weights: float) -> Ranks:
         """Ranks by the least times to each job, micro-batches so far `apart`, weight tasks so much later.
 
@@ -111,7 +116,7 @@ class Serial:
         jobs = [self.jobs.jobs[n] for n in self.running]
         period = np.bincount(self.shop.stream, self.shop.steps).max() / max(1, self.jobs.problem.microbatches)
         later = np.array([apart * job.task.of.microbatch + weights * (job.task.of.kind is W) for job in jobs])
-        found: Ranks = np.array([self._heads[n] for n in self.running]) + period * later
+        found: Ranks = self.heads + period * later
         return found
 
 

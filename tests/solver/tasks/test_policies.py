@@ -1,0 +1,133 @@
+"""Policies of dispatching: schedules that are valid and safe, and do what the policy's numbers say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from threading import Event
+
+import numpy as np
+
+from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from pipesched.files.problem_file import read_problem
+from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.placement import linear
+from pipesched.problem.problem import Problem
+from pipesched.schedule.rescale import value_of
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.tasks.policies import TaskPolicies
+from solver.engine.search import Engine, Search
+from solver.limits import Limits
+from solver.tasks.job_graph import with_modes
+from solver.tasks.policy import EAGER, HIGHEST, LOWEST, STEADY, Dispatcher, Policy
+from solver.tasks.policy_search import PolicySearch
+from solver.tasks.rank_search import Serial
+from tests.support.expert_parallel import mean_layers
+from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def dispatcher(problem: Problem) -> tuple[Serial, Dispatcher]:
+    jobs = jobs_of(problem)
+    serial = Serial(jobs, with_modes(jobs, fused=False))
+    return serial, Dispatcher(serial)
+
+
+def begins(problem: Problem, policy: Policy) -> dict[Pass, float]:
+    """The first start of each pass, in ticks."""
+    serial, own = dispatcher(problem)
+    found = own.run(policy)
+    assert found is not None
+    starts: dict[Pass, float] = {}
+    for n, start in serial.starts(found[1]).items():
+        p = serial.jobs.jobs[n].task.of
+        starts[p] = min(start / serial.jobs.scale, starts.get(p, np.inf))
+    return starts
+
+
+def test_schedules_of_policies_are_valid_safe_and_never_below_the_optimum() -> None:
+    attained = complete = 0
+    for seed in range(6000, 6030):
+        problem = tiny_tasks(Random(seed))
+        try:
+            best = None if problem.network.one_task_each else optimum(problem, problem.objective)
+            serial, own = dispatcher(problem)
+        except ValueError:
+            continue
+        random = Random(seed)
+        for policy in (STEADY, EAGER, STEADY.moved(random), EAGER.moved(random)):
+            found = own.run(policy)
+            schedule = None if found is None else schedule_of_starts(serial.jobs, serial.starts(found[1]))
+            if schedule is None or best is None:
+                continue
+            timeline = simulate(problem, schedule)
+            assert validate(timeline) == [], seed
+            assert always_fits(problem, schedule), seed
+            assert value_of(problem, timeline) >= best, seed
+            complete += 1
+            attained += value_of(problem, timeline) == best
+    assert complete > 30
+    assert attained > 10
+
+
+def test_no_more_micro_batches_are_under_way_than_a_policy_admits() -> None:
+    """One more than the least number with a slack of 1, so that stages wait; without a limit of memory."""
+    problem = mean_layers(linear(2), 8)
+    for slack, most in ((0.5, 2), (5.0, 8)):
+        starts = begins(problem, EAGER._replace(stretch=1.0, slack=slack))
+        events = sorted(
+            [(starts[Pass(F, 1, j)], 1) for j in range(8)] + [(starts[Pass(W, 1, j)], -1) for j in range(8)]
+        )
+        levels = np.cumsum([change for _, change in events])
+        assert levels.max() <= most
+    assert levels.max() > 2
+
+
+def test_the_first_micro_batch_passes_where_streams_wait_for_it() -> None:
+    """Its backward begins on stage 0 when it has gone all the way alone; later where nothing waits."""
+    problem = mean_layers(linear(4), 8)
+    alone = begins(mean_layers(linear(4), 1), EAGER)[Pass(B, 0, 0)]
+    patient = STEADY._replace(express=0.2, most_patience=4.0, early=2.0)
+    assert begins(problem, patient)[Pass(B, 0, 0)] == alone
+    assert begins(problem, STEADY._replace(early=0.0, late=0.0, late_forward=0.0))[Pass(B, 0, 0)] > alone
+
+
+def test_policies_beat_published_schedules_of_kimi_k2() -> None:
+    """VPP + 1 takes 874.44 ms on the small example."""
+    problem = read_problem(EXAMPLES / "kimi-k2-mini.yaml")
+    serial, own = dispatcher(problem)
+    found = own.run(STEADY)
+    assert found is not None
+    assert found[0] / serial.jobs.scale * float(problem.tick) < 870
+
+
+def test_a_search_keeps_the_best_of_all_and_moves_within_the_ranges() -> None:
+    _, own = dispatcher(mean_layers(linear(4), 8))
+    searches = [PolicySearch(own.twin(), seed) for seed in range(2)]
+    for one in searches:
+        ends = [one.ends for _ in range(12) if one.step() or one.ends]
+        assert ends == sorted(ends, reverse=True)  # type: ignore[type-var]
+    best = min(one.ends or 0 for one in searches)
+    for one in searches:
+        one.go_on_from(searches)
+    assert [one.ends for one in searches] == [best, best]
+    random, policy = Random(1), STEADY
+    for _ in range(200):
+        policy = policy.moved(random)
+        assert all(low <= each <= high for low, each, high in zip(LOWEST, policy, HIGHEST, strict=True))
+
+
+def test_the_phase_gives_the_same_schedule_on_every_run() -> None:
+    values = set()
+    for _ in range(2):
+        engine = Engine(AnalyticBounds(), (TaskPolicies(tries=3),), (), Search.solution, several_tasks=True)
+        limits = Limits(seconds=float("inf"), workers=1, deterministic=1.0)
+        search = Search(mean_layers(linear(4), 8), limits, lambda _: None, Event(), engine)
+        search.run()
+        assert search.incumbent.timeline is not None
+        values.add(search.incumbent.value)
+    assert len(values) == 1
