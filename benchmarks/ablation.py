@@ -33,6 +33,7 @@ from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
+from solver.engine.phases.mirrored_schedules import MirroredSchedules
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
 from solver.engine.phases.shorter_problem import ShorterProblem
@@ -43,7 +44,7 @@ from solver.solve import solve
 COMMAND = "python -m benchmarks.ablation"
 # Of the random problems every sixth, from a very long one on, and a long one with little memory.
 CHOSEN = (4, 9, 10, 16, 22, 28, 34, 40)
-LOCAL_SEARCH = (LocalSearch, LocalSearchAgain)
+LOCAL_SEARCH = (LocalSearch, LocalSearchAgain, MirroredSchedules)
 
 
 def without(*left_out: type[Phase]) -> tuple[Phase, ...]:
