@@ -82,6 +82,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),
+    "no mirrored schedules": replace(ENGINE, phases=without(MirroredSchedules)),
     "no CP-SAT over the full horizon": replace(ENGINE, phases=without(ExactModel)),
     "no local search": replace(ENGINE, phases=without(*LOCAL_SEARCH)),
     "no Lagrangian bound": replace(ENGINE, lagrangian=False),
