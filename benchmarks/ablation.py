@@ -33,6 +33,7 @@ from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
+from solver.engine.phases.mirrored_schedules import MirroredSchedules
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
 from solver.engine.phases.shorter_problem import ShorterProblem
@@ -43,7 +44,7 @@ from solver.solve import solve
 COMMAND = "python -m benchmarks.ablation"
 # Of the random problems every sixth, from a very long one on, and a long one with little memory.
 CHOSEN = (4, 9, 10, 16, 22, 28, 34, 40)
-LOCAL_SEARCH = (LocalSearch, LocalSearchAgain)
+LOCAL_SEARCH = (LocalSearch, LocalSearchAgain, MirroredSchedules)
 
 
 def without(*left_out: type[Phase]) -> tuple[Phase, ...]:
@@ -81,6 +82,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),
+    "no mirrored schedules": replace(ENGINE, phases=without(MirroredSchedules)),
     "no CP-SAT over the full horizon": replace(ENGINE, phases=without(ExactModel)),
     "no local search": replace(ENGINE, phases=without(*LOCAL_SEARCH)),
     "no Lagrangian bound": replace(ENGINE, lagrangian=False),

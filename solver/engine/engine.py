@@ -14,6 +14,7 @@ from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
 from solver.engine.phases.microbatch_orders import MicrobatchOrders
+from solver.engine.phases.mirrored_schedules import MirroredSchedules
 from solver.engine.phases.one_way_each import OneWayEach
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
@@ -30,6 +31,15 @@ from solver.engine.phases.tasks.two_levels import TwoLevels
 from solver.engine.phases.tasks.windows import TaskWindows
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
+
+# For one of two chains that are mirror images, on half of the devices.
+_ONE_CHAIN = Engine(
+    bounds=AnalyticBounds(share=0.15),
+    opening=(Published(share=0.3, compare_up_to_passes=0), Sequential()),
+    phases=(ListSchedules(share=0.1), ExactModel(share=0.4, most_literals=1_000), LocalSearch(left_share=0.0)),
+    finish=finished,
+    raise_bounds=False,
+)
 
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
@@ -53,6 +63,7 @@ ENGINE = Engine(
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.2, widths=(16, 64, 256), again=True),
         TunedListSchedules(),
+        MirroredSchedules(_ONE_CHAIN, share=0.3),
         LocalSearch(left_share=0.35),
         RaiseBounds(),
         ExactModel(),

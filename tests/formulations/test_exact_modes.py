@@ -9,9 +9,11 @@ from threading import Event
 import pytest
 
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
+from formulations.exact import exact_model
 from formulations.exact.exact_model import ExactModel
 from formulations.exact.full_horizon import FullHorizon
 from formulations.exact.lp_relaxation import Relaxation
+from formulations.exact.work_by_mode import post_work
 from formulations.variables import model_variables
 from formulations.variables.operations import Operation
 from pipesched.problem.passes import BW, B, F, Pass
@@ -108,6 +110,28 @@ def test_a_relaxed_device_runs_each_pass_as_short_as_it_can_be() -> None:
         relaxed.cp.add(end == relaxed.end(backward))
         relaxed.cp.add(end != 3)
     assert solve_model(relaxed.cp, Parameters(10, 5, 0), Event()).infeasible
+
+
+@pytest.mark.parametrize("counted", (True, False))
+def test_work_by_mode_refutes_in_less_work(counted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two devices both ways, memory for two: 168 is the optimum; 162 takes .05 units to refute, and .25 without."""
+    if not counted:
+        monkeypatch.setattr(exact_model, "post_work", lambda model: {})
+    times = {"forward": 5, "backward": 5, "weight": 5, "overlapped": 12}
+    one = problem(2, 6, placement="bidirectional", times=times, memory={"capacity": 2})
+    model = ExactModel(one, 81, 50)
+    answer = solve_model(model.cp, Parameters(60, 0.12, 0, first_solution=True, clauses_only=True), Event())
+    assert answer.infeasible is counted
+
+
+@pytest.mark.parametrize("splits", (True, False))
+def test_work_is_counted_only_where_modes_are_open(splits: bool) -> None:
+    """On the device that keeps its order, before its first and last forward and backward."""
+    times = {"forward": 2, "backward": 3, "overlapped": 4} | ({"weight": 2, "fused": 4} if splits else {})
+    plain = {"forward": 2, "backward": 3, "weight": 2}
+    assert post_work(ExactModel(problem(2, 3, times=plain), 100, 0).model) == {}
+    found = post_work(ExactModel(problem(2, 3, times=times), 100, 0, devices=[1]).model)
+    assert {device: len(work.idle) for device, work in found.items()} == {1: 4}
 
 
 @pytest.mark.parametrize("most", (0, 40_000))

@@ -1,0 +1,84 @@
+"""Mirrored schedules: two chains that run against each other do the same at the same time, each on mirrored devices.
+
+Where both chains of a bidirectional placement have equal stages, a schedule of one of them on half of the devices,
+which hold what it runs on both of a pair, says what all devices do: DualPipeV and DualPipe are such a pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise, product
+
+from pipesched.problem.passes import Pass, Slot
+from pipesched.problem.placement import Placement
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+
+
+def folded(problem: Problem) -> Problem | None:
+    """The problem of one chain on half of the devices; None where the two chains are not mirror images.
+
+    It has the more micro-batches of the two. Sending from a device to its mirror image takes no time in it.
+    """
+    chains, network = problem.placement.chains, problem.network
+    if len(chains) != 2 or problem.microbatch_scale or problem.queues or network.options or not network.one_task_each:
+        return None
+    mirror = _mirror(problem)
+    if mirror is None:
+        return None
+    kept = [device for device in range(problem.devices) if device < mirror[device]]
+    where = [problem.placement.stage_device[stage] for stage in chains[0]]
+    at = tuple(kept.index(min(device, mirror[device])) for device in where)
+    ways = [problem.lag(one, other) for one, other in pairwise(chains[0])] + [0]
+    stages = (replace(problem.stages[stage], transfer=way) for stage, way in zip(chains[0], ways, strict=True))
+    return replace(
+        problem,
+        placement=Placement(f"half of {problem.placement.name}", len(kept), at, (tuple(range(len(at))),)),
+        microbatches=max(len(problem.microbatches_of[chain[0]]) for chain in chains),
+        stages=tuple(stages),
+        pools=tuple(problem.pools[device] for device in kept),
+        links=(),
+        chain_shares=(),
+    )
+
+
+def _mirror(problem: Problem) -> Sequence[int] | None:
+    """For each device the one that does the same for the other chain; None where there is none for some device."""
+    down, up = problem.placement.chains
+    where, found = problem.placement.stage_device, dict[int, int]()
+    if len(down) != len(up) or not all(len(problem.microbatches_of[chain[0]]) for chain in (down, up)):
+        return None
+    for one, other in zip(down, up, strict=True):
+        here, there = where[one], where[other]
+        if problem.stages[one] != problem.stages[other] or problem.pools[here] != problem.pools[there]:
+            return None
+        if here == there or found.setdefault(here, there) != there or found.setdefault(there, here) != here:
+            return None
+    alike = (problem.lag(*one) == problem.lag(*other) for one, other in zip(pairwise(down), pairwise(up), strict=True))
+    whole = len(found) == problem.devices and all(alike)
+    return [found[device] for device in range(problem.devices)] if whole else None
+
+
+def unfolded(problem: Problem, schedule: Schedule) -> Schedule:
+    """The schedule of both chains on all devices; micro-batches that a chain does not have are left out."""
+    where, mirror = problem.placement.stage_device, _mirror(problem)
+    assert mirror is not None
+    orders: list[list[Slot]] = [[] for _ in range(problem.devices)]
+    kept = (device for device in range(problem.devices) if device < mirror[device])
+    for device, order in zip(kept, schedule.orders, strict=True):
+        for slot, on in product(order, (device, mirror[device])):
+            passes = (_of_chain(problem, chain, p) for p in slot for chain in problem.placement.chains)
+            match [p for p in passes if p is not None and where[p.stage] == on]:
+                case [one]:
+                    orders[on].append((one,))
+                case [one, other]:
+                    orders[on].append((one, other))
+    return Schedule(tuple(map(tuple, orders)), schedule.name)
+
+
+def _of_chain(problem: Problem, chain: Sequence[int], p: Pass) -> Pass | None:
+    """The pass of the folded problem as one of a chain; None where that has no such micro-batch."""
+    stage = chain[p.stage]
+    walking = problem.microbatches_of[stage]
+    return Pass(p.kind, stage, walking[p.microbatch]) if p.microbatch < len(walking) else None
