@@ -73,6 +73,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
         for name in ("bound", "line", "states", "rounds")
     },
+    **{
+        f"{name}.py": ("tests/solver/bounds/test_crossing_steps.py",)
+        for name in (
+            *(f"solver/bounds/crossing_steps/{one}" for one in ("bound", "device_sets", "growth", "layers", "steps")),
+            *(f"pipesched/checking/crossing_steps/{one}" for one in ("argument", "orders", "repetition")),
+        )
+    },
     "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_horizons.py",),
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_multipliers.py",),
