@@ -9,6 +9,7 @@ from threading import Lock
 
 import numpy as np
 
+from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_kernel import Rules
@@ -27,6 +28,7 @@ class TunedLists:
         self._changing = Lock()
         self.halt = np.zeros(1, np.int64)
         self.value: int | None = None
+        self.seconds_a_pass = 0.0  # of the last run, as busy as the machine is
         self.rules: Rules | None = None
 
     def descend(self, over: Callable[[], bool]) -> None:
@@ -65,13 +67,18 @@ class TunedLists:
                 future.result()
         self.halt[0] = 0
 
-    def schedule(self, problem: Problem | None = None) -> Schedule | None:
-        """What the best rules give for the problem, or for one with other micro-batches; None if memory locks."""
+    def schedule(self, problem: Problem | None = None, below: Value | None = None) -> Schedule | None:
+        """What the best rules give for the problem, or for one with other micro-batches.
+
+        None if memory locks, or if the times of the run are not below this value.
+        """
         if self.rules is None:
             return None
         problem = problem or self.problem
         found = list_run(shop_of(problem, self.split), self.rules)
-        return None if found is None else schedule_of_run(problem, found, self.split)
+        if found is None or (below is not None and found.value(problem.objective) >= below):
+            return None
+        return schedule_of_run(problem, found, self.split)
 
     def _vary(self, worker: int, over: Callable[[], bool], runs: int | None) -> None:
         done = 0
@@ -87,9 +94,11 @@ class TunedLists:
 
     def _try(self, rules: Rules) -> int | None:
         """The value that rules give, kept if it is no worse than the best."""
+        begin = time.monotonic()
         found = list_run(self._shop, rules, self.halt)
         if found is None:
             return None
+        self.seconds_a_pass = (time.monotonic() - begin) / len(found.put)
         value = found.value(self.problem.objective)
         with self._changing:
             if self.value is None or value <= self.value:

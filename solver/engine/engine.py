@@ -44,7 +44,9 @@ _ONE_CHAIN = Engine(
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(
-        TunedListSchedules(very_long=True),
+        TunedListSchedules(very_long=True, share=0.2, most_share=0.4),
+        # Where published schedules take a second each.
+        TunedListSchedules(least_passes=5_000),
         ShorterProblem(opening=(Published(compare_up_to_passes=0), TunedListSchedules(very_long=True), Sequential())),
         Published(share=0.5),
         MicrobatchOrders(),

@@ -211,6 +211,7 @@ def test_the_ablation_leaves_out_one_part_at_a_time(monkeypatch: pytest.MonkeyPa
         for variant, engine in variants.items()
     }
     assert changes.pop("plain CP-SAT") == ["bounds", "phases", "raise_bounds"]
+    assert changes.pop("no search for rules") == ["opening", "phases"]
     assert all(len(changed) == 1 for changed in changes.values())
     assert len(set(variants.values())) == len(variants)
     asked: list[Engine] = []

@@ -22,7 +22,7 @@ class ShorterProblem:
     """The shorter search opens with `opening`. Of the time it leaves what handing over its schedule takes, amply."""
 
     opening: tuple[Phase, ...]
-    seconds_a_pass: float = 1e-5
+    seconds_a_pass: float = 5e-6
     name: str = "a shorter problem"
 
     def applies(self, search: Search) -> bool:

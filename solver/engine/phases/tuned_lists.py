@@ -21,23 +21,26 @@ class TunedListSchedules:
     what was found in the last third of it is better.
 
     Rules do not depend on the number of micro-batches, so that those of a very long problem are found on one of
-    `microbatches_a_device`, or of as many more as `short_passes` allow. It is that kind of problem, or any other, that
-    the phase is for. Where work is counted, so many runs are made.
+    `microbatches_a_device`, or of as many more as `short_passes` allow. It is that kind of problem, or any other of
+    `least_passes`, that the phase is for. Where work is counted, so many runs are made.
     """
 
     very_long: bool = False
+    least_passes: int = 0
     share: float = 0.06
     most_share: float = 0.2
     near: float = 0.01
     microbatches_a_device: int = 3
     short_passes: int = 5_000
     counted_runs: int = 200
+    runs_to_offer: float = 8.0  # that take as long as a run with its exact times and judgement, amply
     name: str = "tuned list schedules"
 
     def applies(self, search: Search) -> bool:
         state = search.incumbent.state
         near = state.value is not None and gap(state.value, state.lower_bound) <= self.near
-        if near or search.very_long is not self.very_long or self.name in search.entered:
+        of_kind = search.very_long is self.very_long and search.passes >= self.least_passes
+        if near or not of_kind or self.name in search.entered:
             return False
         return search.chains is None and covers(search.problem) and search.kernels_ready(0.0)
 
@@ -53,25 +56,31 @@ class TunedListSchedules:
             search.end()
 
     def _tuned(self, search: Search, split: bool, part: float) -> None:
-        """Offers after the first rules, and after the last where they are better."""
+        """Offers after the first rules and, where they changed, after the last; of a very long problem each time."""
         clock, workers = search.clock, search.limits.workers or os.cpu_count() or 1
         lists = TunedLists(self._tried(search.problem), split, workers, search.limits.seed)
         counted = clock.counts_work
         begin, end = clock.seconds, part * clock.share(self.most_share)
-        lists.descend(until(max(0.0, end - begin), search.stop.is_set) if not counted else search.stop.is_set)
-        first = lists.value
+
+        def over() -> bool:
+            late = clock.seconds >= end or clock.left() < self.runs_to_offer * lists.seconds_a_pass * search.passes
+            return search.stop.is_set() or (late and not counted)
+
+        lists.descend(over)
+        offered = lists.rules
         self._offer(search, lists)
-        if search.done():
-            return
-        if counted:
+        if counted and not search.done():
             lists.vary(search.stop.is_set, self.counted_runs)
-        while not counted and not search.done():
+        while not (counted or search.done() or clock.seconds >= end):
             value, so_far = lists.value, max(clock.seconds - begin, part * clock.share(self.share) / 3)
             lists.vary(until(min(so_far / 2, end - clock.seconds), search.done))
-            enough = clock.seconds > part * clock.share(self.share) and lists.value == value
-            if enough or clock.seconds >= end:
+            if self.very_long and lists.rules is not offered:
+                # What is as good for few micro-batches may be worse for many.
+                offered = lists.rules
+                self._offer(search, lists)
+            if clock.seconds > part * clock.share(self.share) and lists.value == value:
                 break
-        if lists.value != first:
+        if lists.rules is not offered:
             self._offer(search, lists)
 
     def _tried(self, problem: Problem) -> Problem:
@@ -84,15 +93,14 @@ class TunedListSchedules:
         return replace(problem, microbatches=min(few, problem.microbatches), chain_shares=())
 
     def _offer(self, search: Search, lists: TunedLists) -> None:
-        if not self.very_long:
-            found = lists.schedule()
-            if found is not None:
-                search.start_from(found)
-            return
-        run_within(search.clock.allowed(), search.stop, partial(_offer_whole, search, lists))
+        if self.very_long:
+            run_within(search.clock.allowed(), search.stop, partial(_offer_whole, search, lists))
+        elif (schedule := lists.schedule()) is not None:
+            search.start_from(schedule)
 
 
 def _offer_whole(search: Search, lists: TunedLists) -> None:
-    schedule = lists.schedule(search.problem)
+    """What the rules give for all micro-batches, if it is better."""
+    schedule = lists.schedule(search.problem, search.incumbent.value)
     if schedule is not None:
         search.offer_order(schedule)
