@@ -38,12 +38,12 @@ def unequal(order: str, **keys: object) -> Problem:
 
 def test_no_bound_is_above_the_optimum_and_a_solve_finds_it() -> None:
     proved = 0
-    for seed in (1, 3, 6):
+    for seed in (1, 3, 5):
         problem = draw_unequal(Random(seed))
         best = optimum_of(problem)
         assert best is not None
         # The slower bounds of some of them alone: they take seconds.
-        for kind, value in bounds(problem, analytic_only=seed not in (6,)):
+        for kind, value in bounds(problem, analytic_only=seed not in (5,)):
             assert value <= best, (seed, kind)
         low, high = solved(problem, 0.05, seed)
         assert low <= best <= high, seed
