@@ -78,7 +78,8 @@ def test_a_solve_proves_what_each_way_is_worth(memory: dict[str, Any], best: int
     assert max(measure(found.timeline).peak_memory) == 2
     kinds = {p.kind for p in found.timeline.schedule.passes()}
     assert (OFFLOAD in kinds, RECOMPUTATIONS[0] in kinds) == ("offload" in memory, "recompute" in memory)
-    assert ("decisions" in found.document()) == bool(memory)
+    decisions: Any = found.document()["decisions"]
+    assert any(decisions.values()) == bool(memory)
 
 
 def test_published_schedules_do_not_keep_what_must_move() -> None:
