@@ -97,6 +97,25 @@ def test_skipped_rounds_are_no_longer_than_each_of_them(seed: int) -> None:
     assert skipped[-1] >= 0.8 * exact
 
 
+# Activations differ from stage to stage, and what each device always holds.
+HELD = {
+    "capacity": [7, 5],
+    "static": [1.5, 0.5],
+    "activation": [2, 1, 1.5, 3],
+    "freed_by_backward": [0.5, 1, 0, 1],
+}
+
+
+def test_stages_of_a_device_share_its_memory() -> None:
+    one = v_shape(2, 7, 0, times=UNEVEN, memory=HELD)
+    steps = kept(one, (0, 1))
+    assert [float(n * one.resolution) for n in steps.room] == [5.5, 4.5]
+    assert [float(n * one.resolution) for n in steps.whole] == [5, 2.5]
+    assert [float(n * one.resolution) for n in steps.waiting] == [1.5, 0]
+    assert [float(n * one.tick) for n in steps.longest] == [13, 10]
+    assert steps.in_flight == 2
+
+
 def test_work_does_not_grow_with_the_microbatches() -> None:
     found = {m: least_value(kept(v_shape(2, m, 3), (0, 1)), 8, WORK, Event()) for m in (1_000, 100_000)}
     assert found[100_000].work < 1.1 * found[1_000].work
@@ -163,7 +182,8 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
     memory = {"capacity": 4, "freed_by_backward": 0.5}
     uneven = v_shape(2, 7, 0, times=UNEVEN, memory=memory, objective=objective.value)
     bidirectional = v_shape(4, 8, 3, placement="bidirectional", objective=objective.value)
-    for one in (uneven, replace(uneven, microbatches=120), bidirectional):
+    held = v_shape(2, 7, 0, times=UNEVEN, memory=HELD, objective=objective.value)
+    for one in (uneven, replace(uneven, microbatches=120), bidirectional, held):
         found = list(crossing_step_bounds(one, Event(), (1, 8)))
         assert found
         for genuine in found:
