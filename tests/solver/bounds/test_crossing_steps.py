@@ -13,6 +13,7 @@ import pytest
 from benchmarks.proofs.bound_attack import attack
 from benchmarks.proofs.bound_branches import BRANCHES
 from pipesched.checking.check import check_bound
+from pipesched.checking.crossing_steps.repetition import Reached, repeated
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -22,6 +23,8 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_steps import bound
 from solver.bounds.crossing_steps.bound import crossing_step_bounds, least_value
+from solver.bounds.crossing_steps.growth import skip
+from solver.bounds.crossing_steps.layers import Layer
 from solver.bounds.crossing_steps.steps import Steps, steps_of, walked_chains
 from solver.limits import Limits
 from solver.solve import solve
@@ -97,6 +100,37 @@ def test_skipped_rounds_are_no_longer_than_each_of_them(seed: int) -> None:
     assert skipped[-1] >= 0.8 * exact
 
 
+# Activations differ from stage to stage, and what each device always holds.
+HELD = {
+    "capacity": [7, 5],
+    "static": [1.5, 0.5],
+    "activation": [2, 1, 1.5, 3],
+    "freed_by_backward": [0.5, 1, 0, 1],
+}
+
+
+def test_stages_of_a_device_share_its_memory() -> None:
+    one = v_shape(2, 7, 0, times=UNEVEN, memory=HELD)
+    steps = kept(one, (0, 1))
+    assert [float(n * one.resolution) for n in steps.room] == [5.5, 4.5]
+    assert [float(n * one.resolution) for n in steps.whole] == [5, 2.5]
+    assert [float(n * one.resolution) for n in steps.waiting] == [1.5, 0]
+    assert [float(n * one.tick) for n in steps.longest] == [13, 10]
+    assert steps.in_flight == 2
+
+
+def test_the_least_delay_of_all_labels_is_repeated_by_bound_and_check() -> None:
+    """One state before, with one label; two labels after, 2 and 20 later. One more state after: nothing is known."""
+    before, after = np.array([[0, 10, 10]]), np.array([[0, 12, 12], [0, 30, 31]])
+    keys, at, run = np.array([0]), [np.array([0, 1]), np.array([0, 2])], np.array([[1, 1]])
+    layers = [Layer(keys, at[0], before), Layer(keys, at[1], after)]
+    reached = [Reached(run, at[0], before), Reached(run + 1, at[1], after)]
+    assert skip(layers, 1, 5) == repeated(reached, 1, 5) == (5, 10)
+    layers[1] = Layer(np.array([0, 1]), np.array([0, 1, 2]), after)
+    reached[1] = Reached(np.array([[2, 2], [3, 2]]), np.array([0, 1, 2]), after)
+    assert skip(layers, 1, 5) == repeated(reached, 1, 5) == (0, 0)
+
+
 def test_work_does_not_grow_with_the_microbatches() -> None:
     found = {m: least_value(kept(v_shape(2, m, 3), (0, 1)), 8, WORK, Event()) for m in (1_000, 100_000)}
     assert found[100_000].work < 1.1 * found[1_000].work
@@ -163,7 +197,8 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
     memory = {"capacity": 4, "freed_by_backward": 0.5}
     uneven = v_shape(2, 7, 0, times=UNEVEN, memory=memory, objective=objective.value)
     bidirectional = v_shape(4, 8, 3, placement="bidirectional", objective=objective.value)
-    for one in (uneven, replace(uneven, microbatches=120), bidirectional):
+    held = v_shape(2, 7, 0, times=UNEVEN, memory=HELD, objective=objective.value)
+    for one in (uneven, replace(uneven, microbatches=120), bidirectional, held):
         found = list(crossing_step_bounds(one, Event(), (1, 8)))
         assert found
         for genuine in found:
