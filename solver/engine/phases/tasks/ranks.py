@@ -28,15 +28,18 @@ _APART, _LATER = (0.4, 0.5, 0.6), (0.25, 0.5, 1.0)
 class SerialSchedules:
     """First schedules: micro-batch by micro-batch, and in the order of published ones, also where those do not fit.
 
-    `published` of them, the shortest first.
+    `published` of them, the shortest first. Of so many passes to time and judge one takes seconds: none where one
+    is known.
     """
 
     published: int = 4
+    many_passes: int = 4_000
     waiting_share: float = 0.2
     name: str = "serial generation of tasks"
 
     def applies(self, search: Search) -> bool:
-        return not search.problem.network.options
+        few = search.passes <= self.many_passes or search.incumbent.timeline is None
+        return few and not search.problem.network.options
 
     def run(self, search: Search) -> None:
         if not search.kernels_ready(self.waiting_share):
