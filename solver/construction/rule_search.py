@@ -55,7 +55,7 @@ class Simple(NamedTuple):
 
 
 # Where the search begins.
-SEARCH_STARTS = (Simple(115, 1, 0, 50), Simple(None, 0, 0, 50), Simple(100, 2, 50, 100))
+SEARCH_STARTS = (Simple(115, 1, 0, 50), Simple(200, 1, 0, 50), Simple(100, 2, 50, 100), Simple(None, 0, 0, 50))
 
 
 class RuleMaker:

@@ -13,7 +13,8 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_kernel import Rules
-from solver.construction.list_tables import list_run, schedule_of_run, shop_of
+from solver.construction.list_tables import list_run, rules_of, schedule_of_run, shop_of
+from solver.construction.policy import Policy
 from solver.construction.rule_search import SEARCH_STARTS, RuleMaker, Simple
 
 
@@ -32,7 +33,16 @@ class TunedLists:
         self.rules: Rules | None = None
 
     def descend(self, over: Callable[[], bool]) -> None:
-        """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps."""
+        """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps.
+
+        A few policies of the plain list scheduler count too, though nothing is changed in them yet.
+        """
+        for patience in (50, 100):
+            for shares in (True, False):
+                policy = Policy(self.split, patience, True, False, shares=shares)
+                self._try(rules_of(self.problem, policy, self._shop))
+                if over():
+                    return
         best, value = None, None
         for start in SEARCH_STARTS:
             found = self._try(self._maker.simple(start))

@@ -80,5 +80,7 @@ def _slow_last(heuristic: Heuristic) -> int:
 
 
 def _promising_first(heuristic: Heuristic) -> int:
-    """First those of the problem's own memory, by search or by copies; last those that improve another for seconds."""
-    return 0 if heuristic.name in ("kimi-k2-offload", "zb") else 2 if heuristic.name.endswith("-cost-aware") else 1
+    """First those that mostly do best, or are of the problem's own memory; last those that improve another."""
+    if heuristic.name in ("kimi-k2-offload", "zb", "zbv"):
+        return 0
+    return 2 if heuristic.name.endswith("-cost-aware") else 1

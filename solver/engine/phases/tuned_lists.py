@@ -50,8 +50,8 @@ class TunedListSchedules:
         ways = [True] if problem.splittable else [False]
         if problem.splittable and any(saved_by_fusing(problem, s) > 0 for s in range(problem.placement.stages)):
             ways.append(False)
-        for number, split in enumerate(ways, 1):
-            self._tuned(search, split, number / len(ways))
+        for split in ways:
+            self._tuned(search, split, 1 / len(ways))
         if self.very_long and search.done():
             search.end()
 
@@ -60,7 +60,8 @@ class TunedListSchedules:
         clock, workers = search.clock, search.limits.workers or os.cpu_count() or 1
         lists = TunedLists(self._tried(search.problem), split, workers, search.limits.seed)
         counted = clock.counts_work
-        begin, end = clock.seconds, part * clock.share(self.most_share)
+        begin, least = clock.seconds, part * clock.share(self.share)
+        end = begin + part * clock.share(self.most_share)
 
         def over() -> bool:
             late = clock.seconds >= end or clock.left() < self.runs_to_offer * lists.seconds_a_pass * search.passes
@@ -72,13 +73,13 @@ class TunedListSchedules:
         if counted and not search.done():
             lists.vary(search.stop.is_set, self.counted_runs)
         while not (counted or search.done() or clock.seconds >= end):
-            value, so_far = lists.value, max(clock.seconds - begin, part * clock.share(self.share) / 3)
+            value, so_far = lists.value, max(clock.seconds - begin, least / 3)
             lists.vary(until(min(so_far / 2, end - clock.seconds), search.done))
             if self.very_long and lists.rules is not offered:
                 # What is as good for few micro-batches may be worse for many.
                 offered = lists.rules
                 self._offer(search, lists)
-            if clock.seconds > part * clock.share(self.share) and lists.value == value:
+            if clock.seconds > begin + least and lists.value == value:
                 break
         if lists.rules is not offered:
             self._offer(search, lists)

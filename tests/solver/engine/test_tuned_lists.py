@@ -1,0 +1,42 @@
+"""The phase of rules that are searched for: very long problems get a schedule from rules of a shorter one."""
+
+from __future__ import annotations
+
+import pytest
+
+from solver.engine.engine import ENGINE
+from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.tuned_lists import TunedListSchedules
+from solver.engine.search import Engine, Search
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+
+LIMITS = Limits(seconds=60, workers=1, deterministic=1)
+
+
+def alone(phase: TunedListSchedules) -> Engine:
+    """Nothing but that phase, behind the bounds that take no time."""
+    return Engine(AnalyticBounds(), (phase,), (), Search.solution, raise_bounds=False)
+
+
+@pytest.mark.parametrize("placement", ("linear", "v-shape"))
+def test_a_very_long_problem_has_a_schedule_within_some_per_cent(placement: str) -> None:
+    memory = {"activation": 1, "capacity": 3 if placement == "linear" else 6}
+    long = problem(4, 2000, placement=placement, memory=memory, objective="span")
+    found = solve(long, LIMITS, engine=alone(TunedListSchedules(very_long=True, counted_runs=20)))
+    assert found.timeline is not None
+    assert found.gap is not None and found.gap < 0.1
+    assert solve(long, LIMITS, engine=alone(TunedListSchedules())).timeline is None
+
+
+def test_little_memory_is_within_reach_where_published_schedules_are_not() -> None:
+    """The plain policies end at 4 % and more above; the best published schedule that fits takes far longer."""
+    short = problem(6, 24, memory={"activation": 1, "capacity": 4}, objective="span")
+    found = solve(short, LIMITS, engine=alone(TunedListSchedules(counted_runs=60)))
+    assert found.gap is not None and found.gap < 0.12
+
+
+def test_the_engine_searches_for_rules_before_it_shortens_a_problem() -> None:
+    kinds = [type(phase).__name__ for phase in ENGINE.opening]
+    assert kinds.index("TunedListSchedules") < kinds.index("ShorterProblem")
