@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import itemgetter
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -19,10 +17,8 @@ from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
 from plots.frame import Handle, device_labels, draw_frame, legend_below
+from plots.memory_marks import AREA, CAP, HOST, OUTLINE, OVER, STATIC, without_notches
 
-AREA, OUTLINE, CAP, OVER = "#a9c6e3", "#2f5f91", "#c0392b", "#c0392b"
-HOST = "#7d5ba6"
-STATIC = "#8f98a3"
 ROOM = 0.8  # how much of a device's row its strip takes; the rest keeps the strips apart
 
 
@@ -69,14 +65,6 @@ def _hosts(timeline: Timeline) -> Iterator[tuple[int, int, list[tuple[int, int]]
     """For each host that activations may move to: its first device, how many use it, and what it holds over time."""
     for _, devices in hosts_of(timeline):
         yield devices[0], len(devices), host_steps(timeline, devices)
-
-
-def without_notches(steps: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """Without dips that last no time, as where a forward takes what a backward just gave back; spikes are kept."""
-    for tick, group in groupby(steps, key=itemgetter(0)):
-        levels = [level for _, level in group]
-        yield tick, max(levels)
-        yield tick, levels[-1]
 
 
 def _draw_strip(axes: Axes, problem: Problem, device: int, steps: list[tuple[int, int]], scale: int) -> None:

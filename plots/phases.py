@@ -22,7 +22,7 @@ from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import PLOTS, Plot
 from plots.frame import Handle, device_labels, draw_frame
-from plots.memory import AREA, CAP, HOST, OUTLINE, without_notches
+from plots.memory_marks import AREA, CAP, HOST, OUTLINE, without_notches
 from plots.stream_boxes import Lanes, phases
 from plots.stream_marks import PHASES, colours_below, draw_tasks, mark_phases, name_lanes
 

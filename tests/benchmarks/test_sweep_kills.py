@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 
 
 def test_a_killed_sweep_goes_on_where_it_was(tmp_path: Path) -> None:
-    found = attack(kills=1, within=0.2, seed=3, folder=tmp_path, cells=4, seconds=0.3, at_last=1)
+    found = attack(kills=1, within=0.2, seed=3, folder=tmp_path, cells=10, seconds=0.3, at_last=1)
     assert found.wrong == ()
-    assert (found.kills, found.cells) == (1, 4)
-    assert 1 <= found.reported_before_last < 4
+    assert (found.kills, found.cells) == (1, 10)
+    assert 1 <= found.reported_before_last < 10
