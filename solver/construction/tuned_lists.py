@@ -31,6 +31,7 @@ class TunedLists:
         self.value: int | None = None
         self.seconds_a_pass = 0.0  # of the last run, as busy as the machine is
         self.rules: Rules | None = None
+        self.runs_without_gain = 0
 
     def descend(self, over: Callable[[], bool]) -> None:
         """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps.
@@ -111,6 +112,7 @@ class TunedLists:
         self.seconds_a_pass = (time.monotonic() - begin) / len(found.put)
         value = found.value(self.problem.objective)
         with self._changing:
+            self.runs_without_gain = 0 if self.value is None or value < self.value else self.runs_without_gain + 1
             if self.value is None or value <= self.value:
                 self.value, self.rules = value, rules
         return value

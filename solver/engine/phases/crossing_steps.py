@@ -50,7 +50,7 @@ class CrossingSteps:
             if not STEP_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
                 return
         bounds = crossing_step_bounds(search.problem, search.stop, self.widths, work)
-        run_within(clock.allowed(self.share), search.stop, lambda: found.extend(bounds))
+        run_within(clock.allowed(self.share), search.stop, lambda: found.extend(search.incumbent.until_proved(bounds)))
         for certificate in found:
             search.incumbent.argue(certificate)
         search.incumbent.check_bound()

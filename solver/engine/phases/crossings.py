@@ -38,9 +38,8 @@ class CrossingBounds:
             until = clock.left() - clock.left(self.share)
             if not CROSSING_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
                 return
-        run_within(
-            clock.allowed(self.share), search.stop, lambda: found.extend(crossing_bounds(search.problem, search.stop))
-        )
+        bounds = search.incumbent.until_proved(crossing_bounds(search.problem, search.stop))
+        run_within(clock.allowed(self.share), search.stop, lambda: found.extend(bounds))
         for certificate in found:
             search.incumbent.argue(certificate)
         search.incumbent.check_bound()

@@ -18,7 +18,7 @@ from solver.engine.search import Search
 @dataclass(frozen=True)
 class TunedListSchedules:
     """Where schedules are further than `near` from the bound: for a share of the time, and up to `most_share` while
-    what was found in the last third of it is better.
+    what was found in the last third of it is better; until `patience` runs a stage one after the other bring no gain.
 
     Rules do not depend on the number of micro-batches, so that those of a very long problem are found on one of
     `microbatches_a_device`, or of as many more as `short_passes` allow. It is that kind of problem, or any other of
@@ -33,6 +33,7 @@ class TunedListSchedules:
     microbatches_a_device: int = 3
     short_passes: int = 5_000
     counted_runs: int = 200
+    patience: int = 300
     runs_to_offer: float = 8.0  # that take as long as a run with its exact times and judgement, amply
     name: str = "tuned list schedules"
 
@@ -58,6 +59,7 @@ class TunedListSchedules:
     def _tuned(self, search: Search, split: bool, part: float) -> None:
         """Offers after the first rules and, where they changed, after the last; of a very long problem each time."""
         clock, workers = search.clock, search.limits.workers or os.cpu_count() or 1
+        patience = self.patience * search.problem.placement.stages
         lists = TunedLists(self._tried(search.problem), split, workers, search.limits.seed)
         counted = clock.counts_work
         begin, least = clock.seconds, part * clock.share(self.share)
@@ -72,9 +74,13 @@ class TunedListSchedules:
         self._offer(search, lists)
         if counted and not search.done():
             lists.vary(search.stop.is_set, self.counted_runs)
-        while not (counted or search.done() or clock.seconds >= end):
+
+        def settled() -> bool:
+            return search.done() or lists.runs_without_gain >= patience
+
+        while not (counted or settled() or clock.seconds >= end):
             value, so_far = lists.value, max(clock.seconds - begin, least / 3)
-            lists.vary(until(min(so_far / 2, end - clock.seconds), search.done))
+            lists.vary(until(min(so_far / 2, end - clock.seconds), settled))
             if self.very_long and lists.rules is not offered:
                 # What is as good for few micro-batches may be worse for many.
                 offered = lists.rules
