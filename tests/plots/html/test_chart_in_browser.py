@@ -188,6 +188,7 @@ def test_what_it_says_to_those_who_do_not_see_it(shown: Shown) -> None:
     assert "Enter follows" in shown.page.text_content(f"#{described}")
     assert shown.page.get_attribute(".pipesched-said", "aria-live") == "polite"
     shown.page.click("summary >> text=table")
+    shown.page.wait_for_selector("tbody tr")  # it is filled once it is open
     assert shown.page.locator("tbody tr").count() == 4
     shown.page.select_option("details select", "1")
     assert shown.page.inner_text("tbody tr:first-child").replace("\t", " ") == "F1.0 Forward 0 2 4 holds 1.5 of 4 GiB"
