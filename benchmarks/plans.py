@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks.plan_cases import Case, cases, llama
+from benchmarks.cases.plan_cases import Case, cases, llama
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.problem.formatting import plain

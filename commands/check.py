@@ -6,9 +6,9 @@ from argparse import ArgumentParser, Namespace
 from threading import Event
 
 from commands.options.search import add_limits, interrupt_sets, limits_of
-from commands.reports.plan_check import check_plan
-from commands.reports.schedule_check import bound_finding, broken_rules, reaches_bound, value_text
-from commands.reports.sweep_check import check_sweep, store_at
+from commands.reports.checks.plan_check import check_plan
+from commands.reports.checks.schedule_check import bound_finding, broken_rules, reaches_bound, value_text
+from commands.reports.checks.sweep_check import check_sweep, store_at
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json

@@ -9,7 +9,7 @@ from typing import TypeVar
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
-from pipesched.checking.crossings import crossings
+from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail

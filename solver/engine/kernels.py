@@ -16,8 +16,8 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from formulations.window.operation_units import modes_matter
-from pipesched.checking.crossing_rounds import all_after
 from pipesched.checking.crossing_steps.orders import all_next, fewer
+from pipesched.checking.crossings.rounds import all_after
 from pipesched.problem.problem import Problem
 from solver.bounds.crossing.rounds import one_round
 from solver.bounds.crossing_steps.layers import merged, successors

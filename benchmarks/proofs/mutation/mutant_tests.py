@@ -121,8 +121,8 @@ TESTS: dict[str, tuple[str, ...]] = {
             "solver/bounds/crossing/line",
             "solver/bounds/crossing/rounds",
             "solver/bounds/crossing/states",
-            "pipesched/checking/crossings",
-            "pipesched/checking/crossing_rounds",
+            "pipesched/checking/crossings/argument",
+            "pipesched/checking/crossings/rounds",
         )
     },
     **{

@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from benchmarks.plan_cases import deepseek, nemotron, slackpipe
+from benchmarks.cases.plan_cases import deepseek, nemotron, slackpipe
 from commands.main import main
 from pipesched.checking.finding import Verdict
 from pipesched.checking.plan_check import check_plan_bound, mean_load, weakest

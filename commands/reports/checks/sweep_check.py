@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from commands.reports.cell_check import CellCheck, check_cell
+from commands.reports.checks.cell_check import CellCheck, check_cell
 from commands.shared.catalogue import Exit
 from commands.shared.output import write_json
 from pipesched.checking.finding import Verdict

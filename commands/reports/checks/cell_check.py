@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from commands.reports.plan_check import broken_plan, plan_findings, plan_value, without_name
-from commands.reports.schedule_check import broken_rules
+from commands.reports.checks.plan_check import broken_plan, plan_findings, plan_value, without_name
+from commands.reports.checks.schedule_check import broken_rules
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Finding, Verdict
 from pipesched.checking.plan_check import check_plan_bound, weakest

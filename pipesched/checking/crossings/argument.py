@@ -24,7 +24,7 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 def crossings(problem: Problem, evidence: Crossings) -> int:
     """The least end over all orders; where many have come equally far, near ones count as one that is no later."""
-    from pipesched.checking.crossing_rounds import orders_tried
+    from pipesched.checking.crossings.rounds import orders_tried
 
     count = _microbatches(problem, evidence)
     times = least_times(problem)

@@ -1,0 +1,1 @@
+"""What `check` says of schedules, plans and sweeps."""
