@@ -23,9 +23,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.proofs.bound_branches import BRANCHES, Branch, Claim
+from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.bound_sources import digest_of
+from benchmarks.proofs.branch import Branch, Claim
 from benchmarks.proofs.exhaustive.optimum import NotTiny
 from benchmarks.proofs.in_order import compared_to, least_below
 from benchmarks.reporting.machine import machine

@@ -1,178 +1,20 @@
-"""The branches of every bound: which certificates belong to each, and the kind of problem that exercises it."""
+"""The branches of every bound: the sentence of its certificates, and the kind of problem that exercises it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property
-from math import ceil
-from threading import Event
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
-from benchmarks.proofs.in_order import in_order
-from pipesched.problem.microbatch_chains import without_scale
+from benchmarks.proofs.branch import OVER_MODES, Branch, Likely
+from benchmarks.proofs.further_bounds import (
+    crossings,
+    crossings_merged,
+    crossings_of_steps,
+    lagrangian,
+    relaxations,
+)
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.certificate import Certificate
-from pipesched.schedule.rescale import value_of
-from solver.bounds.analytic.catalogue import BOUNDS, certificates
-from solver.bounds.crossing.bound import crossing_bounds
-from solver.bounds.crossing_steps.bound import crossing_step_bounds
-from solver.bounds.lagrangian.bound import lagrangian_bounds
-from solver.bounds.lp_bound import lp_bounds
-from solver.construction.list_scheduling import sequential
-from solver.construction.timing import best_times
-from solver.cyclic.period_bounds import period_certificates
-
-# The analytic bounds of one stream, the strongest first; those that count modes; and bounds that are not analytic.
-_SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit", "load")
-_COUNT_MODES = ("unpaired passes", "memory and modes")
-_OVER_MODES = "period: load and memory over modes"
-_FURTHER = {
-    "Lagrangian": "solver/bounds/lagrangian/bound.py",
-    "linear relaxation": "solver/bounds/lp_bound.py",
-    "crossings": "solver/bounds/crossing/bound.py",
-    "crossings of steps": "solver/bounds/crossing_steps/bound.py",
-}
-
-
-class Claim(NamedTuple):
-    """No schedule of the problem has a value below this, in ticks; and the text that says why.
-
-    `margin` is by how much the strongest other certificate is weaker, as a part of the value.
-    """
-
-    value: Fraction
-    text: str
-    margin: float
-
-
-@dataclass(frozen=True)
-class Likely:
-    """How problems are drawn: the probability of each kind of number. A long time is ten times a short one or more.
-
-    `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
-    `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
-    devices on a line, and `longest` the most ticks of a long time.
-    """
-
-    long_links: float = 0.3
-    long_weights: float = 0.3
-    tight: float = 0.6
-    unlimited: float = 0.15
-    whole_only: float = 0.15
-    short_whole: float = 0.15
-    blocks: float = 0.1
-    freed: tuple[str, ...] = ("none", "part", "all", "less")
-    fewest: int = 1
-    most: int = 3
-    linear: float = 0.2
-    longest: int = 120
-
-
-@dataclass(frozen=True)
-class Branch:
-    """One argument of one bound. `sentence` is in the text of its certificates, and none of `not_sentences` is.
-
-    `where` says more of the problem and the certificate's device; `further` gives bounds that are not
-    analytic. `in_order` says that claims are of the problem with unequal micro-batches that keep their order.
-    """
-
-    name: str
-    kind: str
-    sentence: str = ""
-    not_sentences: tuple[str, ...] = ()
-    where: Callable[[Problem, int], bool] = lambda *_: True
-    likely: Likely = Likely()
-    further: Callable[[Problem], Iterable[Certificate]] = lambda _: ()
-    in_order: bool = False
-
-    def posed(self, problem: Problem) -> Problem:
-        """The problem that claims are of, for one that was drawn."""
-        return in_order(problem) if self.in_order else problem
-
-    def claim(self, problem: Problem) -> Claim | None:
-        """This branch's claim of the problem posed, if no other certificate is stronger."""
-        problem = without_scale(self.posed(problem))
-        if self.kind.startswith("period: "):
-            return self._period(problem)
-        objective = problem.objective
-        found = [*self.further(problem)] if self.kind in _FURTHER else BOUNDS[self.kind].certify(problem, objective)
-        own = [one for one in found if self._says(one.text, problem, one.device)]
-        value = max((one.value for one in own), default=None)
-        if value is None:
-            return None
-        best = max((one.value for one in found if one not in own), default=Fraction(0))
-        for name in self._others:
-            if best > value:
-                return None
-            best = max([best, *(one.value for one in BOUNDS[name].certify(problem, objective))])
-        strongest = next(one for one in own if one.value == value)
-        return None if best > value else Claim(Fraction(value), strongest.text, float(1 - best / max(1, value)))
-
-    @cached_property
-    def _others(self) -> list[str]:
-        """The analytic bounds of other kinds, but those that count modes: others would seldom be the strongest."""
-        mine = [*_SIMPLE, *(_COUNT_MODES if self.kind in _COUNT_MODES else ())]
-        return [name for name in mine if name != self.kind]
-
-    @property
-    def file(self) -> str:
-        """The file of the repository in which the bound is."""
-        if self.kind.startswith("period: "):
-            return f"solver/cyclic/{'mode_bound' if self.kind == _OVER_MODES else 'period_bounds'}.py"
-        return _FURTHER.get(self.kind) or BOUNDS[self.kind].certify.__module__.replace(".", "/") + ".py"
-
-    def _period(self, problem: Problem) -> Claim | None:
-        """Of the bounds on the period, times m: the span of m micro-batches can be repeated, so it is no shorter."""
-        if len({len(walked) for walked in problem.microbatches_of}) > 1:
-            return None
-        found, kind = period_certificates(problem), self.kind.removeprefix("period: ")
-        own = [one for one in found if one.kind == kind and self._says(one.text, problem, one.device)]
-        if not own or own[0].value < found[0].value:
-            return None
-        others = max((one.value for one in found if one not in own), default=Fraction(0))
-        margin = float(1 - others / own[0].value) if own[0].value else 0.0
-        return Claim(own[0].value * problem.microbatches, own[0].text, margin)
-
-    @property
-    def objective(self) -> Objective | None:
-        """Whose values the claims are of; None for that of the problem."""
-        return Objective.SPAN if self.kind.startswith("period: ") else None
-
-    def _says(self, text: str, problem: Problem, device: int | None) -> bool:
-        said = self.sentence in text and not any(other in text for other in self.not_sentences)
-        return said and (device is None or self.where(problem, device))
-
-
-def _known(problem: Problem) -> int:
-    """The value of a schedule, in ticks: one micro-batch after the other."""
-    return ceil(value_of(problem, best_times(problem, sequential(problem))))
-
-
-def _lagrangian(problem: Problem) -> Iterable[Certificate]:
-    """Lagrangian bounds of single devices above nine tenths of the best analytic bound."""
-    proved = ceil(certificates(problem, problem.objective)[0].value)
-    return lagrangian_bounds(problem, 9 * proved // 10, min(_known(problem), 2 * proved), 60, Event())
-
-
-def _relaxations(problem: Problem) -> Iterable[Certificate]:
-    return lp_bounds(problem, _known(problem), 60, Event())
-
-
-def _crossings(problem: Problem) -> Iterable[Certificate]:
-    """With every label, and with so few that most are merged."""
-    return (one for width in (2, 64) for one in crossing_bounds(problem, Event(), width))
-
-
-def _crossings_of_steps(problem: Problem) -> Iterable[Certificate]:
-    """With all labels told apart that there are."""
-    return crossing_step_bounds(problem, Event(), (64,))
-
-
-def _crossings_merged(problem: Problem) -> Iterable[Certificate]:
-    """With nearly all labels of a state merged."""
-    return crossing_step_bounds(problem, Event(), (1, 2))
 
 
 def _freed(problem: Problem, device: int) -> set[str]:
@@ -337,8 +179,8 @@ BRANCHES: tuple[Branch, ...] = (
         ("overlapped",),
         likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
-    Branch("Lagrangian", "Lagrangian", likely=_SOON_OVER, further=_lagrangian),
-    Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=_relaxations),
+    Branch("Lagrangian", "Lagrangian", likely=_SOON_OVER, further=lagrangian),
+    Branch("linear relaxation", "linear relaxation", likely=_TIGHT, further=relaxations),
     Branch("period, load", "period: load", likely=_LOOSE),
     Branch("period, in-flight limit", "period: in-flight limit", likely=Likely(long_links=0.7, tight=1, unlimited=0)),
     Branch("period, memory over time", "period: memory over time", likely=_SLOW),
@@ -348,15 +190,15 @@ BRANCHES: tuple[Branch, ...] = (
         where=_with("less"),
         likely=Likely(long_links=0.6, long_weights=0.6, tight=0.8, unlimited=0.05, freed=("less",), whole_only=0),
     ),
-    Branch("period, over modes, blocks", _OVER_MODES, where=lambda problem, _: problem.overlaps, likely=_PAIRED),
+    Branch("period, over modes, blocks", OVER_MODES, where=lambda problem, _: problem.overlaps, likely=_PAIRED),
     Branch(
         "period, over modes, short full backward",
-        _OVER_MODES,
+        OVER_MODES,
         where=lambda problem, _: not problem.overlaps,
         likely=_SHORT,
     ),
     *(
-        Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=_crossings)
+        Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=crossings)
         for name, likely in _CROSSINGS.items()
     ),
     *(
@@ -365,9 +207,9 @@ BRANCHES: tuple[Branch, ...] = (
             "crossings of steps",
             where=where,
             likely=replace(_ROW_OF_SOME, **{"whole_only": 0.3, **likely}),
-            further=_crossings_of_steps,
+            further=crossings_of_steps,
         )
         for name, (likely, where) in _STEPS.items()
     ),
-    Branch("crossings of steps, merged", "crossings of steps", likely=_ROW_OF_SOME, further=_crossings_merged),
+    Branch("crossings of steps, merged", "crossings of steps", likely=_ROW_OF_SOME, further=crossings_merged),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from benchmarks.proofs.bound_branches import Likely
+from benchmarks.proofs.branch import Likely
 from pipesched.problem import placement
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Pool, Problem

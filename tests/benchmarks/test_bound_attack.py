@@ -12,9 +12,10 @@ from random import Random
 import pytest
 
 from benchmarks.proofs.bound_attack import NONE, a_round, attack, markdown, next_branch, problems, valid, with_round
-from benchmarks.proofs.bound_branches import BRANCHES, Branch
+from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.bound_sources import digest, digest_of
+from benchmarks.proofs.branch import Branch
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from benchmarks.proofs.joint.orders import compared, least_below
 from pipesched.problem import placement

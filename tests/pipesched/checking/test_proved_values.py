@@ -19,8 +19,9 @@ from random import Random
 
 import pytest
 
-from benchmarks.proofs.bound_branches import BRANCHES, Branch, Likely
+from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
+from benchmarks.proofs.branch import Branch, Likely
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.head_and_tail import head_and_tail

@@ -13,8 +13,9 @@ from random import Random
 
 import pytest
 
-from benchmarks.proofs.bound_branches import BRANCHES, Branch
+from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
+from benchmarks.proofs.branch import Branch
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundDevice

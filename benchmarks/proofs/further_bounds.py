@@ -1,0 +1,49 @@
+"""The bounds that are not analytic, as the stress test asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import ceil
+from threading import Event
+
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.schedule.rescale import value_of
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_steps.bound import crossing_step_bounds
+from solver.bounds.lagrangian.bound import lagrangian_bounds
+from solver.bounds.lp_bound import lp_bounds
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+
+
+def _known(problem: Problem) -> int:
+    """The value of a schedule, in ticks: one micro-batch after the other."""
+    return ceil(value_of(problem, best_times(problem, sequential(problem))))
+
+
+def lagrangian(problem: Problem) -> Iterable[Certificate]:
+    """Lagrangian bounds of single devices above nine tenths of the best analytic bound."""
+    proved = ceil(certificates(problem, problem.objective)[0].value)
+    return lagrangian_bounds(problem, 9 * proved // 10, min(_known(problem), 2 * proved), 60, Event())
+
+
+def relaxations(problem: Problem) -> Iterable[Certificate]:
+    """Linear relaxations of single devices."""
+    return lp_bounds(problem, _known(problem), 60, Event())
+
+
+def crossings(problem: Problem) -> Iterable[Certificate]:
+    """With every label, and with so few that most are merged."""
+    return (one for width in (2, 64) for one in crossing_bounds(problem, Event(), width))
+
+
+def crossings_of_steps(problem: Problem) -> Iterable[Certificate]:
+    """With all labels told apart that there are."""
+    return crossing_step_bounds(problem, Event(), (64,))
+
+
+def crossings_merged(problem: Problem) -> Iterable[Certificate]:
+    """With nearly all labels of a state merged."""
+    return crossing_step_bounds(problem, Event(), (1, 2))
