@@ -146,7 +146,8 @@ def _earliest(now, later):  # type: ignore[no-untyped-def]
 def run_list(stages, devices, on, owed, flags, rules, put, halt):  # type: ignore[no-untyped-def]
     """Fills `put` with kind, stage and micro-batch in the order in which passes are put; how many, -1 if memory locks.
 
-    Then the longest time from a device's first start to its last end, and the latest end. `halt[0]` ends it early.
+    Then the longest time from a device's first start to its last end, the latest end, and the sums of such times and of
+    such ends over all devices. `halt[0]` ends it early.
     """
     count, most = len(devices), stages[:, STOP].max()
     turn = np.zeros((len(stages), 3), np.int64)
@@ -186,5 +187,5 @@ def run_list(stages, devices, on, owed, flags, rules, put, halt):  # type: ignor
             # Nothing could run: it takes the memory that was kept to go on, for one pass.
             restrained, many = best >= 0, count
             changed[:count] = np.arange(count)
-    span = (now[:, _FREE] - np.maximum(now[:, _OPENED], 0)).max()
-    return (-1 if left else done), span, now[:, _FREE].max()
+    spans = now[:, _FREE] - np.maximum(now[:, _OPENED], 0)
+    return (-1 if left else done), spans.max(), now[:, _FREE].max(), spans.sum(), now[:, _FREE].sum()

@@ -70,23 +70,33 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
 
 
 class ListRun(NamedTuple):
-    """What a run puts in turn: kind, stage and micro-batch in rows; and the span and the makespan it counts."""
+    """What a run puts in turn: kind, stage and micro-batch in rows; and the span and the makespan it counts.
+
+    `spans` and `ends` are the sums over all devices of the times from their first start to their last end, and of the
+    last ends.
+    """
 
     put: Array
     span: int
     makespan: int
+    spans: int
+    ends: int
 
     def value(self, objective: Objective) -> int:
         """An upper bound on the objective of the best times of this order."""
         return self.span if objective is Objective.SPAN else self.makespan
+
+    def sum_over_devices(self, objective: Objective) -> int:
+        """What the devices take in all: of two runs of one value the better one has less."""
+        return self.spans if objective is Objective.SPAN else self.ends
 
 
 def list_run(shop: Shop, rules: Rules, halt: Array | None = None) -> ListRun | None:
     """One run; None if memory locks, or where another thread sets `halt[0]`."""
     passes = int((shop.stages[:, STOP] - shop.stages[:, FIRST]).sum())
     put = np.empty(((3 if rules.flags[0] else 2) * passes, 3), np.int64)
-    done, span, makespan = run_list(*shop, *rules, put, np.zeros(1, np.int64) if halt is None else halt)
-    return ListRun(put, int(span), int(makespan)) if done == len(put) else None
+    done, *times = run_list(*shop, *rules, put, np.zeros(1, np.int64) if halt is None else halt)
+    return ListRun(put, *map(int, times)) if done == len(put) else None
 
 
 def schedule_of_run(problem: Problem, run: ListRun, split: bool) -> Schedule:

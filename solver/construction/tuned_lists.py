@@ -28,10 +28,15 @@ class TunedLists:
         self._randoms = [np.random.default_rng((seed, number)) for number in range(workers)]
         self._changing = Lock()
         self.halt = np.zeros(1, np.int64)
-        self.value: int | None = None
+        self.best: tuple[int, int] | None = None  # the value, and what all devices take together
         self.seconds_a_pass = 0.0  # of the last run, as busy as the machine is
         self.rules: Rules | None = None
         self.runs_without_gain = 0
+
+    @property
+    def value(self) -> int | None:
+        """Of the best rules."""
+        return None if self.best is None else self.best[0]
 
     def descend(self, over: Callable[[], bool]) -> None:
         """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps.
@@ -104,17 +109,23 @@ class TunedLists:
             return list(zip(given, pool.map(lambda one: self._try(self._maker.simple(one)), given), strict=True))
 
     def _try(self, rules: Rules) -> int | None:
-        """The value that rules give, kept if it is no worse than the best."""
+        """The value that rules give, kept if it is no worse than the best.
+
+        Of one value those are better with which all devices together take less: mostly some devices alone decide it,
+        and no single change makes all of them shorter.
+        """
         begin = time.monotonic()
         found = list_run(self._shop, rules, self.halt)
         if found is None:
             return None
         self.seconds_a_pass = (time.monotonic() - begin) / len(found.put)
-        value = found.value(self.problem.objective)
+        objective = self.problem.objective
+        value, in_all = found.value(objective), found.sum_over_devices(objective)
         with self._changing:
-            self.runs_without_gain = 0 if self.value is None or value < self.value else self.runs_without_gain + 1
-            if self.value is None or value <= self.value:
-                self.value, self.rules = value, rules
+            better = self.best is None or (value, in_all) < self.best
+            self.runs_without_gain = 0 if better else self.runs_without_gain + 1
+            if better or (value, in_all) == self.best:
+                self.best, self.rules = (value, in_all), rules
         return value
 
 

@@ -32,6 +32,8 @@ from solver.engine.phases.tasks.windows import TaskWindows
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 
+# Where no more is left, better schedules are looked for before bounds that take long.
+_SMALL_GAP = 0.003
 # For one of two chains that are mirror images, on half of the devices.
 _ONE_CHAIN = Engine(
     bounds=AnalyticBounds(share=0.15),
@@ -56,17 +58,18 @@ ENGINE = Engine(
         TunedListSchedules(),
         ListSchedules(far=0.05),
         CrossingBounds(share=0.2),
-        CrossingSteps(share=0.1),
+        CrossingSteps(share=0.1, above=_SMALL_GAP),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),
         ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
         CrossingBounds(share=0.2),
-        CrossingSteps(share=0.2, widths=(16, 64, 256), again=True),
+        CrossingSteps(share=0.2, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
         TunedListSchedules(),
         MirroredSchedules(_ONE_CHAIN, share=0.3),
         LocalSearch(left_share=0.35),
+        CrossingSteps(share=0.2),
         RaiseBounds(),
         ExactModel(),
         LocalSearchAgain(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesched.results.certificate import Certificate
+from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
@@ -20,13 +21,15 @@ class CrossingSteps:
     """On more and more devices, within a share of the time; the check of the last takes as long again.
 
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
-    to `near` the lower bound, or the first time the code was still being compiled.
+    to `near` the lower bound, or the first time the code was still being compiled. Where a gap of no more than `above`
+    is left, better schedules are looked for first.
     """
 
     share: float = 0.1
     widths: tuple[int, ...] = (8, 64)
     again: bool = False
     near: float = 0.98
+    above: float = 0.0
     name: str = "crossings of steps"
 
     def applies(self, search: Search) -> bool:
@@ -34,8 +37,10 @@ class CrossingSteps:
         problem, state = search.problem, search.incumbent.state
         if not search.engine.raise_bounds or problem.overlaps or not self._memory_is_short(search):
             return False
+        if state.value is not None and gap(state.value, state.lower_bound) <= self.above:
+            return False
         proved = [one.value for one in state.certificates if one.kind == KIND]
-        return not (self.again and proved) or max(proved) >= self.near * float(state.lower_bound)
+        return not proved or (self.again and max(proved) >= self.near * float(state.lower_bound))
 
     def run(self, search: Search) -> None:
         """What was found when the time is up still counts."""

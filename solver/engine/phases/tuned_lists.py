@@ -8,7 +8,6 @@ from functools import partial
 
 from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.problem import Problem
-from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.construction.list_tables import covers
 from solver.construction.tuned_lists import TunedLists, until
@@ -17,8 +16,8 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class TunedListSchedules:
-    """Where schedules are further than `near` from the bound: for a share of the time, and up to `most_share` while
-    what was found in the last third of it is better; until `patience` runs a stage one after the other bring no gain.
+    """For a share of the time, and up to `most_share` while what was found in the last third of it is better; until
+    `patience` runs a stage one after the other bring no gain.
 
     Rules do not depend on the number of micro-batches, so that those of a very long problem are found on one of
     `microbatches_a_device`, or of as many more as `short_passes` allow. It is that kind of problem, or any other of
@@ -29,7 +28,6 @@ class TunedListSchedules:
     least_passes: int = 0
     share: float = 0.06
     most_share: float = 0.2
-    near: float = 0.01
     microbatches_a_device: int = 3
     short_passes: int = 5_000
     counted_runs: int = 200
@@ -38,10 +36,8 @@ class TunedListSchedules:
     name: str = "tuned list schedules"
 
     def applies(self, search: Search) -> bool:
-        state = search.incumbent.state
-        near = state.value is not None and gap(state.value, state.lower_bound) <= self.near
         of_kind = search.very_long is self.very_long and search.passes >= self.least_passes
-        if near or not of_kind or self.name in search.entered:
+        if not of_kind or self.name in search.entered:
             return False
         return search.chains is None and covers(search.problem) and search.kernels_ready(0.0)
 
@@ -79,13 +75,13 @@ class TunedListSchedules:
             return search.done() or lists.runs_without_gain >= patience
 
         while not (counted or settled() or clock.seconds >= end):
-            value, so_far = lists.value, max(clock.seconds - begin, least / 3)
+            best, so_far = lists.best, max(clock.seconds - begin, least / 3)
             lists.vary(until(min(so_far / 2, end - clock.seconds), settled))
             if self.very_long and lists.rules is not offered:
                 # What is as good for few micro-batches may be worse for many.
                 offered = lists.rules
                 self._offer(search, lists)
-            if clock.seconds > begin + least and lists.value == value:
+            if clock.seconds > begin + least and lists.best == best:
                 break
         if lists.rules is not offered:
             self._offer(search, lists)
