@@ -90,18 +90,20 @@ def run(args: Namespace) -> Exit:
         complain(
             f"infeasible: {found.reason}" if found.status is Status.INFEASIBLE else "no plan found in the time given"
         )
-    with not_interrupted():
-        files = []
-        if folder and found.best:
-            page = plan_report(found, changes, settings_texts(found, settings), moments, args, as_typed, runtime)
-            files = _write(found, settings, folder, page)
-        if args.output:
-            record_output(args.output, "plan", files)
-    if args.json:
-        write_json(
-            _document(found, changes, runtime) | settings_document(settings) | {"files": [str(path) for path in files]}
-        )
-    else:
+    files: list[Path] = []
+    try:
+        with not_interrupted():
+            if folder and found.best:
+                page = plan_report(found, changes, settings_texts(found, settings), moments, args, as_typed, runtime)
+                files = _write(found, settings, folder, page)
+            if args.output:
+                record_output(args.output, "plan", files)
+    finally:
+        # What was found is told even where the disk is full.
+        if args.json:
+            named = {"files": [str(path) for path in files]}
+            write_json(_document(found, changes, runtime) | settings_document(settings) | named)
+    if not args.json:
         files_written(files)
     if found.interrupted:
         return Exit.INTERRUPTED

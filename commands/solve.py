@@ -80,13 +80,17 @@ def run(args: Namespace) -> Exit:
         show(found)
         if found.solution.timeline:
             text_gantt.show_if_wanted(found.solution.timeline, args)
-    with not_interrupted():
-        files = _write(found, folder, args, text) if folder and found.solution.timeline else []
-        if args.output:
-            record_output(args.output, "solve", files)
-    if args.json:
-        write_json(found.solution.document() | _extras(found, args, files))
-    else:
+    files: list[Path] = []
+    try:
+        with not_interrupted():
+            files = _write(found, folder, args, text) if folder and found.solution.timeline else []
+            if args.output:
+                record_output(args.output, "solve", files)
+    finally:
+        # What was found is told even where the disk is full.
+        if args.json:
+            write_json(found.solution.document() | _extras(found, args, files))
+    if not args.json:
         files_written(files)
     return _exit(found)
 

@@ -13,6 +13,7 @@ from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
 from pipesched.files.problem_file import ROUNDED, read_document
+from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.times_in_ticks import per
 from pipesched.files.rounding import short, step_of
 from pipesched.files.schema_errors import parse_model
@@ -27,7 +28,10 @@ from pipesched.problem.problem import Objective
 
 def read_plan(path: str | Path) -> PlanProblem:
     """Read a YAML or JSON plan file; `BadInput` lists every mistake."""
-    return plan_problem_from(read_document(path), str(path), Path(path).stem)
+    document = read_document(path)
+    if visualiser_file.looks_like_one(document):
+        raise BadInput(f"{path}: found the older visualiser's file, which has no layers; allowed: a plan file")
+    return plan_problem_from(document, str(path), Path(path).stem)
 
 
 def plan_problem_from(document: object, source: str = "plan", default_name: str = "plan") -> PlanProblem:

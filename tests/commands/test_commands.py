@@ -191,6 +191,18 @@ def test_compare_some_without_the_search(small: str, capsys: pytest.CaptureFixtu
     assert "did you mean '1f1b'?" in capsys.readouterr().err
 
 
+def test_what_was_found_is_told_even_where_a_file_cannot_be_written(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder lies where the last file belongs: as on a full disk, a search of hours must not be lost."""
+    (tmp_path / "report.html").mkdir()
+    words = ["solve", small, "--json", "--time-limit", "5", "--workers", "1", "-o", str(tmp_path)]
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert json.loads(said.out)["files"] == [] and json.loads(said.out)["value"] is not None
+    assert "report.html: cannot be written" in said.err
+
+
 def test_simulate_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", small, "--schedule", "zb-h1", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

@@ -73,6 +73,13 @@ def test_a_plan_for_a_runtime_can_be_told_to_it_and_is_shown_beside_the_best_of_
     assert "For megatron" in (folder / "report.html").read_text()
 
 
+def test_a_file_of_the_older_visualiser_is_refused_in_one_line(tmp_path, capsys):
+    path = tmp_path / "old.yaml"
+    path.write_text("num_stages: 4\nnum_batches: 8\n")
+    assert main(["plan", str(path)]) == 2
+    assert "has no layers; allowed: a plan file" in capsys.readouterr().err
+
+
 def test_a_runtime_that_runs_no_plan_of_the_file_is_refused(file, capsys):
     file.write_text(FILE.replace("placement: linear", "placement: v-shape"))
     assert main(["plan", str(file), "--for", "deepspeed"]) == 2
