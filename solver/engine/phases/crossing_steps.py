@@ -10,6 +10,7 @@ from solver.backends.interruptible import run_within
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
 from solver.engine.kernels import STEP_KERNELS
+from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 
 # Labels for a unit of counted work, which is about a second.
@@ -55,10 +56,13 @@ class CrossingSteps:
             if not STEP_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
                 return
         bounds = crossing_step_bounds(search.problem, search.stop, self.widths, work)
-        run_within(clock.allowed(self.share), search.stop, lambda: found.extend(search.incumbent.until_proved(bounds)))
-        for certificate in found:
-            search.incumbent.argue(certificate)
-        search.incumbent.check_bound()
+        with improving_meanwhile(search):
+            run_within(
+                clock.allowed(self.share), search.stop, lambda: found.extend(search.incumbent.until_proved(bounds))
+            )
+            for certificate in found:
+                search.incumbent.argue(certificate)
+            search.incumbent.check_bound()
 
     def _memory_is_short(self, search: Search) -> bool:
         """Whether on some device not all micro-batches of a chain fit."""

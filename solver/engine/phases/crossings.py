@@ -9,6 +9,7 @@ from solver.backends.interruptible import run_within
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing.bound import KIND, crossing_bounds, lines
 from solver.engine.kernels import CROSSING_KERNELS
+from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 
 
@@ -39,10 +40,11 @@ class CrossingBounds:
             if not CROSSING_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
                 return
         bounds = search.incumbent.until_proved(crossing_bounds(search.problem, search.stop))
-        run_within(clock.allowed(self.share), search.stop, lambda: found.extend(bounds))
-        for certificate in found:
-            search.incumbent.argue(certificate)
-        search.incumbent.check_bound()
+        with improving_meanwhile(search):
+            run_within(clock.allowed(self.share), search.stop, lambda: found.extend(bounds))
+            for certificate in found:
+                search.incumbent.argue(certificate)
+            search.incumbent.check_bound()
 
     def _round_trips_decide(self, search: Search) -> bool:
         """Whether on the first device of a chain so many at once take nearly as long there and back as in work."""

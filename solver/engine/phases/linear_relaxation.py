@@ -7,6 +7,7 @@ from math import ceil
 
 from solver.backends.interruptible import run_within
 from solver.bounds.lp_bound import lp_bounds
+from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 
 
@@ -26,7 +27,8 @@ class LinearRelaxation:
 
     def run(self, search: Search) -> None:
         """Stating the program of a long problem takes many times the share, and looks at no clock."""
-        run_within(search.clock.allowed(self.share), search.stop, lambda: self._argue(search))
+        with improving_meanwhile(search):
+            run_within(search.clock.allowed(self.share), search.stop, lambda: self._argue(search))
 
     def _argue(self, search: Search) -> None:
         value = search.incumbent.value

@@ -1,0 +1,58 @@
+"""Local search on the other workers while a phase that uses one core looks for lower bounds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
+
+from pipesched.results.gap import gap
+from solver.engine.search import Search
+from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
+from solver.local_search.portfolio import OrderSearch
+
+# Seconds that a phase must take before local search begins: many are through sooner.
+_SOON = 0.5
+# The gap below which a better bound may prove all that is left.
+_NEAR = 0.001
+
+
+@contextmanager
+def improving_meanwhile(search: Search) -> Iterator[None]:
+    """Improve the incumbent until the block is over. Its bounds are of use whatever schedule comes of it.
+
+    Not with one worker, nor where work is counted instead of time, since what is found depends on how long the block
+    takes.
+    """
+    workers = (search.limits.workers or os.cpu_count() or 1) - 1
+    if workers < 1 or not _worth_it(search):
+        yield
+        return
+    over = Event()
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(_improve, search, workers, over)
+        try:
+            yield
+        finally:
+            over.set()
+        found.result()
+
+
+def _worth_it(search: Search) -> bool:
+    state = search.incumbent.state
+    if search.clock.counts_work or state.value is None or gap(state.value, state.lower_bound) < _NEAR:
+        return False
+    return search.clock.left() > _SOON + search.passes * LOCAL_SEARCH_SECONDS_A_PASS and search.kernels_ready(0.0)
+
+
+def _improve(search: Search, workers: int, over: Event) -> None:
+    """From the best schedule and a few others, with random numbers of their own."""
+    best = search.incumbent.timeline
+    if over.wait(_SOON) or best is None or search.done():
+        return
+    limits = replace(search.limits, workers=workers, seed=(search.limits.seed + 2) % 2**31)
+    orders = OrderSearch(best, search.starts(), limits, lambda: over.is_set() or search.done())
+    orders.run(search.clock.left(), search.offer_order)

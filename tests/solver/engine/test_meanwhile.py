@@ -1,0 +1,94 @@
+"""Local search beside a phase that looks for bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import pytest
+
+from pipesched.errors import Disagreement
+from solver.construction.list_scheduling import list_schedules, sequential
+from solver.engine import meanwhile
+from solver.engine.engine import ENGINE
+from solver.engine.search import Search
+from solver.limits import Limits
+from tests.support.makers import problem
+
+Run = Callable[[Any, float, Any], None]
+
+
+def _search(limits: Limits) -> Search:
+    search = Search(problem(3, 6), limits, lambda _: None, Event(), ENGINE)
+    search.offer_order(sequential(search.problem))
+    return search
+
+
+def _fake(search_orders: Run) -> type:
+    class Orders:
+        def __init__(self, best: Any, others: Any, limits: Limits, done: Callable[[], bool]) -> None:
+            self.best, self.limits, self.done = best, limits, done
+
+        def run(self, seconds: float, offer: Any) -> None:
+            search_orders(self, seconds, offer)
+
+    return Orders
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(meanwhile, "_SOON", 0.0)
+
+
+def test_what_is_found_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, workers = Event(), []
+
+    def run(orders: Any, _seconds: float, offer: Any) -> None:
+        workers.append(orders.limits.workers)
+        begun.set()
+        while not orders.done():
+            pass
+        offer(next(iter(list_schedules(orders.best.problem))))
+
+    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    search = _search(Limits(seconds=60.0, workers=3))
+    before = search.incumbent.value
+    with meanwhile.improving_meanwhile(search):
+        assert begun.wait(30)
+    assert before is not None
+    assert search.incumbent.value is not None
+    assert search.incumbent.value < before
+    assert workers == [2]
+
+
+@pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), Limits(workers=2, deterministic=1.0)])
+def test_not_with_one_worker_or_counted_work(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: Any) -> None:
+        raise AssertionError("begun")
+
+    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    with meanwhile.improving_meanwhile(_search(limits)):
+        pass
+
+
+def test_a_defect_is_raised_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Event()
+
+    def run(*_: Any) -> None:
+        begun.set()
+        raise Disagreement("a defect")
+
+    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    with pytest.raises(Disagreement, match="a defect"), meanwhile.improving_meanwhile(_search(Limits(60.0, workers=2))):
+        assert begun.wait(30)
+
+
+def test_a_short_phase_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(*_: Any) -> None:
+        raise AssertionError("begun")
+
+    monkeypatch.setattr(meanwhile, "_SOON", 30.0)
+    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    with meanwhile.improving_meanwhile(_search(Limits(seconds=60.0, workers=2))):
+        pass
