@@ -12,7 +12,7 @@ from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.files.problem_file import read_problem
 from pipesched.problem.passes import B, F, Pass, W
-from pipesched.problem.placement import linear
+from pipesched.problem.placement import interleaved, linear
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
@@ -21,8 +21,9 @@ from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.tasks.policies import TaskPolicies
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
+from solver.tasks.dispatch_by_policy import Dispatcher
 from solver.tasks.job_graph import with_modes
-from solver.tasks.policy import EAGER, HIGHEST, LOWEST, STEADY, Dispatcher, Policy
+from solver.tasks.policy import EAGER, HIGHEST, LEAN, LOWEST, STEADY, Policy
 from solver.tasks.policy_search import PolicySearch
 from solver.tasks.rank_search import Serial
 from tests.support.expert_parallel import mean_layers
@@ -59,7 +60,7 @@ def test_schedules_of_policies_are_valid_safe_and_never_below_the_optimum() -> N
         except ValueError:
             continue
         random = Random(seed)
-        for policy in (STEADY, EAGER, STEADY.moved(random), EAGER.moved(random)):
+        for policy in (STEADY, EAGER, STEADY.moved(random), LEAN.moved(random), EAGER.moved(random)):
             found = own.run(policy)
             schedule = None if found is None else schedule_of_starts(serial.jobs, serial.starts(found[1]))
             if schedule is None or best is None:
@@ -85,6 +86,20 @@ def test_no_more_micro_batches_are_under_way_than_a_policy_admits() -> None:
         levels = np.cumsum([change for _, change in events])
         assert levels.max() <= most
     assert levels.max() > 2
+
+
+def test_numbers_of_stages_again_are_theirs_alone() -> None:
+    """A slack less on the second stage of each device lets fewer under way there; forwards later there run later."""
+    problem = mean_layers(interleaved(2, 2), 6)
+    assert dispatcher(problem)[1].again
+    assert not dispatcher(mean_layers(linear(2), 4))[1].again
+    first, again = (
+        [begins(problem, EAGER._replace(slack=5.0, slack_again=less))[Pass(F, stage, 4)] for stage in (1, 2)]
+        for less in (0.0, -5.0)
+    )
+    assert again[1] > first[1]
+    late = begins(problem, EAGER._replace(slack=5.0, forward_later=6.0))
+    assert late[Pass(F, 2, 0)] > begins(problem, EAGER._replace(slack=5.0))[Pass(F, 2, 0)]
 
 
 def test_the_first_micro_batch_passes_where_streams_wait_for_it() -> None:
@@ -119,6 +134,11 @@ def test_a_search_keeps_the_best_of_all_and_moves_within_the_ranges() -> None:
     for _ in range(200):
         policy = policy.moved(random)
         assert all(low <= each <= high for low, each, high in zip(LOWEST, policy, HIGHEST, strict=True))
+    first = EAGER
+    for _ in range(60):
+        first = first.moved(random, again=False)
+    assert first[19:] == EAGER[19:]
+    assert first[:19] != EAGER[:19]
 
 
 def test_the_phase_gives_the_same_schedule_on_every_run() -> None:

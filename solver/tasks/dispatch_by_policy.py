@@ -1,0 +1,134 @@
+"""Dispatching by a policy: its numbers become ranks, classes and limits of the jobs of a problem."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.problem.passes import F, W
+from pipesched.problem.problem import Problem
+from solver.tasks.policy import Policy
+from solver.tasks.policy_kernel import BACKWARD, FORWARD, URGENT, WEIGHT, Decided, Flow, dispatch
+from solver.tasks.rank_search import Ranks, Serial
+
+
+class Dispatcher:
+    """Schedules of the jobs of `serial` by policies."""
+
+    def __init__(self, serial: Serial) -> None:
+        self._shop, jobs = serial.shop, serial.jobs
+        tasks = [jobs.jobs[n].task for n in serial.running]
+        walked = jobs.problem.microbatches_of
+        places = [{j: place for place, j in enumerate(own)} for own in walked]
+        self._turn = np.array([places[task.of.stage][task.of.microbatch] for task in tasks], np.float64)
+        self._behind = np.array([len(walked[task.of.stage]) for task in tasks]) - 1 - self._turn
+        kinds = [FORWARD if task.of.kind is F else WEIGHT if task.of.kind is W else BACKWARD for task in tasks]
+        self._kind, self._heads = np.array(kinds, np.int64), serial.heads
+        self._flow = self._flow_of(serial)
+        self._comes_again = _comes_again(jobs.problem)
+        self._again = self._comes_again[[task.of.stage for task in tasks]]
+        self._period = max(1.0, np.bincount(self._shop.stream, self._shop.steps).max() / jobs.problem.microbatches)
+        self._mean, self._way = float(np.mean(self._shop.steps)), 0.0
+        self._lengths(serial)
+        self._start = np.zeros(len(tasks), np.int64)
+
+    @property
+    def again(self) -> bool:
+        """Whether a chain comes to a device again."""
+        return bool(self._comes_again.any())
+
+    def twin(self) -> Dispatcher:
+        """The same with room of its own to work in, for another thread."""
+        other = copy(self)
+        other._start = np.zeros_like(self._start)
+        return other
+
+    def run(self, policy: Policy) -> tuple[int, Ranks] | None:
+        """The last end and the starts, in steps; None where the policy lets nothing begin any more."""
+        ends = int(dispatch(self._shop, self._flow, self._decided(policy), self._start))
+        return None if ends < 0 else (ends, self._start.astype(np.float64))
+
+    def _flow_of(self, serial: Serial) -> Flow:
+        jobs, shop = serial.jobs, self._shop
+        whole: dict[tuple[int, int], int] = {}
+        stage, ends = (np.full(len(serial.running), -1, np.int64) for _ in range(2))
+        opens = np.zeros(len(serial.running), np.bool_)
+        devices = np.zeros(int(shop.stream.max()) + 1, np.int64)
+        for at, n in enumerate(serial.running):
+            kind, stage[at], microbatch = (task := jobs.jobs[n].task).of
+            devices[shop.stream[at]] = jobs.device(n)
+            opens[at] = kind is F and task.part == 0
+            if kind is not F:
+                ends[at] = whole.setdefault((int(stage[at]), microbatch), len(whole))
+        parts = np.bincount(ends[ends >= 0], minlength=1).astype(np.int64)
+        load = np.bincount(shop.stream, shop.steps)
+        most = {d: load[devices == d].max() for d in set(devices.tolist())}
+        late = np.array([load[r] == most[d] for r, d in enumerate(devices.tolist())])
+        where = np.array(jobs.problem.placement.stage_device, np.int64)
+        return Flow(stage, opens, ends, parts, where, devices, late)
+
+    def _lengths(self, serial: Serial) -> None:
+        """Periods that a micro-batch needs for its way and is under way on each stage, and each device waits."""
+        stages, period = len(self._flow.device), self._period
+        first, last = np.full(stages, np.inf), np.zeros(stages)
+        begun = self._turn == 0
+        np.minimum.at(first, self._flow.stage[begun], self._heads[begun])
+        np.maximum.at(last, self._flow.stage[begun], (self._heads + self._shop.steps)[begun])
+        self._under_way = np.where(last > 0, last - np.where(last > 0, first, 0), 0) / period
+        self._way = float(last.max()) / period
+        self._depth = np.full(serial.jobs.problem.devices, np.inf)
+        np.minimum.at(self._depth, self._flow.device, first / period)
+        self._depth[np.isinf(self._depth)] = 0
+        weights = self._shop.steps[self._kind == WEIGHT]
+        self._weight = float(weights.mean()) / period if len(weights) else 1.0
+
+    def _decided(self, policy: Policy) -> Decided:
+        turn, behind, way, again = self._turn, self._behind, self._way, self._again
+
+        def of(first: float, later: float) -> NDArray[np.float64]:
+            return np.where(again, later, first)
+
+        forward = self._kind == FORWARD
+        urgent = (turn < of(policy.early, policy.early_again) * way) & (self._kind != WEIGHT)
+        urgent |= (behind < of(policy.late, policy.late_again) * way) & (self._kind == BACKWARD)
+        urgent |= (behind < policy.late_forward * way) & forward
+        first = np.minimum(turn, of(policy.first, policy.first_again) * way)
+        apart = of(policy.forward, policy.forward_again)
+        forwards = apart * turn + (of(policy.forward_first, policy.forward_first_again) - apart) * first
+        forwards += of(0.0, policy.forward_later)
+        forwards -= of(0.0, policy.hurry) * np.maximum(0, policy.closing * way - behind)
+        backwards = of(policy.backward, policy.backward_again) * turn + of(0.0, policy.backward_later)
+        later = self._heads + self._period * np.where(forward, forwards, backwards)
+        far = self._heads.max() + 4 * self._period * (turn.max() + 1)
+        rank = np.where(urgent, self._heads + far * turn, later)
+        express = (turn < policy.express * way) | (behind < policy.last_express * way)
+        early = np.where(forward, policy.forward_patience, policy.patience)
+        waits = np.where(behind < policy.late * way, policy.late_patience, early)
+        patience = np.where(express, policy.most_patience, waits) * self._mean
+        slack, depth = policy.slack + policy.slack_again * self._comes_again, self._depth
+        most = np.ceil(policy.stretch * self._under_way + slack + policy.deep * depth[self._flow.device])
+        stock = (policy.stock + policy.deep_stock * depth) / self._weight
+        kind = np.where(urgent, URGENT, self._kind)
+        return Decided(
+            kind, _places(rank), patience.astype(np.int64), most.astype(np.int64),
+            stock[self._flow.stream_device].astype(np.int64), policy.order > 0.5,
+        )  # fmt: skip
+
+
+def _places(rank: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The place of each in the order of ranks: no two are alike."""
+    found = np.empty(len(rank), np.int64)
+    found[np.argsort(rank, kind="stable")] = np.arange(len(rank))
+    return found
+
+
+def _comes_again(problem: Problem) -> NDArray[np.bool_]:
+    """By stage, whether its chain has been on its device before."""
+    where = problem.placement.stage_device
+    found = np.zeros(len(where), np.bool_)
+    for chain in problem.placement.chains:
+        for place, stage in enumerate(chain):
+            found[stage] = where[stage] in [where[one] for one in chain[:place]]
+    return found
