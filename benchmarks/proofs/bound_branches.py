@@ -11,10 +11,12 @@ from benchmarks.proofs.further_bounds import (
     crossings,
     crossings_merged,
     crossings_of_steps,
+    crossings_with_blocks,
     lagrangian,
     relaxations,
 )
 from pipesched.problem.problem import Objective, Problem
+from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 
 
 def _freed(problem: Problem, device: int) -> set[str]:
@@ -78,6 +80,29 @@ _STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
     "links": ({"long_links": 1}, lambda problem, _: bool(problem.links)),
     "one stage a device": ({"linear": 0.6}, lambda problem, device: not _shares(problem, device)),
     "two directions": ({}, lambda problem, _: len(problem.placement.chains) > 1),
+}
+
+
+def _outlast(problem: Problem, _: int) -> bool:
+    """Whether every block takes longer than its passes alone: so no pass alone counts as if it were in a block."""
+    return blocks_outlast_passes(problem)
+
+
+_WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+    **{name: _STEPS[name] for name in ("room after W", "room after B", "short full backward", "two directions")},
+    "V": ({"tight": 0.6}, lambda problem, _: problem.placement.name == "v-shape" and blocks_outlast_passes(problem)),
+    "interleaved": ({"tight": 0.6}, lambda problem, _: problem.placement.name == "interleaved"),
+    "span": (
+        {"tight": 0.6, "linear": 0.5},
+        lambda problem, _: problem.objective is Objective.SPAN and blocks_outlast_passes(problem),
+    ),
+    "makespan": (
+        {"tight": 0.6, "linear": 0.5},
+        lambda problem, _: problem.objective is Objective.MAKESPAN and blocks_outlast_passes(problem),
+    ),
+    "split backwards": ({"tight": 0.6, "whole_only": 0}, _outlast),
+    "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast),
+    "one stage a device": ({"linear": 0.8, "tight": 0.6}, lambda problem, device: not _shares(problem, device)),
 }
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
@@ -212,4 +237,14 @@ BRANCHES: tuple[Branch, ...] = (
         for name, (likely, where) in _STEPS.items()
     ),
     Branch("crossings of steps, merged", "crossings of steps", likely=_ROW_OF_SOME, further=crossings_merged),
+    *(
+        Branch(
+            f"crossings with blocks, {name}",
+            "crossings with blocks",
+            where=where,
+            likely=replace(_ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **likely}),
+            further=crossings_with_blocks,
+        )
+        for name, (likely, where) in _WITH_BLOCKS.items()
+    ),
 )
