@@ -83,26 +83,29 @@ _STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
 }
 
 
-def _outlast(problem: Problem, _: int) -> bool:
-    """Whether every block takes longer than its passes alone: so no pass alone counts as if it were in a block."""
-    return blocks_outlast_passes(problem)
+def _outlast(also: Callable[[Problem, int], bool] = lambda *_: True) -> Callable[[Problem, int], bool]:
+    """Where every block takes longer than its passes alone: so no pass alone counts as if it were in a block."""
+    return lambda problem, device: blocks_outlast_passes(problem) and also(problem, device)
 
 
 _WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
-    **{name: _STEPS[name] for name in ("room after W", "room after B", "short full backward", "two directions")},
-    "V": ({"tight": 0.6}, lambda problem, _: problem.placement.name == "v-shape" and blocks_outlast_passes(problem)),
-    "interleaved": ({"tight": 0.6}, lambda problem, _: problem.placement.name == "interleaved"),
-    "span": (
-        {"tight": 0.6, "linear": 0.5},
-        lambda problem, _: problem.objective is Objective.SPAN and blocks_outlast_passes(problem),
-    ),
-    "makespan": (
-        {"tight": 0.6, "linear": 0.5},
-        lambda problem, _: problem.objective is Objective.MAKESPAN and blocks_outlast_passes(problem),
-    ),
-    "split backwards": ({"tight": 0.6, "whole_only": 0}, _outlast),
-    "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast),
-    "one stage a device": ({"linear": 0.8, "tight": 0.6}, lambda problem, device: not _shares(problem, device)),
+    **{
+        name: (_STEPS[name][0], _outlast(_STEPS[name][1]))
+        for name in ("room after W", "room after B", "short full backward", "two directions")
+    },
+    **{
+        name: ({"tight": 0.6, **more}, _outlast(_STEPS[name][1]))
+        for name, more in (
+            ("V", {}),
+            ("interleaved", {}),
+            ("one stage a device", {"linear": 0.8}),
+            ("span", {"linear": 0.5}),
+            ("makespan", {"linear": 0.5}),
+        )
+    },
+    "split backwards": ({"tight": 0.6, "whole_only": 0}, _outlast()),
+    "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast()),
+    "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
 }
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
