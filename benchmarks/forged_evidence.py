@@ -34,6 +34,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
+    CrossingBlocks,
     Crossings,
     CrossingSteps,
     DeviceMultipliers,
@@ -43,6 +44,7 @@ from pipesched.results.evidence import (
 )
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
@@ -66,6 +68,7 @@ KINDS = {
     "linear relaxation": RowMultipliers,
     "crossings": Crossings,
     "crossings of steps": CrossingSteps,
+    "crossings with blocks": CrossingBlocks,
     "Lagrangian": DeviceMultipliers,
 }
 OF_PERIODS = ("load", "in-flight limit", "memory over time", "load and memory over modes")
@@ -143,6 +146,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from (one for one in certificates(problem, problem.objective) if one.kind in KINDS and one.value > 0)
     yield from crossing_bounds(problem, Event(), random.choice((1, 3, 64)))
     yield from crossing_step_bounds(problem, Event(), (random.choice((1, 3, 64)),))
+    yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:
         yield from lp_bounds(problem, ceil(best) + 2, _SECONDS, Event())

@@ -11,10 +11,12 @@ from benchmarks.proofs.further_bounds import (
     crossings,
     crossings_merged,
     crossings_of_steps,
+    crossings_with_blocks,
     lagrangian,
     relaxations,
 )
 from pipesched.problem.problem import Objective, Problem
+from solver.bounds.analytic.critical_paths import blocks_outlast_passes
 
 
 def _freed(problem: Problem, device: int) -> set[str]:
@@ -78,6 +80,32 @@ _STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
     "links": ({"long_links": 1}, lambda problem, _: bool(problem.links)),
     "one stage a device": ({"linear": 0.6}, lambda problem, device: not _shares(problem, device)),
     "two directions": ({}, lambda problem, _: len(problem.placement.chains) > 1),
+}
+
+
+def _outlast(also: Callable[[Problem, int], bool] = lambda *_: True) -> Callable[[Problem, int], bool]:
+    """Where every block takes longer than its passes alone: so no pass alone counts as if it were in a block."""
+    return lambda problem, device: blocks_outlast_passes(problem) and also(problem, device)
+
+
+_WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+    **{
+        name: (_STEPS[name][0], _outlast(_STEPS[name][1]))
+        for name in ("room after W", "room after B", "short full backward", "two directions")
+    },
+    **{
+        name: ({"tight": 0.6, **more}, _outlast(_STEPS[name][1]))
+        for name, more in (
+            ("V", {}),
+            ("interleaved", {}),
+            ("one stage a device", {"linear": 0.8}),
+            ("span", {"linear": 0.5}),
+            ("makespan", {"linear": 0.5}),
+        )
+    },
+    "split backwards": ({"tight": 0.6, "whole_only": 0}, _outlast()),
+    "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast()),
+    "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
 }
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
@@ -212,4 +240,14 @@ BRANCHES: tuple[Branch, ...] = (
         for name, (likely, where) in _STEPS.items()
     ),
     Branch("crossings of steps, merged", "crossings of steps", likely=_ROW_OF_SOME, further=crossings_merged),
+    *(
+        Branch(
+            f"crossings with blocks, {name}",
+            "crossings with blocks",
+            where=where,
+            likely=replace(_ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **likely}),
+            further=crossings_with_blocks,
+        )
+        for name, (likely, where) in _WITH_BLOCKS.items()
+    ),
 )

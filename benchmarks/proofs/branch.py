@@ -23,6 +23,7 @@ _FURTHER = {
     "Lagrangian": "solver/bounds/lagrangian/bound.py",
     "linear relaxation": "solver/bounds/lp_bound.py",
     "crossings": "solver/bounds/crossing/bound.py",
+    "crossings with blocks": "solver/bounds/crossing_blocks/bound.py",
     "crossings of steps": "solver/bounds/crossing_steps/bound.py",
 }
 

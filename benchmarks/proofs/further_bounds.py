@@ -11,6 +11,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
@@ -47,3 +48,8 @@ def crossings_of_steps(problem: Problem) -> Iterable[Certificate]:
 def crossings_merged(problem: Problem) -> Iterable[Certificate]:
     """With nearly all labels of a state merged."""
     return crossing_step_bounds(problem, Event(), (1, 2))
+
+
+def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:
+    """With nearly all labels of a state merged, and with all told apart that there are."""
+    return crossing_block_bounds(problem, Event(), (1, 64))

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
+from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
 from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
@@ -33,6 +34,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
+    CrossingBlocks,
     Crossings,
     CrossingSteps,
     DeviceMultipliers,
@@ -68,6 +70,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
     "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
     "crossings of steps": lambda problem, evidence, _: crossings_of_steps(problem, _as(CrossingSteps, evidence)),
+    "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
     "linear relaxation": lambda problem, evidence, one: linear_relaxation(
         problem, _as(RowMultipliers, evidence), one.value

@@ -166,6 +166,15 @@ class CrossingSteps:
 
 
 @dataclass(frozen=True)
+class CrossingBlocks:
+    """The same where a forward and a gradient of a device may run as one block, and all ways to form them are tried."""
+
+    stage: int
+    devices: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
@@ -198,6 +207,7 @@ Evidence = (
     | ResourceWeights
     | Crossings
     | CrossingSteps
+    | CrossingBlocks
     | Refutation
     | WithMoreMemory
 )

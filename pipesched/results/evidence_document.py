@@ -11,6 +11,7 @@ from pipesched.errors import BadInput
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
+    CrossingBlocks,
     Crossings,
     CrossingSteps,
     DeviceMultipliers,
@@ -46,6 +47,7 @@ _FORMS: dict[str, type[Any]] = {
     "weights of resources": ResourceWeights,
     "crossings": Crossings,
     "crossings of steps": CrossingSteps,
+    "crossings with blocks": CrossingBlocks,
     "refutation": Refutation,
 }
 

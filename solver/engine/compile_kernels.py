@@ -2,13 +2,13 @@
 
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
-steps.
+steps, with `blocks` those of crossings with blocks.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from threading import Event
 
 from pipesched.checking.check import check_bound
@@ -16,6 +16,7 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
@@ -65,9 +66,11 @@ def compile_kernels(which: str = "") -> None:
     engine.finish(search)
 
 
-def compile_crossings(bounds: Callable[[Problem, Event], Iterable[Certificate]]) -> None:
+def compile_crossings(
+    bounds: Callable[[Problem, Event], Iterable[Certificate]], given: Mapping[str, object] = _PROBLEM
+) -> None:
     """Bound a small problem by crossings, and check that."""
-    problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
+    problem = problem_from({**given, "memory": {"capacity": 2}})
     for certificate in bounds(problem, Event()):
         check_bound(problem, certificate)
 
@@ -77,5 +80,7 @@ if __name__ == "__main__":
         compile_crossings(crossing_bounds)
     elif "steps" in sys.argv[1:]:
         compile_crossings(crossing_step_bounds)
+    elif "blocks" in sys.argv[1:]:
+        compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     else:
         compile_kernels("".join(sys.argv[1:]))

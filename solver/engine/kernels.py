@@ -16,10 +16,12 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from formulations.window.operation_units import modes_matter
+from pipesched.checking.crossing_blocks.orders import all_next_blocks
 from pipesched.checking.crossing_steps.orders import all_next, fewer
 from pipesched.checking.crossings.rounds import all_after
 from pipesched.problem.problem import Problem
 from solver.bounds.crossing.rounds import one_round
+from solver.bounds.crossing_blocks.layers import successors_with_blocks
 from solver.bounds.crossing_steps.layers import merged, successors
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
@@ -77,6 +79,7 @@ KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
+BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 
 

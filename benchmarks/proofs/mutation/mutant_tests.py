@@ -80,6 +80,13 @@ TESTS: dict[str, tuple[str, ...]] = {
             *(f"pipesched/checking/crossing_steps/{one}" for one in ("argument", "orders", "repetition")),
         )
     },
+    **{
+        f"{name}.py": ("tests/solver/bounds/test_crossing_blocks.py",)
+        for name in (
+            *(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),
+            *(f"pipesched/checking/crossing_blocks/{one}" for one in ("argument", "orders")),
+        )
+    },
     "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_horizons.py",),
     "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_multipliers.py",),

@@ -50,32 +50,37 @@ def crossings_of_steps(problem: Problem, evidence: CrossingSteps) -> int:
     """The least end over all orders; where many have come equally far, near ones count as one that is no later."""
     from pipesched.checking.crossing_steps.orders import least_end
 
-    chain = _chain(problem, evidence)
-    if not 0 < evidence.width <= _MOST_WIDTH:
-        raise RefusedEvidenceError(f"{evidence.width} orders are told apart")
-    way = _way(problem, chain, evidence.devices)
+    chain = chain_of(problem, evidence.stage, evidence.devices)
+    if any(stage.overlapped is not None for stage in problem.stages):
+        raise NotCoveredError("in a block a forward and a backward need not pass each other")
+    way = way_on(problem, chain, evidence.devices, evidence.width)
+    return least_end(way, evidence.width, problem.objective is Objective.MAKESPAN)
+
+
+def way_on(problem: Problem, chain: tuple[int, ...], devices: tuple[int, ...], width: int) -> Way:
+    """The way of a chain's micro-batches over these devices, of which so many orders are to be told apart."""
+    if not 0 < width <= _MOST_WIDTH:
+        raise RefusedEvidenceError(f"{width} orders are told apart")
+    way = _way(problem, chain, devices)
     if way.admitted < 1:
         raise RefusedEvidenceError("nothing is admitted")
     total = way.microbatches * int(way.ticks.sum() + way.after.sum() + way.before.sum())
     if total > _MOST_TICKS or (way.admitted + 1) ** (len(way.ticks) - 1) > _MOST_STATES:
         raise NotCoveredError("numbers of too many digits")
-    return least_end(way, evidence.width, problem.objective is Objective.MAKESPAN)
+    return way
 
 
-def _chain(problem: Problem, evidence: CrossingSteps) -> tuple[int, ...]:
-    """The chain of the evidence, which some micro-batches walk."""
+def chain_of(problem: Problem, first: int, devices: tuple[int, ...]) -> tuple[int, ...]:
+    """The chain that begins with a stage and comes to these devices, which some micro-batches walk."""
     where = problem.placement.stage_device
-    chain = next((chain for chain in problem.placement.chains if chain[0] == evidence.stage), None)
+    chain = next((chain for chain in problem.placement.chains if chain[0] == first), None)
     if chain is None:
-        raise RefusedEvidenceError(f"no chain begins with stage {evidence.stage}")
-    devices = evidence.devices
-    if not devices or devices[0] != where[evidence.stage] or len(set(devices)) < len(devices):
+        raise RefusedEvidenceError(f"no chain begins with stage {first}")
+    if not devices or devices[0] != where[first] or len(set(devices)) < len(devices):
         raise RefusedEvidenceError(f"devices {list(devices)} are not the chain's first and others")
     if not {where[stage] for stage in chain}.issuperset(devices):
         raise RefusedEvidenceError(f"the chain does not come to all of devices {list(devices)}")
-    if any(stage.overlapped is not None for stage in problem.stages):
-        raise NotCoveredError("in a block a forward and a backward need not pass each other")
-    if not len(problem.microbatches_of[evidence.stage]):
+    if not len(problem.microbatches_of[first]):
         raise RefusedEvidenceError("no micro-batch walks the chain")
     return chain
 

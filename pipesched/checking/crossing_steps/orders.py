@@ -15,8 +15,8 @@ from pipesched.checking.crossing_steps.repetition import AFTER, Reached, repeate
 from pipesched.checking.finding import NotCoveredError
 
 # Rows of times beyond which the check would take minutes, and at once, gigabytes.
-_MOST_ROWS, _MOST_AT_ONCE = 150_000_000, 4_000_000
-_NO, _ANY, _LATE = -2, -1, 2**62
+MOST_ROWS, MOST_AT_ONCE = 150_000_000, 4_000_000
+NO, _ANY, _LATE = -2, -1, 2**62
 
 
 def least_end(way: Way, width: int, makespan: bool) -> int:
@@ -28,9 +28,9 @@ def least_end(way: Way, width: int, makespan: bool) -> int:
     rounds, rows, done = list[Reached](), 0, 0
     while done + 1 < way.microbatches * steps:
         may = may_run(reached.run, way)
-        size = int((np.diff(reached.at) * (may > _NO).sum(axis=1)).sum())
+        size = int((np.diff(reached.at) * (may > NO).sum(axis=1)).sum())
         rows, done = rows + size, done + 1
-        if not size or size > _MOST_AT_ONCE or rows > _MOST_ROWS:
+        if not size or size > MOST_AT_ONCE or rows > MOST_ROWS:
             raise NotCoveredError("too many orders to try them all")
         after, times = all_next(reached.run, reached.at, reached.times, may, way)
         reached = told_apart(after, times, way.admitted, width)
@@ -63,7 +63,7 @@ def may_run(run: Numbers, way: Way) -> Numbers:
     -1 for any number, -2 where it cannot be next. Of those that memory lets start now, but which would leave no room
     for the forwards of a micro-batch before them, no end can be reached.
     """
-    found = np.full(run.shape, _NO, np.int64)
+    found = np.full(run.shape, NO, np.int64)
     steps = run.shape[1]
     for one in range(len(run)):
         for n in range(steps):
@@ -88,7 +88,7 @@ def _room_left(run: Numbers, n: int, way: Way) -> int:
             held += way.memory[other] * run[other]
             behind += way.memory[other] * max(0, run[other] - oldest - 1)
     if held > way.room[device] or (oldest < run[n] and behind + whole > way.room[device]):
-        return _NO
+        return NO
     return int((way.room[device] - held) // way.open_[device]) if way.open_[device] > 0 else _ANY
 
 
@@ -97,26 +97,26 @@ def all_next(run: Numbers, at: Numbers, times: Numbers, may: Numbers, way: Way) 
     """How far each order has come after each step that may be next, and its times."""
     steps, size = run.shape[1], 0
     for one in range(len(run)):
-        size += (at[one + 1] - at[one]) * (may[one] > _NO).sum()
+        size += (at[one + 1] - at[one]) * (may[one] > NO).sum()
     after, new = np.empty((size, steps), np.int64), np.empty((size, times.shape[1]), np.int64)
     found, comes, reached = 0, np.zeros(way.admitted, np.int64), np.zeros(steps, np.int64)
     for one in range(len(run)):
         for n in range(steps):
-            if may[one, n] > _NO:
+            if may[one, n] > NO:
                 reached[:] = run[one]
                 reached[n] += 1
-                under_way = _next_steps(reached, comes)
+                under_way = next_steps(reached, comes)
                 for k in range(at[one], at[one + 1]):
                     after[found] = reached
                     new[found] = times[k]
-                    _run(new[found], n, run[one, n] - run[one, -1], may[one, n], way)
-                    _until_something_comes(new[found], comes[:under_way], reached[0] < way.microbatches, way)
+                    run_step(new[found], n, run[one, n] - run[one, -1], may[one, n], way)
+                    until_something_comes(new[found], comes[:under_way], reached[0] < way.microbatches, way)
                     found += 1
     return after, new
 
 
 @njit(cache=True, nogil=True)
-def _next_steps(run: Numbers, comes: Numbers) -> int:
+def next_steps(run: Numbers, comes: Numbers) -> int:
     """Fill in the next step of each micro-batch that is under way, the first one first; how many these are."""
     under_way = run[0] - run[-1]
     for which in range(under_way):
@@ -128,7 +128,7 @@ def _next_steps(run: Numbers, comes: Numbers) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _run(times: Numbers, n: int, which: int, may: int, way: Way) -> None:
+def run_step(times: Numbers, n: int, which: int, may: int, way: Way) -> None:
     """The times when step n of that micro-batch has run; steps are taken by their starts, so no other starts before."""
     devices, one = len(way.room), way.device[n]
     free, whole = way.admitted, way.admitted + devices
@@ -148,7 +148,7 @@ def _run(times: Numbers, n: int, which: int, may: int, way: Way) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _until_something_comes(times: Numbers, comes: Numbers, more: bool, way: Way) -> None:
+def until_something_comes(times: Numbers, comes: Numbers, more: bool, way: Way) -> None:
     """Change times to the latest with which nothing that is left runs later.
 
     A micro-batch waits for its next device, and a device for what comes to it first: of those under way, or one more.

@@ -1,4 +1,7 @@
-"""Phase: lower bounds by crossings of steps, where memory does not admit all micro-batches of a chain at once."""
+"""Phase: lower bounds by crossings of steps, where memory does not admit all micro-batches of a chain at once.
+
+Where passes overlap, those by crossings with blocks.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,18 @@ from dataclasses import dataclass
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
+from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
+from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
-from solver.engine.kernels import STEP_KERNELS
+from solver.engine.kernels import BLOCK_KERNELS, STEP_KERNELS
 from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 
 # Labels for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 1_000_000
+# Labels where passes overlap: more of them, or more devices, have not been seen to prove more.
+_WORK_WITH_BLOCKS = 3_000_000
 
 
 @dataclass(frozen=True)
@@ -36,10 +43,14 @@ class CrossingSteps:
     def applies(self, search: Search) -> bool:
         """Where memory is short."""
         problem, state = search.problem, search.incumbent.state
-        if not search.engine.raise_bounds or problem.overlaps or not self._memory_is_short(search):
+        if not search.engine.raise_bounds or not self._memory_is_short(search):
             return False
         if state.value is not None and gap(state.value, state.lower_bound) <= self.above:
             return False
+        if problem.overlaps:
+            # With several chains, passes of others are left out, and so is most of what decides.
+            one_chain = len([*walked_chains(problem)]) == 1
+            return one_chain and all(one.kind != WITH_BLOCKS for one in state.certificates)
         proved = [one.value for one in state.certificates if one.kind == KIND]
         return not proved or (self.again and max(proved) >= self.near * float(state.lower_bound))
 
@@ -47,15 +58,18 @@ class CrossingSteps:
         """What was found when the time is up still counts."""
         found: list[Certificate] = []
         clock = search.clock
-        work = WORK
+        blocks = search.problem.overlaps
+        work = _WORK_WITH_BLOCKS if blocks else WORK
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
         else:
-            STEP_KERNELS.begin()
+            kernels = BLOCK_KERNELS if blocks else STEP_KERNELS
+            kernels.begin()
             until = clock.left() - clock.left(self.share)
-            if not STEP_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
+            if not kernels.wait(lambda: search.stop.is_set() or clock.left() <= until):
                 return
-        bounds = crossing_step_bounds(search.problem, search.stop, self.widths, work)
+        bounds_of = crossing_block_bounds if blocks else crossing_step_bounds
+        bounds = bounds_of(search.problem, search.stop, self.widths, work)
         with improving_meanwhile(search):
             run_within(
                 clock.allowed(self.share), search.stop, lambda: found.extend(search.incumbent.until_proved(bounds))
