@@ -2,7 +2,7 @@
 
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
-steps, with `blocks` those of crossings with blocks.
+steps; with `blocks` those of crossings with blocks; with `orders` those of orders of steps.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
+from solver.step_orders.search import step_order
 
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
@@ -82,5 +83,7 @@ if __name__ == "__main__":
         compile_crossings(crossing_step_bounds)
     elif "blocks" in sys.argv[1:]:
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
+    elif "orders" in sys.argv[1:]:
+        step_order(problem_from(_PROBLEM | {"memory": {"capacity": 2}}), lambda *_: 1)
     else:
         compile_kernels("".join(sys.argv[1:]))

@@ -1,0 +1,73 @@
+"""Phase: schedules read off orders of the steps of a chain, where these have few states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from formulations.window.operation_units import modes_matter
+from pipesched.results.gap import gap
+from solver.backends.interruptible import run_within
+from solver.engine.kernels import ORDER_KERNELS
+from solver.engine.meanwhile import improving_meanwhile
+from solver.engine.search import Search
+from solver.step_orders.pace import Pace
+from solver.step_orders.schedules import schedule_with
+from solver.step_orders.search import only_chain, order_count, step_count, step_order
+
+# Seconds for the schedules once the orders are through.
+_TO_END = 2.0
+
+
+@dataclass(frozen=True)
+class StepOrders:
+    """With as many orders of each state as its share of the time is enough for.
+
+    Where a schedule is further than `near` from the bound, and at so many orders a second one of each state is through
+    in the share; where work is counted, so many alone. `shares` are of a weight pass, for which a step waits.
+    """
+
+    share: float = 0.3
+    near: float = 0.002
+    orders_a_second: int = 1_000_000
+    counted_orders: int = 100_000
+    most: int = 128
+    shares: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    name: str = "orders of steps"
+
+    def applies(self, search: Search) -> bool:
+        """Where modes are open other orders are better, and schedules of very long problems come from shorter ones."""
+        state, problem = search.incumbent.state, search.problem
+        if state.value is None or gap(state.value, state.lower_bound) <= self.near:
+            return False
+        if search.chains is not None or search.very_long or modes_matter(problem):
+            return False
+        orders = order_count(problem)
+        if search.clock.counts_work:
+            return orders is not None and orders <= self.counted_orders
+        return orders is not None and orders <= self.orders_a_second * search.clock.left(self.share)
+
+    def run(self, search: Search) -> None:
+        clock = search.clock
+        if clock.counts_work:
+            self._offer(search, lambda *_: 1)
+            return
+        ORDER_KERNELS.begin()
+        until = clock.left() - clock.left(self.share)
+        if not ORDER_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
+            return
+        with improving_meanwhile(search):
+            pace = Pace(clock.allowed(self.share), step_count(search.problem), self.most, search.done)
+            run_within(clock.allowed(self.share) + _TO_END, search.stop, partial(self._offer, search, pace))
+
+    def _offer(self, search: Search, width_of: Callable[[int, int], int]) -> None:
+        """The schedules with the best order, each of which local search may start from."""
+        problem = search.problem
+        chain, order = only_chain(problem), step_order(problem, width_of)
+        if chain is None or order is None:
+            return
+        for share in self.shares:
+            schedule = schedule_with(problem, chain, order, share)
+            if schedule is not None:
+                search.start_from(schedule)
