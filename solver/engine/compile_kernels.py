@@ -2,7 +2,7 @@
 
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
-steps.
+steps; with `orders` those of orders of steps.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
+from solver.step_orders.search import step_order
 
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
@@ -77,5 +78,7 @@ if __name__ == "__main__":
         compile_crossings(crossing_bounds)
     elif "steps" in sys.argv[1:]:
         compile_crossings(crossing_step_bounds)
+    elif "orders" in sys.argv[1:]:
+        step_order(problem_from(_PROBLEM | {"memory": {"capacity": 2}}), 1, lambda: False)
     else:
         compile_kernels("".join(sys.argv[1:]))

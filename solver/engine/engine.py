@@ -21,6 +21,7 @@ from solver.engine.phases.published import Published
 from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
+from solver.engine.phases.step_orders import StepOrders
 from solver.engine.phases.tasks.decisions import TaskDecisions
 from solver.engine.phases.tasks.exact_model import TaskExactModel
 from solver.engine.phases.tasks.orders import TaskOrders
@@ -59,6 +60,7 @@ ENGINE = Engine(
         ListSchedules(far=0.05),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),
+        StepOrders(share=0.3),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),

@@ -24,6 +24,7 @@ from solver.bounds.crossing_steps.layers import merged, successors
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
+from solver.step_orders.labels import best_of, longer
 from solver.tasks.policy_kernel import dispatch
 from solver.tasks.serial_kernel import generate
 
@@ -77,6 +78,7 @@ KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
+ORDER_KERNELS = Kernels((longer, best_of), _COMPILER, "orders")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 
 

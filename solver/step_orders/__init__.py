@@ -1,0 +1,1 @@
+"""Schedules read off orders of the steps of a chain: the forwards and gradients of all devices in one sequence."""
