@@ -35,12 +35,20 @@ def order_count(problem: Problem) -> int | None:
     chain = only_chain(problem)
     if chain is None or problem.overlaps or problem.network.options or not problem.network.one_task_each:
         return None
-    steps = 2 * len(chain) * len(problem.microbatches_of[chain[0]])
-    return steps * state_count(problem, chain, _devices(problem, chain))
+    return step_count(problem) * state_count(problem, chain, _devices(problem, chain))
 
 
-def step_order(problem: Problem, width: int, over: Callable[[], bool]) -> list[Taken] | None:
-    """The best order met with so many labels a state; None where numbers grow too large, or it is `over`."""
+def step_count(problem: Problem) -> int:
+    """How many steps an order has."""
+    chain = only_chain(problem)
+    return 0 if chain is None else 2 * len(chain) * len(problem.microbatches_of[chain[0]])
+
+
+def step_order(problem: Problem, width_of: Callable[[int, int], int]) -> list[Taken] | None:
+    """The best order met; None where numbers grow too large, or it is ended.
+
+    `width_of` says how many orders of a state stay, after so many steps and with so many states; 0 ends it.
+    """
     chain = only_chain(problem)
     steps = None if chain is None else steps_of(problem, Paths(problem), chain, _devices(problem, chain))
     if steps is None:
@@ -51,7 +59,8 @@ def step_order(problem: Problem, width: int, over: Callable[[], bool]) -> list[T
     history: list[tuple[Numbers, Numbers]] = []
     least, end = NEVER, (-1, -1, -1)
     while len(keys):
-        if over():
+        width = width_of(done, len(keys))
+        if not width:
             return None
         keys, labels, before, taken, ended, last, step = longer(keys, first, labels, steps, weight, done)
         if ended < least:

@@ -22,6 +22,7 @@ from solver.engine.engine import ENGINE
 from solver.engine.phases.step_orders import StepOrders
 from solver.engine.search import Search
 from solver.limits import Limits
+from solver.step_orders import pace
 from solver.step_orders.labels import advance_whole
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import only_chain, order_count, step_order
@@ -38,7 +39,7 @@ def _v(devices: int, microbatches: int, capacity: float, **more: Any) -> Problem
 
 def _best(of: Problem, width: int) -> Fraction | int:
     """The least value of the schedules with the best order, each of which is valid."""
-    order, chain, values = step_order(of, width, lambda: False), only_chain(of), []
+    order, chain, values = step_order(of, lambda *_: width), only_chain(of), []
     assert order is not None
     assert chain is not None
     for share in SHARES:
@@ -97,13 +98,32 @@ def test_a_weight_pass_is_whole() -> None:
 
 def test_nothing_where_memory_does_not_hold() -> None:
     wide = _v(2, 4, 4)
-    order = step_order(wide, 4, lambda: False)
+    order = step_order(wide, lambda *_: 4)
     assert order is not None
     assert schedule_with(_v(2, 4, 1.5), tuple(range(4)), order, 0.5) is None
 
 
 def test_over_in_the_middle() -> None:
-    assert step_order(_v(2, 4, 2), 4, lambda: True) is None
+    assert step_order(_v(2, 4, 2), lambda done, _: done < 20) is None
+
+
+def test_the_pace_keeps_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a thousandth of a second for an order of a state: as many of 10 states as 10 seconds allow for 100 steps."""
+    now = 0.0
+    monkeypatch.setattr(pace.time, "monotonic", lambda: now)
+    over = Event()
+    width_of, widths = pace.Pace(10.0, 100, 50, over.is_set), []
+    for done in range(100):
+        widths.append(width_of(done, 10))
+        now += 0.001 * 10 * widths[-1]
+    assert 8.5 < now < 10
+    assert min(widths) == 8
+    assert 9 <= widths[50] <= 11
+    over.set()
+    assert width_of(99, 10) == 0
+    over.clear()
+    now = 10.5
+    assert width_of(99, 10) == 0
 
 
 def test_nothing_of_two_chains_and_of_blocks() -> None:
@@ -117,7 +137,7 @@ def test_the_phase_improves_the_incumbent(limits: Limits) -> None:
     of = _v(2, 6, 3)
     search = Search(of, limits, lambda _: None, Event(), ENGINE)
     search.offer_order(sequential(of))
-    phase = replace(StepOrders(), most=64)
+    phase = replace(StepOrders(), most=8)
     assert phase.applies(search)
     phase.run(search)
     assert search.incumbent.value is not None
