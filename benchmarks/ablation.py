@@ -27,6 +27,7 @@ from pipesched.errors import PipeschedError
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
 from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.crossing_steps import CrossingSteps
 from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
@@ -84,6 +85,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no search for rules": replace(
         ENGINE, phases=without(TunedListSchedules), opening=opening_without(TunedListSchedules)
     ),
+    "no beam search": replace(ENGINE, phases=without(BeamSchedules)),
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),
     "no mirrored schedules": replace(ENGINE, phases=without(MirroredSchedules)),

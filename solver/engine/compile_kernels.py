@@ -2,7 +2,8 @@
 
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
-steps; with `blocks` those of crossings with blocks; with `orders` those of orders of steps.
+steps; with `blocks` those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam
+search.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pipesched.results.certificate import Certificate
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
+from solver.construction.beam_search import BeamSearch
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
@@ -85,5 +87,7 @@ if __name__ == "__main__":
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     elif "orders" in sys.argv[1:]:
         step_order(problem_from(_PROBLEM | {"memory": {"capacity": 2}}), lambda *_: 1)
+    elif "beam" in sys.argv[1:]:
+        BeamSearch(problem_from(_PROBLEM), 1).run(lambda: False, lambda _: None, rounds=1)
     else:
         compile_kernels("".join(sys.argv[1:]))

@@ -7,6 +7,7 @@ from math import inf
 from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.crossing_steps import CrossingSteps
 from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
@@ -66,6 +67,7 @@ ENGINE = Engine(
         ListSchedules(share=0.2, least_share=0.1),
         ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
+        BeamSchedules(),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.2, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
         TunedListSchedules(),

@@ -23,6 +23,7 @@ from pipesched.problem.problem import Problem
 from solver.bounds.crossing.rounds import one_round
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
 from solver.bounds.crossing_steps.layers import merged, successors
+from solver.construction.beam_kernel import children, run_beam, stay
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
@@ -82,6 +83,7 @@ CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
 ORDER_KERNELS = Kernels((longer, best_of), _COMPILER, "orders")
+BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 
 
