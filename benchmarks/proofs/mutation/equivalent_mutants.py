@@ -15,6 +15,17 @@ _NEVER = "Any negative number stands for a row that is never possible."
 
 # By file and by the mutant's name.
 EQUIVALENT: Mapping[str, Mapping[str, str]] = {
+    "solver/bounds/crossing_blocks/blocks.py": {
+        "block_ticks: 2 -> 3": "Columns beyond those of the steps are not looked at.",
+        "block_ticks: 0 -> 1 #2": _ANY_MICRO_BATCH,
+    },
+    "solver/bounds/crossing_blocks/bound.py": {
+        "_trials: 1 -> 2 #4": "With more labels the same devices come later anyway: only the order of trials differs.",
+    },
+    "pipesched/checking/crossing_blocks/argument.py": {"_together: 1 -> 2 #2": _NEVER},
+    "pipesched/checking/crossing_blocks/orders.py": {
+        "least_end_with_blocks: together >= 0 -> together > 0": "Passes of a block of no time take none alone either.",
+    },
     "solver/bounds/analytic/idle_time/memory_energy.py": {
         "held_at_last_forward: longest > waiting -> longest >= waiting": _EQUAL,
         "area: 0 -> 1": _ANY_MICRO_BATCH,

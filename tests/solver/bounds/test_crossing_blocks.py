@@ -164,7 +164,8 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
     bidirectional = posed(4, 8, 3, objective.value, placement="bidirectional")
     for one in (uneven, posed(2, 7, 3, objective.value, times=WHOLE), bidirectional):
         found = list(crossing_block_bounds(one, Event(), (1, 8)))
-        assert found
+        values = [genuine.value for genuine in found]
+        assert values and values == sorted(set(values))
         for genuine in found:
             assert check_bound(one, genuine).verdict is Verdict.VERIFIED
             assert check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
