@@ -33,6 +33,7 @@ STYLES: tuple[tuple[str, str], ...] = (
     ("#D55E00", ":"),
     ("#D55E00", "--"),
     ("#D55E00", "-"),
+    ("#CC79A7", ":"),
 )
 COLUMNS = 3
 SOONEST = 0.1  # seconds; what happens before is drawn there
