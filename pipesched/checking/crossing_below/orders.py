@@ -53,9 +53,10 @@ def what_follows(way: Way, makespan: bool) -> tuple[list[Numbers], list[Small]]:
     size, left = way.admitted + 2 * len(way.room), _MOST_NUMBERS
     weights = _weights(len(way.ticks), way.admitted)
     more = np.append(weights[:-1], -weights[:-1].sum())  # by how much each step raises a key
-    ways, keys = [np.zeros((1, len(way.ticks)), np.int64)], [np.zeros(1, np.int64)]
+    ways, mays, keys = [np.zeros((1, len(way.ticks)), np.int64)], list[Numbers](), [np.zeros(1, np.int64)]
     for _ in range(way.microbatches * len(way.ticks)):
-        run, key = _one_further(ways[-1], keys[-1], more, way)
+        mays.append(may_run(ways[-1], way))
+        run, key = _one_further(ways[-1], mays[-1], keys[-1], more)
         ways.append(run)
         keys.append(key)
         left -= size * len(key)
@@ -64,14 +65,14 @@ def what_follows(way: Way, makespan: bool) -> tuple[list[Numbers], list[Small]]:
     follows = [np.full((1, size), _NEVER, np.int32)]
     counted = way.admitted + len(way.room)
     follows[0][0, counted : None if makespan else counted + 1] = 0
-    for n in reversed(range(len(ways) - 1)):
-        follows.append(one_back(ways[n], may_run(ways[n], way), keys[n][:, None] + more, keys[n + 1], follows[-1], way))
+    for n in reversed(range(len(mays))):
+        follows.append(one_back(ways[n], mays[n], keys[n][:, None] + more, keys[n + 1], follows[-1], way))
     return keys, follows[::-1]
 
 
-def _one_further(run: Numbers, keys: Numbers, more: Numbers, way: Way) -> tuple[Numbers, Numbers]:
+def _one_further(run: Numbers, may: Numbers, keys: Numbers, more: Numbers) -> tuple[Numbers, Numbers]:
     """How far orders may have come after a step more, each once, and the keys of that."""
-    one, n = np.nonzero(may_run(run, way) > NO)
+    one, n = np.nonzero(may > NO)
     keys, which = np.unique(keys[one] + more[n], return_index=True)
     after = run[one[which]]
     after[np.arange(len(which)), n[which]] += 1

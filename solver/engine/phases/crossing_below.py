@@ -59,8 +59,8 @@ class CrossingsBelow:
             search.problem, search.stop, float(state.lower_bound), float(state.value), work=work
         )
         with improving_meanwhile(search):
-            # Of what is left the check takes as much.
-            seconds = min(clock.allowed(self.share), clock.allowed() / 2)
+            # The check takes as long again, and longer beside a local search.
+            seconds = min(clock.allowed(self.share), clock.allowed() / 3)
             run_within(seconds, search.stop, lambda: found.extend(search.incumbent.until_proved(bounds)))
             for certificate in found:
                 search.incumbent.argue(certificate)
