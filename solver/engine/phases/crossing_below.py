@@ -19,7 +19,7 @@ _WORK_A_UNIT = 300_000
 
 @dataclass(frozen=True)
 class CrossingsBelow:
-    """Values between lower bound and incumbent are tried, within a share of the time; the check of the last takes about as long again.
+    """Values between lower bound and incumbent are tried, within a share of the time; the check takes as long again.
 
     Only where a gap of more than `above` is left, and what crossings of steps proved comes to `near` the lower bound:
     the pass backwards takes seconds, and of problems with a smaller gap none was seen in which it proves more. Nor with
