@@ -37,6 +37,7 @@ from pipesched.results.evidence import (
     CrossingBlocks,
     Crossings,
     CrossingSteps,
+    CrossingStepsBelow,
     DeviceMultipliers,
     OnDevice,
     OnStage,
@@ -44,6 +45,7 @@ from pipesched.results.evidence import (
 )
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
@@ -68,6 +70,7 @@ KINDS = {
     "linear relaxation": RowMultipliers,
     "crossings": Crossings,
     "crossings of steps": CrossingSteps,
+    "crossings of steps below a value": CrossingStepsBelow,
     "crossings with blocks": CrossingBlocks,
     "Lagrangian": DeviceMultipliers,
 }
@@ -146,6 +149,8 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from (one for one in certificates(problem, problem.objective) if one.kind in KINDS and one.value > 0)
     yield from crossing_bounds(problem, Event(), random.choice((1, 3, 64)))
     yield from crossing_step_bounds(problem, Event(), (random.choice((1, 3, 64)),))
+    near = ceil(best) + random.choice((-1, 0, 1, 20))
+    yield from crossing_bounds_below(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:

@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.proofs.branch import OVER_MODES, Branch, Likely
 from benchmarks.proofs.further_bounds import (
     crossings,
+    crossings_below,
     crossings_merged,
     crossings_of_steps,
     crossings_with_blocks,
@@ -107,6 +108,7 @@ _WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] =
     "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast()),
     "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
 }
+_BELOW = ("room after W", "room after B", "one backward", "short full backward", "V", "interleaved", "span", "makespan")
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 _ORDERED = "head and tail in order"
@@ -240,6 +242,16 @@ BRANCHES: tuple[Branch, ...] = (
         for name, (likely, where) in _STEPS.items()
     ),
     Branch("crossings of steps, merged", "crossings of steps", likely=_ROW_OF_SOME, further=crossings_merged),
+    *(
+        Branch(
+            f"crossings of steps below a value, {name}",
+            "crossings of steps below a value",
+            where=_STEPS[name][1],
+            likely=replace(_ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
+            further=crossings_below,
+        )
+        for name in _BELOW
+    ),
     *(
         Branch(
             f"crossings with blocks, {name}",

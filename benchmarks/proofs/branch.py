@@ -25,6 +25,7 @@ _FURTHER = {
     "crossings": "solver/bounds/crossing/bound.py",
     "crossings with blocks": "solver/bounds/crossing_blocks/bound.py",
     "crossings of steps": "solver/bounds/crossing_steps/bound.py",
+    "crossings of steps below a value": "solver/bounds/crossing_below/bound.py",
 }
 
 

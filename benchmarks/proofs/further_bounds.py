@@ -11,6 +11,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
@@ -48,6 +49,18 @@ def crossings_of_steps(problem: Problem) -> Iterable[Certificate]:
 def crossings_merged(problem: Problem) -> Iterable[Certificate]:
     """With nearly all labels of a state merged."""
     return crossing_step_bounds(problem, Event(), (1, 2))
+
+
+def crossings_below(problem: Problem) -> Iterable[Certificate]:
+    """With all labels told apart and with nearly all merged; from values far below the optimum to some far above.
+
+    From nothing to the value of a schedule that is no good; and from the best bound in words, or a little less, by
+    small steps.
+    """
+    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    for width in (1, 64):
+        for least, most in ((0, known), (proved - 1, proved + 16), (proved, known)):
+            yield from crossing_bounds_below(problem, Event(), least, most, (width,))
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
+from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
 from pipesched.checking.crossings.argument import crossings
@@ -37,6 +38,7 @@ from pipesched.results.evidence import (
     CrossingBlocks,
     Crossings,
     CrossingSteps,
+    CrossingStepsBelow,
     DeviceMultipliers,
     Evidence,
     ModeMultipliers,
@@ -70,6 +72,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
     "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
     "crossings of steps": lambda problem, evidence, _: crossings_of_steps(problem, _as(CrossingSteps, evidence)),
+    "crossings of steps below a value": lambda problem, evidence, _: crossings_below(
+        problem, _as(CrossingStepsBelow, evidence)
+    ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
     "linear relaxation": lambda problem, evidence, one: linear_relaxation(

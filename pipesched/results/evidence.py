@@ -166,6 +166,16 @@ class CrossingSteps:
 
 
 @dataclass(frozen=True)
+class CrossingStepsBelow:
+    """The same where orders that must end at `below` or later, in ticks, are not followed."""
+
+    stage: int
+    devices: tuple[int, ...]
+    width: int
+    below: int
+
+
+@dataclass(frozen=True)
 class CrossingBlocks:
     """The same where a forward and a gradient of a device may run as one block, and all ways to form them are tried."""
 
@@ -207,6 +217,7 @@ Evidence = (
     | ResourceWeights
     | Crossings
     | CrossingSteps
+    | CrossingStepsBelow
     | CrossingBlocks
     | Refutation
     | WithMoreMemory

@@ -14,6 +14,7 @@ from pipesched.results.evidence import (
     CrossingBlocks,
     Crossings,
     CrossingSteps,
+    CrossingStepsBelow,
     DeviceMultipliers,
     Evidence,
     ModeMultipliers,
@@ -47,6 +48,7 @@ _FORMS: dict[str, type[Any]] = {
     "weights of resources": ResourceWeights,
     "crossings": Crossings,
     "crossings of steps": CrossingSteps,
+    "crossings of steps below a value": CrossingStepsBelow,
     "crossings with blocks": CrossingBlocks,
     "refutation": Refutation,
 }

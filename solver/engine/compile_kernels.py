@@ -2,8 +2,8 @@
 
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
-steps; with `blocks` those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam
-search.
+steps; with `below` those of crossings of steps below a value; with `blocks` those of crossings with blocks; with
+`orders` those of orders of steps; with `beam` those of beam search.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.crossing.bound import crossing_bounds
+from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.construction.beam_search import BeamSearch
@@ -83,6 +84,8 @@ if __name__ == "__main__":
         compile_crossings(crossing_bounds)
     elif "steps" in sys.argv[1:]:
         compile_crossings(crossing_step_bounds)
+    elif "below" in sys.argv[1:]:
+        compile_crossings(lambda problem, stop: crossing_bounds_below(problem, stop, 1, 100))
     elif "blocks" in sys.argv[1:]:
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     elif "orders" in sys.argv[1:]:

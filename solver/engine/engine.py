@@ -8,6 +8,7 @@ from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.beam_schedules import BeamSchedules
+from solver.engine.phases.crossing_below import CrossingsBelow
 from solver.engine.phases.crossing_steps import CrossingSteps
 from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
@@ -63,6 +64,7 @@ ENGINE = Engine(
         CrossingSteps(share=0.1, above=_SMALL_GAP),
         StepOrders(share=0.3),
         BeamSchedules(),
+        CrossingsBelow(),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),

@@ -81,6 +81,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
+        f"{name}.py": ("tests/solver/bounds/test_crossing_below.py",)
+        for name in (
+            *(f"solver/bounds/crossing_below/{one}" for one in ("bound", "remaining")),
+            *(f"pipesched/checking/crossing_below/{one}" for one in ("argument", "orders")),
+        )
+    },
+    **{
         f"{name}.py": ("tests/solver/bounds/test_crossing_blocks.py",)
         for name in (
             *(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),

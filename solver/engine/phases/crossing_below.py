@@ -1,0 +1,67 @@
+"""Phase: lower bounds by crossings of steps below a value, where crossings of steps come near the lower bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesched.results.certificate import Certificate
+from pipesched.results.gap import gap
+from solver.backends.interruptible import run_within
+from solver.bounds.crossing_below.bound import KIND, WORK, crossing_bounds_below
+from solver.bounds.crossing_steps.bound import KIND as ALL_ORDERS
+from solver.engine.kernels import BELOW_KERNELS
+from solver.engine.meanwhile import improving_meanwhile
+from solver.engine.search import Search
+
+# Labels and states for a unit of counted work, which is about a second.
+_WORK_A_UNIT = 300_000
+
+
+@dataclass(frozen=True)
+class CrossingsBelow:
+    """Values between lower bound and incumbent are tried, within a share of the time; the check takes as long again.
+
+    Only where a gap of more than `above` is left, and what crossings of steps proved comes to `near` the lower bound:
+    the pass backwards takes seconds, and of problems with a smaller gap none was seen in which it proves more. Nor with
+    few devices, all of which crossings of steps keep.
+    """
+
+    share: float = 0.25
+    above: float = 0.02
+    near: float = 0.98
+    least_devices: int = 6
+    name: str = "crossings of steps below a value"
+
+    def applies(self, search: Search) -> bool:
+        """Where crossings of steps, on some devices, decide."""
+        state = search.incumbent.state
+        if not search.engine.raise_bounds or search.problem.devices < self.least_devices:
+            return False
+        if state.value is None or gap(state.value, state.lower_bound) <= self.above:
+            return False
+        proved = [one.value for one in state.certificates if one.kind == ALL_ORDERS]
+        tried = any(one.kind == KIND for one in state.certificates)
+        return bool(proved) and not tried and max(proved) >= self.near * float(state.lower_bound)
+
+    def run(self, search: Search) -> None:
+        """What was found when the time is up still counts."""
+        found: list[Certificate] = []
+        clock, state, work = search.clock, search.incumbent.state, WORK
+        if clock.counts_work:
+            work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
+        else:
+            BELOW_KERNELS.begin()
+            until = clock.left() - clock.left(self.share)
+            if not BELOW_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
+                return
+        assert state.value is not None
+        bounds = crossing_bounds_below(
+            search.problem, search.stop, float(state.lower_bound), float(state.value), work=work
+        )
+        with improving_meanwhile(search):
+            # The check takes as long again, and longer beside a local search.
+            seconds = min(clock.allowed(self.share), clock.allowed() / 3)
+            run_within(seconds, search.stop, lambda: found.extend(search.incumbent.until_proved(bounds)))
+            for certificate in found:
+                search.incumbent.argue(certificate)
+            search.incumbent.check_bound()
