@@ -49,6 +49,7 @@ _ONE_CHAIN = Engine(
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(
+        Published(share=0.1, very_long=True),
         TunedListSchedules(very_long=True, share=0.2, most_share=0.4),
         # Where published schedules take a second each.
         TunedListSchedules(least_passes=5_000),
@@ -62,7 +63,7 @@ ENGINE = Engine(
         ListSchedules(far=0.05),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),
-        StepOrders(share=0.3),
+        StepOrders(share=0.2),
         BeamSchedules(),
         CrossingsBelow(),
         LinearRelaxation(share=0.15),

@@ -8,6 +8,7 @@ from functools import partial
 from threading import Event
 from typing import Protocol
 
+from formulations.variables.order_literals import literal_count
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import MicrobatchChains
 from pipesched.problem.problem import Problem
@@ -24,7 +25,7 @@ from solver.engine.clock import Clock
 from solver.engine.common_ticks import in_common_ticks
 from solver.engine.incumbent import Incumbent, Report
 from solver.engine.kernels import kernels_for
-from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
+from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, REFUTABLE_LITERALS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 
 
@@ -107,6 +108,11 @@ class Search:
     @property
     def very_long(self) -> bool:
         return self.passes > MANY_PASSES
+
+    @property
+    def refutable(self) -> bool:
+        """Whether the exact model is so small that CP-SAT refutes more than orders of steps do in the same time."""
+        return literal_count(self.problem, range(self.problem.devices)) <= REFUTABLE_LITERALS
 
     @property
     def takes_long_to_state(self) -> bool:

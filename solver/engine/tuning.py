@@ -15,3 +15,5 @@ LOCAL_SEARCH_SECONDS_A_PASS = 1e-4
 LAGRANGIAN_SHARE = 0.6
 # How many schedules besides the best one local search starts from.
 OTHER_STARTS = 6
+# Up to so many order literals CP-SAT refutes more by an exhaustive search than relaxed decision diagrams do.
+REFUTABLE_LITERALS = 6_000

@@ -29,8 +29,8 @@ class CrossingSteps:
     """On more and more devices, within a share of the time; the check of the last takes as long again.
 
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
-    to `near` the lower bound, or the first time the code was still being compiled. Where a gap of no more than `above`
-    is left, better schedules are looked for first.
+    to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more. Where
+    a gap of no more than `above` is left, better schedules are looked for first.
     """
 
     share: float = 0.1
@@ -52,7 +52,9 @@ class CrossingSteps:
             one_chain = len([*walked_chains(problem)]) == 1
             return one_chain and all(one.kind != WITH_BLOCKS for one in state.certificates)
         proved = [one.value for one in state.certificates if one.kind == KIND]
-        return not proved or (self.again and max(proved) >= self.near * float(state.lower_bound))
+        if not proved:
+            return True
+        return self.again and not search.refutable and max(proved) >= self.near * float(state.lower_bound)
 
     def run(self, search: Search) -> None:
         """What was found when the time is up still counts."""

@@ -21,13 +21,13 @@ _NOT_COMPILED = "local search waited for its code to be compiled, as on a first 
 class LocalSearch:
     """Annealing and large-neighbourhood search from the best schedule and a few others.
 
-    With a gap above `near` a worker looks for a better bound meanwhile, if there is another; near it what is missing is
-    more often the schedule. Where none does, `left_share` of the time is left for that, or for CP-SAT where the
+    With a gap above `near` a worker looks for a better bound meanwhile, if there is another; below it what is missing
+    is more often the schedule. Where none does, `left_share` of the time is left for that, or for CP-SAT where the
     literals are not too many for it to find much; or half of what is left by then, if that is less.
     """
 
     left_share: float = 0.35
-    near: float = 0.01
+    near: float = 0.002
     many_literals: int = 20_000
     patience: float = 1.0  # seconds that the end of the search for bounds is waited for
     waiting_share: float = 0.5  # of the time left, for its code to be compiled

@@ -15,23 +15,25 @@ from solver.published import candidate
 
 # What loses least time of the schedules that are written down or found in one go, where it fits the memory.
 _BEST_WRITTEN = ("zb-h2", "zb-h1", "zbv", "v-half", "v-min")
-_MANY = len(_BEST_WRITTEN) + 2
+_MANY = len(_BEST_WRITTEN) + 2  # more than the places of those
 
 
 @dataclass(frozen=True)
 class Published:
     """No more are tried after a share of the time, nor, in problems of many passes, once nothing is left to search.
 
-    Up to so many passes all are simulated for the user to compare with even once the optimum is proved.
+    Up to so many passes all are simulated for the user to compare with even once the optimum is proved. With
+    `very_long` it is for such problems alone.
     """
 
     share: float = 0.5
     compare_up_to_passes: float = MANY_PASSES
+    very_long: bool = False
     name: str = "published schedules"
 
     def applies(self, search: Search) -> bool:
         # Where even phases before this have had no time, one micro-batch after the other is the fastest of all.
-        return search.clock.allowed() > 0 or not search.very_long
+        return (search.clock.allowed() > 0 or not search.very_long) and (search.very_long or not self.very_long)
 
     def run(self, search: Search) -> None:
         """One after the other: the slowest leaves time for the others; in problems of many passes the best leaves none.
@@ -39,7 +41,10 @@ class Published:
         What it offers is judged in that time too; but not where it is the first that fits, which must not be lost.
         """
         clock, incumbent = search.clock, search.incumbent
+        tried = {one.name for one in search.candidates}
         for heuristic in sorted(HEURISTICS, key=_slow_last if search.very_long else _promising_first):
+            if heuristic.name in tried:
+                continue
             incumbent.enter(self.name)
             part = 1 if search.very_long and heuristic.name in _BEST_WRITTEN else 2
             seconds = max(clock.allowed(self.share) / part, GRACE if incumbent.timeline is None else 0.0)
@@ -71,12 +76,14 @@ def _offer(search: Search, found: Candidate) -> None:
 
 
 def _slow_last(heuristic: Heuristic) -> int:
-    """Where a schedule takes seconds: first the best that are written down, then others, then those searched for."""
+    """Where a schedule takes seconds: first the best that are written down, then the Zero Bubble paper's search, others
+    that are written down, and last those that improve another.
+    """
     if heuristic.name.endswith("-cost-aware"):
         return _MANY
-    if heuristic.name in ("zb", "zb-1p", "zb-2p"):
-        return _MANY - 1
-    return _BEST_WRITTEN.index(heuristic.name) if heuristic.name in _BEST_WRITTEN else len(_BEST_WRITTEN)
+    if heuristic.name == "zb":
+        return _MANY - 2
+    return _BEST_WRITTEN.index(heuristic.name) if heuristic.name in _BEST_WRITTEN else _MANY - 1
 
 
 def _promising_first(heuristic: Heuristic) -> int:

@@ -37,11 +37,14 @@ class StepOrders:
     name: str = "orders of steps"
 
     def applies(self, search: Search) -> bool:
-        """Where modes are open other orders are better, and schedules of very long problems come from shorter ones."""
+        """Where modes are open other orders are better, and schedules of very long problems come from shorter ones.
+
+        Those of small problems local search finds, and CP-SAT needs the time.
+        """
         state, problem = search.incumbent.state, search.problem
         if state.value is None or gap(state.value, state.lower_bound) <= self.near:
             return False
-        if search.chains is not None or search.very_long or modes_matter(problem):
+        if search.chains is not None or search.very_long or search.refutable or modes_matter(problem):
             return False
         orders = order_count(problem)
         if search.clock.counts_work:

@@ -37,7 +37,7 @@ class TunedListSchedules:
 
     def applies(self, search: Search) -> bool:
         of_kind = search.very_long is self.very_long and search.passes >= self.least_passes
-        if not of_kind or self.name in search.entered:
+        if search.done() or not of_kind or self.name in search.entered:
             return False
         return search.chains is None and covers(search.problem) and search.kernels_ready(0.0)
 

@@ -6,10 +6,10 @@ from benchmarks.forged_evidence import ROWS, forge, markdown
 
 
 def test_genuine_certificates_are_verified_and_false_claims_refused() -> None:
-    tally = forge(500, seed=7, each=5)
+    tally = forge(500, seed=8, each=5)
     assert not tally.unproved
     assert not any(tally.false_accepted.values())
-    # Of each argument some were tried; problems with the one left out are rare.
-    assert all(tally.false_refused[kind] for kind in ROWS if kind != "memory and modes")
+    # Of each argument some were tried: the seed is one with problems for all of them.
+    assert all(tally.false_refused[kind] for kind in ROWS)
     assert sum(tally.true_refused.values()) > 20 and sum(tally.true_accepted.values()) > 5
     assert str(sum(tally.false_refused.values())) in markdown(tally, "").replace(",", "")
