@@ -28,6 +28,7 @@ from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.beam_schedules import BeamSchedules
+from solver.engine.phases.crossing_below import CrossingsBelow
 from solver.engine.phases.crossing_steps import CrossingSteps
 from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
@@ -81,7 +82,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no replication": replace(ENGINE, opening=opening_without(ShorterProblem)),
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
     "no crossings": replace(ENGINE, phases=without(CrossingBounds)),
-    "no crossings of steps": replace(ENGINE, phases=without(CrossingSteps)),
+    "no crossings of steps": replace(ENGINE, phases=without(CrossingSteps, CrossingsBelow)),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no search for rules": replace(
         ENGINE, phases=without(TunedListSchedules), opening=opening_without(TunedListSchedules)

@@ -2,44 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from benchmarks.proofs.branch import OVER_MODES, Branch, Likely
-from benchmarks.proofs.further_bounds import (
-    crossings,
-    crossings_below,
-    crossings_merged,
-    crossings_of_steps,
-    crossings_with_blocks,
-    lagrangian,
-    relaxations,
-)
-from pipesched.problem.problem import Objective, Problem
-from solver.bounds.analytic.critical_paths import blocks_outlast_passes
-
-
-def _freed(problem: Problem, device: int) -> set[str]:
-    """What B gives back on the device's stages, in the words of `Likely`."""
-    network = problem.network
-    held = [s for s in problem.placement.stages_of[device] if network.held_in_flight[s] and problem.splittable]
-    freed = network.freed_by_backward
-    return {"none" if not freed[s] else _sign(freed[s], network.held_in_flight[s]) for s in held}
-
-
-def _sign(freed: int, activation: int) -> str:
-    return "less" if freed < 0 else "all" if freed == activation else "part"
-
-
-def _with(*words: str) -> Callable[[Problem, int], bool]:
-    return lambda problem, device: bool(_freed(problem, device) & set(words))
-
-
-def _shares(problem: Problem, device: int) -> bool:
-    """Whether the device has several stages."""
-    return len(problem.placement.stages_of[device]) > 1
-
+from benchmarks.proofs.branch_conditions import ROW, ROW_OF_SOME, several_stages, with_freed
+from benchmarks.proofs.crossing_branches import CROSSING_BRANCHES
+from benchmarks.proofs.further_bounds import lagrangian, relaxations
 
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
 _TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
@@ -60,55 +28,6 @@ _AMPLE = replace(_MEMORY, blocks=0.2, linear=0.2, fewest=1, most=3)
 _BLOCKS = Likely(blocks=0.9, tight=0.3, unlimited=0.4, long_links=0.2, short_whole=0.3, most=3)
 _PAIRED = Likely(blocks=1, tight=0.9, unlimited=0, whole_only=0.5, freed=("none", "all"), fewest=2, most=4, linear=0.6)
 _SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linear=0.5)
-_ROW = Likely(tight=1, unlimited=0, long_links=0.6, fewest=3, most=5, linear=0.8, short_whole=0.3, whole_only=0.3)
-_ROW_OF_SOME = replace(_ROW, linear=0, fewest=2, whole_only=0.6)
-_CROSSINGS: dict[str, dict[str, Any]] = {
-    "room after W": {"freed": ("none", "less"), "whole_only": 0},
-    "room after B": {"freed": ("part", "all"), "whole_only": 0},
-    "one backward": {"whole_only": 1},
-    "short full backward": {"short_whole": 1, "whole_only": 0},
-    "lines of three, other placements": {"linear": 0, "fewest": 2},
-}
-_STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
-    "room after W": ({"freed": ("none", "less"), "whole_only": 0}, _shares),
-    "room after B": ({"freed": ("part", "all"), "whole_only": 0}, _shares),
-    "one backward": ({"whole_only": 1}, _shares),
-    "short full backward": ({"short_whole": 1, "whole_only": 0}, _shares),
-    "V": ({}, lambda problem, _: problem.placement.name == "v-shape"),
-    "interleaved": ({}, lambda problem, _: problem.placement.name == "interleaved"),
-    "span": ({}, lambda problem, _: problem.objective is Objective.SPAN),
-    "makespan": ({}, lambda problem, _: problem.objective is Objective.MAKESPAN),
-    "links": ({"long_links": 1}, lambda problem, _: bool(problem.links)),
-    "one stage a device": ({"linear": 0.6}, lambda problem, device: not _shares(problem, device)),
-    "two directions": ({}, lambda problem, _: len(problem.placement.chains) > 1),
-}
-
-
-def _outlast(also: Callable[[Problem, int], bool] = lambda *_: True) -> Callable[[Problem, int], bool]:
-    """Where every block takes longer than its passes alone: so no pass alone counts as if it were in a block."""
-    return lambda problem, device: blocks_outlast_passes(problem) and also(problem, device)
-
-
-_WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
-    **{
-        name: (_STEPS[name][0], _outlast(_STEPS[name][1]))
-        for name in ("room after W", "room after B", "short full backward", "two directions")
-    },
-    **{
-        name: ({"tight": 0.6, **more}, _outlast(_STEPS[name][1]))
-        for name, more in (
-            ("V", {}),
-            ("interleaved", {}),
-            ("one stage a device", {"linear": 0.8}),
-            ("span", {"linear": 0.5}),
-            ("makespan", {"linear": 0.5}),
-        )
-    },
-    "split backwards": ({"tight": 0.6, "whole_only": 0}, _outlast()),
-    "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast()),
-    "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
-}
-_BELOW = ("room after W", "room after B", "one backward", "short full backward", "V", "interleaved", "span", "makespan")
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 _ORDERED = "head and tail in order"
@@ -120,9 +39,15 @@ BRANCHES: tuple[Branch, ...] = (
     Branch("round trip, forced apart", "round trip", "Memory forces a backward before", likely=_TIGHT),
     Branch("round trip, apart or longer", "round trip", "add up if a backward starts", likely=_LOOSE),
     Branch("round trip, together", "round trip", "the two may be one", likely=_LOOSE),
-    Branch("round trip, several in a row", "round trip", _IN_A_ROW, likely=_ROW),
-    Branch("round trip, several in a row, blocks", "round trip", _IN_A_ROW, likely=replace(_ROW, blocks=0.7)),
-    Branch("round trip, several in a row, several stages", "round trip", _IN_A_ROW, where=_shares, likely=_ROW_OF_SOME),
+    Branch("round trip, several in a row", "round trip", _IN_A_ROW, likely=ROW),
+    Branch("round trip, several in a row, blocks", "round trip", _IN_A_ROW, likely=replace(ROW, blocks=0.7)),
+    Branch(
+        "round trip, several in a row, several stages",
+        "round trip",
+        _IN_A_ROW,
+        where=several_stages,
+        likely=ROW_OF_SOME,
+    ),
     Branch("integral warm-up, none waits", "integral warm-up", "an integral number", ("must wait",)),
     Branch(
         "integral warm-up, one waits",
@@ -137,21 +62,21 @@ BRANCHES: tuple[Branch, ...] = (
     Branch("head and tail, work after the last forward", "head and tail", "can wait in memory", (_IDLES,)),
     Branch("head and tail, that and idle", "head and tail", "ends, and idles", likely=_TIGHT),
     Branch("head and tail, memory", "head and tail", "leaving out weight passes", likely=_TIGHT),
-    Branch("head and tail, work, round trips in a row", "head and tail", _LATER, ("can wait in memory",), likely=_ROW),
-    Branch("head and tail, last forward, round trips in a row", "head and tail", _LATER, ("may come",), likely=_ROW),
+    Branch("head and tail, work, round trips in a row", "head and tail", _LATER, ("can wait in memory",), likely=ROW),
+    Branch("head and tail, last forward, round trips in a row", "head and tail", _LATER, ("may come",), likely=ROW),
     Branch(
         "head and tail, round trips in a row, several stages",
         "head and tail",
         _LATER,
-        where=_shares,
-        likely=_ROW_OF_SOME,
+        where=several_stages,
+        likely=ROW_OF_SOME,
     ),
     *(
         Branch(
             f"head and tail, memory after the last forward, {words} freed",
             "head and tail",
             _AFTER,
-            where=_with(words),
+            where=with_freed(words),
             likely=replace(_MEMORY if words == "part" else _AMPLE, freed=(words,)),
         )
         for words in ("none", "part", "all")
@@ -174,13 +99,13 @@ BRANCHES: tuple[Branch, ...] = (
     Branch(
         "in-flight limit, room after W",
         "in-flight limit",
-        where=_with("none", "less"),
+        where=with_freed("none", "less"),
         likely=Likely(long_links=0.7, tight=1, unlimited=0, freed=("none", "less"), whole_only=0),
     ),
     Branch(
         "in-flight limit, room after B or a second B",
         "in-flight limit",
-        where=_with("part", "all"),
+        where=with_freed("part", "all"),
         likely=Likely(long_links=0.7, long_weights=0.5, tight=1, unlimited=0, freed=("part", "all"), whole_only=0),
     ),
     Branch(
@@ -217,7 +142,7 @@ BRANCHES: tuple[Branch, ...] = (
     Branch(
         "period, memory over time, B takes more",
         "period: memory over time",
-        where=_with("less"),
+        where=with_freed("less"),
         likely=Likely(long_links=0.6, long_weights=0.6, tight=0.8, unlimited=0.05, freed=("less",), whole_only=0),
     ),
     Branch("period, over modes, blocks", OVER_MODES, where=lambda problem, _: problem.overlaps, likely=_PAIRED),
@@ -227,39 +152,5 @@ BRANCHES: tuple[Branch, ...] = (
         where=lambda problem, _: not problem.overlaps,
         likely=_SHORT,
     ),
-    *(
-        Branch(f"crossings, {name}", "crossings", likely=replace(_ROW, **likely), further=crossings)
-        for name, likely in _CROSSINGS.items()
-    ),
-    *(
-        Branch(
-            f"crossings of steps, {name}",
-            "crossings of steps",
-            where=where,
-            likely=replace(_ROW_OF_SOME, **{"whole_only": 0.3, **likely}),
-            further=crossings_of_steps,
-        )
-        for name, (likely, where) in _STEPS.items()
-    ),
-    Branch("crossings of steps, merged", "crossings of steps", likely=_ROW_OF_SOME, further=crossings_merged),
-    *(
-        Branch(
-            f"crossings of steps below a value, {name}",
-            "crossings of steps below a value",
-            where=_STEPS[name][1],
-            likely=replace(_ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
-            further=crossings_below,
-        )
-        for name in _BELOW
-    ),
-    *(
-        Branch(
-            f"crossings with blocks, {name}",
-            "crossings with blocks",
-            where=where,
-            likely=replace(_ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **likely}),
-            further=crossings_with_blocks,
-        )
-        for name, (likely, where) in _WITH_BLOCKS.items()
-    ),
+    *CROSSING_BRANCHES,
 )

@@ -1,0 +1,105 @@
+"""The branches of the bounds by crossings: of passes, of steps, of steps below a value, and with blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from benchmarks.proofs.branch import Branch
+from benchmarks.proofs.branch_conditions import ROW, ROW_OF_SOME, several_stages
+from benchmarks.proofs.further_bounds import (
+    crossings,
+    crossings_below,
+    crossings_merged,
+    crossings_of_steps,
+    crossings_with_blocks,
+)
+from pipesched.problem.problem import Objective, Problem
+from solver.bounds.analytic.critical_paths import blocks_outlast_passes
+
+_CROSSINGS: dict[str, dict[str, Any]] = {
+    "room after W": {"freed": ("none", "less"), "whole_only": 0},
+    "room after B": {"freed": ("part", "all"), "whole_only": 0},
+    "one backward": {"whole_only": 1},
+    "short full backward": {"short_whole": 1, "whole_only": 0},
+    "lines of three, other placements": {"linear": 0, "fewest": 2},
+}
+_STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+    "room after W": ({"freed": ("none", "less"), "whole_only": 0}, several_stages),
+    "room after B": ({"freed": ("part", "all"), "whole_only": 0}, several_stages),
+    "one backward": ({"whole_only": 1}, several_stages),
+    "short full backward": ({"short_whole": 1, "whole_only": 0}, several_stages),
+    "V": ({}, lambda problem, _: problem.placement.name == "v-shape"),
+    "interleaved": ({}, lambda problem, _: problem.placement.name == "interleaved"),
+    "span": ({}, lambda problem, _: problem.objective is Objective.SPAN),
+    "makespan": ({}, lambda problem, _: problem.objective is Objective.MAKESPAN),
+    "links": ({"long_links": 1}, lambda problem, _: bool(problem.links)),
+    "one stage a device": ({"linear": 0.6}, lambda problem, device: not several_stages(problem, device)),
+    "two directions": ({}, lambda problem, _: len(problem.placement.chains) > 1),
+}
+
+
+def _outlast(also: Callable[[Problem, int], bool] = lambda *_: True) -> Callable[[Problem, int], bool]:
+    """Where every block takes longer than its passes alone: so no pass alone counts as if it were in a block."""
+    return lambda problem, device: blocks_outlast_passes(problem) and also(problem, device)
+
+
+_WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+    **{
+        name: (_STEPS[name][0], _outlast(_STEPS[name][1]))
+        for name in ("room after W", "room after B", "short full backward", "two directions")
+    },
+    **{
+        name: ({"tight": 0.6, **more}, _outlast(_STEPS[name][1]))
+        for name, more in (
+            ("V", {}),
+            ("interleaved", {}),
+            ("one stage a device", {"linear": 0.8}),
+            ("span", {"linear": 0.5}),
+            ("makespan", {"linear": 0.5}),
+        )
+    },
+    "split backwards": ({"tight": 0.6, "whole_only": 0}, _outlast()),
+    "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast()),
+    "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
+}
+_BELOW = ("room after W", "room after B", "one backward", "short full backward", "V", "interleaved", "span", "makespan")
+
+CROSSING_BRANCHES: tuple[Branch, ...] = (
+    *(
+        Branch(f"crossings, {name}", "crossings", likely=replace(ROW, **likely), further=crossings)
+        for name, likely in _CROSSINGS.items()
+    ),
+    *(
+        Branch(
+            f"crossings of steps, {name}",
+            "crossings of steps",
+            where=where,
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **likely}),
+            further=crossings_of_steps,
+        )
+        for name, (likely, where) in _STEPS.items()
+    ),
+    Branch("crossings of steps, merged", "crossings of steps", likely=ROW_OF_SOME, further=crossings_merged),
+    *(
+        Branch(
+            f"crossings of steps below a value, {name}",
+            "crossings of steps below a value",
+            where=_STEPS[name][1],
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
+            further=crossings_below,
+        )
+        for name in _BELOW
+    ),
+    *(
+        Branch(
+            f"crossings with blocks, {name}",
+            "crossings with blocks",
+            where=where,
+            likely=replace(ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **likely}),
+            further=crossings_with_blocks,
+        )
+        for name, (likely, where) in _WITH_BLOCKS.items()
+    ),
+)
