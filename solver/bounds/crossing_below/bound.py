@@ -21,8 +21,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import CrossingStepsBelow
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.remaining import Remaining, below, remaining
-from solver.bounds.crossing_steps.bound import _slices
-from solver.bounds.crossing_steps.layers import NEVER, Layer, merged, successors
+from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged, successors
 from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
 
 # The name of its certificates.

@@ -23,7 +23,7 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_blocks.blocks import block_ticks
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
 from solver.bounds.crossing_steps.device_sets import Trial, trials
-from solver.bounds.crossing_steps.layers import NEVER, Layer, merged
+from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged
 from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
 
 # The name of its certificates.
@@ -127,15 +127,6 @@ def _successors(
 def _joined(parts: Sequence[Labels]) -> Labels:
     keys, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
     return Labels(keys, labels)
-
-
-def _slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
-    """Consecutive states with about so many labels at once, one state at least."""
-    since = 0
-    while since < len(first) - 1:
-        until = max(since + 1, int(np.searchsorted(first, first[since] + most, side="right")) - 1)
-        yield since, until
-        since = until
 
 
 def _certificate(problem: Problem, trial: Trial, value: int) -> Certificate:

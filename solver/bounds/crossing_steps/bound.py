@@ -24,7 +24,7 @@ from pipesched.results.evidence import CrossingSteps
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_steps.device_sets import Trial, trials
 from solver.bounds.crossing_steps.growth import ROUNDS, skip
-from solver.bounds.crossing_steps.layers import NEVER, Layer, merged, successors
+from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged, successors
 from solver.bounds.crossing_steps.steps import Numbers, Steps, steps_of, walked_chains
 
 # The name of its certificates.
@@ -101,15 +101,6 @@ def _successors(layer: Layer, steps: Steps, done: int, stop: Event) -> tuple[Num
     keys, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(keys, kind="stable")
     return keys[order], labels[order], ended
-
-
-def _slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
-    """Consecutive states with about so many labels at once, one state at least."""
-    since = 0
-    while since < len(first) - 1:
-        until = max(since + 1, int(np.searchsorted(first, first[since] + most, side="right")) - 1)
-        yield since, until
-        since = until
 
 
 def _certificate(problem: Problem, trial: Trial, value: int) -> Certificate:

@@ -9,6 +9,7 @@ on the order in which it was made.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,15 @@ class Layer(NamedTuple):
     keys: Numbers
     first: Numbers
     labels: Numbers
+
+
+def _slices(first: Numbers, most: int) -> Iterator[tuple[int, int]]:
+    """Consecutive states with about so many labels at once, one state at least."""
+    since = 0
+    while since < len(first) - 1:
+        until = max(since + 1, int(np.searchsorted(first, first[since] + most, side="right")) - 1)
+        yield since, until
+        since = until
 
 
 @njit(cache=True, nogil=True)
