@@ -53,6 +53,7 @@ ENGINE = Engine(
         TunedListSchedules(very_long=True, share=0.2, most_share=0.4),
         # Where published schedules take a second each.
         TunedListSchedules(least_passes=5_000),
+        CrossingBounds(share=0.3, very_long=True),
         ShorterProblem(opening=(Published(compare_up_to_passes=0), TunedListSchedules(very_long=True), Sequential())),
         Published(share=0.5),
         MicrobatchOrders(),

@@ -43,6 +43,8 @@ def improving_meanwhile(search: Search) -> Iterator[None]:
 
 def _worth_it(search: Search) -> bool:
     state = search.incumbent.state
+    if search.very_long:  # Schedules of these come from shorter problems.
+        return False
     if search.clock.counts_work or state.value is None or gap(state.value, state.lower_bound) < _NEAR:
         return False
     return search.clock.left() > _SOON + search.passes * LOCAL_SEARCH_SECONDS_A_PASS and search.kernels_ready(0.0)

@@ -17,16 +17,21 @@ from solver.engine.search import Search
 class CrossingBounds:
     """More and more stages of a chain, within a share of the time; the check of the last takes as long again.
 
-    With the memory of `least` of the work of a device or more round trips do not decide.
+    With the memory of `least` of the work of a device or more round trips do not decide. `very_long` says that only
+    very long problems have them here: their time does not grow with the number of micro-batches, and phases that search
+    a shorter problem prove nothing of the whole one.
     """
 
     share: float = 0.2
     least: float = 0.8
+    very_long: bool = False
     name: str = "crossings"
 
     def applies(self, search: Search) -> bool:
         """Once; again only where the first time its code was still being compiled."""
-        if any(one.kind == KIND for one in search.incumbent.state.certificates):
+        if any(one.kind == KIND for one in search.incumbent.state.certificates) or search.done():
+            return False
+        if self.very_long and not search.very_long:
             return False
         return search.engine.raise_bounds and not search.problem.overlaps and self._round_trips_decide(search)
 
