@@ -165,10 +165,11 @@ class Model:
 
         A block's two operations both last as long as the block. In one, the backward is fused.
         """
-        alone = self.alone(x)
+        alone, partners = self.alone(x), self._partners.get(x)
+        if not partners:
+            return alone
         base = self.steps(Pass(F if x.role is F else BW, x.stage, x.microbatch))
-        changes = [(self.block(forward) - base) * literal for forward, literal in self._partners.get(x, ())]
-        return alone + sum(changes) if changes else alone
+        return alone + sum((self.block(forward) - base) * literal for forward, literal in partners)
 
     def alone(self, x: Operation) -> Linear:
         """How long an operation takes that is in no block, in steps."""

@@ -71,7 +71,7 @@ class StaticOrder:
         """Whether x is known to run before y; both are operations of one device, and differ."""
         if self._course[x.stage] != self._course[y.stage] or x.microbatch > y.microbatch:
             return False
-        if self.line(x.role, x.stage) == self.line(y.role, y.stage):
+        if x.role is y.role and self.line(x.role, x.stage) == self.line(y.role, y.stage):
             return self.in_microbatch_order(x.role, x.stage)
         return self._on_the_way(x, y) or self._forced(x, y)
 
