@@ -14,5 +14,5 @@ def machine(seed: int, workers: int, *rivals: str) -> str:
     libraries = ", ".join(f"{name} {version(name)}" for name in ("ortools", "numpy", "matplotlib", *rivals))
     return (
         f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {platform.python_version()}, "
-        f"{libraries}, pipesched {VERSION}; {workers} workers, seed {seed}"
+        f"{libraries}, pipesched {VERSION}; {workers} worker{"s" * (workers != 1)}, seed {seed}"
     )

@@ -49,11 +49,8 @@ class CrossingsBelow:
         clock, state, work = search.clock, search.incumbent.state, WORK
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
-        else:
-            BELOW_KERNELS.begin()
-            until = clock.left() - clock.left(self.share)
-            if not BELOW_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
-                return
+        if not search.compiled(BELOW_KERNELS, self.share):
+            return
         assert state.value is not None
         bounds = crossing_bounds_below(
             search.problem, search.stop, float(state.lower_bound), float(state.value), work=work

@@ -64,12 +64,8 @@ class CrossingSteps:
         work = _WORK_WITH_BLOCKS if blocks else WORK
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
-        else:
-            kernels = BLOCK_KERNELS if blocks else STEP_KERNELS
-            kernels.begin()
-            until = clock.left() - clock.left(self.share)
-            if not kernels.wait(lambda: search.stop.is_set() or clock.left() <= until):
-                return
+        if not search.compiled(BLOCK_KERNELS if blocks else STEP_KERNELS, self.share):
+            return
         bounds_of = crossing_block_bounds if blocks else crossing_step_bounds
         bounds = bounds_of(search.problem, search.stop, self.widths, work)
         with improving_meanwhile(search):

@@ -39,11 +39,8 @@ class CrossingBounds:
         """What was found when the time is up still counts."""
         found: list[Certificate] = []
         clock = search.clock
-        if not clock.counts_work:
-            CROSSING_KERNELS.begin()
-            until = clock.left() - clock.left(self.share)
-            if not CROSSING_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
-                return
+        if not search.compiled(CROSSING_KERNELS, self.share):
+            return
         bounds = search.incumbent.until_proved(crossing_bounds(search.problem, search.stop))
         with improving_meanwhile(search):
             run_within(clock.allowed(self.share), search.stop, lambda: found.extend(bounds))
