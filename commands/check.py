@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from threading import Event
 
-from commands.options.search import add_limits, interrupt_sets, limits_of
+from commands.options.search import add_effort, interrupt_sets, limits_of
 from commands.reports.checks.plan_check import check_plan
 from commands.reports.checks.schedule_check import bound_finding, broken_rules, reaches_bound, value_text
 from commands.reports.checks.sweep_check import check_sweep, store_at
@@ -34,7 +34,8 @@ def configure(parser: ArgumentParser) -> None:
         action="store_true",
         help="repeat an exhaustive search by CP-SAT on which the bound rests, with other parameters",
     )
-    add_limits(parser)
+    add_effort(parser.add_argument_group("the search of --again"))
+    parser.set_defaults(gap=0)  # which that search has none to stop at
     add_json(parser)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from commands.options.model import SIZES, add_model, sizes_of
 from commands.reports import profile as profile_report
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
@@ -26,23 +27,25 @@ from runtime.pytorch.run import need_torch
 from runtime.running.job import DTYPES
 from runtime.running.torch_timing import SPLITS
 
-_SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
-
 
 def configure(parser: ArgumentParser) -> None:
     """Model, pipeline, way of measuring, output."""
-    model = parser.add_argument_group("model (default: a small GPT)")
-    model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
-    for size in _SIZES:
-        model.add_argument(f"--{size.replace('_', '-')}", type=int, metavar="N", help="of the small GPT")
-    model.add_argument("--dtype", choices=DTYPES, default="float64", help="default: float64, as `run` has it")
+    model = add_model(parser)
+    model.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default="float64",
+        help="type of parameters and data (default: float64, as `run` has it)",
+    )
     model.add_argument("--checkpoint", action="store_true", help="with activation checkpointing")
     model.add_argument("--seed", type=int, default=0, help="of parameters and data (default: 0)")
     pipeline = parser.add_argument_group("pipeline")
-    pipeline.add_argument("--devices", type=int, default=2, metavar="N", help="default: 2")
-    pipeline.add_argument("--microbatches", type=int, metavar="N", help="default: four a device")
+    pipeline.add_argument("--devices", type=int, default=2, metavar="N", help="devices of the pipeline (default: 2)")
+    pipeline.add_argument("--microbatches", type=int, metavar="N", help="in an iteration (default: four a device)")
     pipeline.add_argument(
-        "--placement", default="linear", help="as in a problem file; or the device of each stage: 0,1,1,0"
+        "--placement",
+        default="linear",
+        help="as in a problem file; or the device of each stage: 0,1,1,0 (default: linear)",
     )
     pipeline.add_argument("--chunks", type=int, metavar="N", help="stages a device, for interleaved and wave")
     pipeline.add_argument(
@@ -60,11 +63,11 @@ def configure(parser: ArgumentParser) -> None:
         "(of the small GPT N follows from --layers)",
     )
     names = [objective.value for objective in Objective]
-    pipeline.add_argument("--objective", choices=names, default="makespan", help="default: makespan")
+    pipeline.add_argument("--objective", choices=names, default="makespan", help="what to minimise (default: makespan)")
     how = parser.add_argument_group("measuring")
     how.add_argument("--split", choices=SPLITS, default="autograd", help="who splits a backward (default: autograd)")
     how.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="where to measure (default: cpu)")
-    how.add_argument("--repetitions", type=int, default=20, metavar="N", help="default: 20")
+    how.add_argument("--repetitions", type=int, default=20, metavar="N", help="that are counted (default: 20)")
     how.add_argument("--warm-up", type=int, default=3, metavar="N", help="repetitions not counted (default: 3)")
     how.add_argument(
         "--threads", type=int, metavar="N", help="of each device on CPU (default: the processors shared out)"
@@ -82,7 +85,7 @@ def run(args: Namespace) -> Exit:
     request = Request(
         placement=where,
         model=args.model or "gpt",
-        options={name: getattr(args, name) for name in _SIZES if getattr(args, name) is not None},
+        options=sizes_of(args),
         split=args.split,
         dtype=args.dtype,
         device=args.device,
@@ -127,14 +130,14 @@ def _written(args: Namespace, found: Profile) -> tuple[str, str | None]:
 
 def _check(args: Namespace) -> None:
     """Every mistake in the numbers, a line each."""
-    least = {"devices": 1, "repetitions": 1, "warm_up": 1, "microbatches": 1, "threads": 1, **dict.fromkeys(_SIZES, 1)}
+    least = {"devices": 1, "repetitions": 1, "warm_up": 1, "microbatches": 1, "threads": 1, **dict.fromkeys(SIZES, 1)}
     given = {name: getattr(args, name) for name in least if getattr(args, name) is not None}
     mistakes = [
         f"--{name.replace('_', '-')}: found {value}; allowed: at least {least[name]}"
         for name, value in given.items()
         if value < least[name]
     ]
-    sizes = [name for name in _SIZES if name in given]
+    sizes = list(sizes_of(args))
     mistakes += _mistakes_by_layer(args)
     if args.model and sizes:
         mistakes.append(f"--{sizes[0].replace('_', '-')}: found with --model; allowed: with the small GPT only")

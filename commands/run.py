@@ -7,6 +7,7 @@ from argparse import ArgumentParser, Namespace
 from dataclasses import replace
 from pathlib import Path
 
+from commands.options.model import add_model, sizes_of
 from commands.reports.run import RunReport
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
@@ -24,7 +25,6 @@ from runtime.pytorch.run import execute, measured_of, need_torch
 from runtime.running.job import DTYPES, Job, ModelSpec, job_for
 from runtime.running.torch_timing import SPLITS, predicted
 
-_SIZES = ("layers", "hidden", "heads", "sequence", "vocabulary", "microbatch_size")
 _LOWERINGS = ("comms", "torch")
 _SHORTEST = 0.04  # seconds: the shortest pass of sleeping stages, long compared with what the runtime itself takes
 
@@ -33,10 +33,7 @@ def configure(parser: ArgumentParser) -> None:
     """Model, way of running, output."""
     parser.add_argument("schedule", metavar="SCHEDULE", help="schedule file (JSON)")
     parser.add_argument("--backend", choices=["torch"], default="torch", help="the runtime (default: torch)")
-    model = parser.add_argument_group("model (default: a small GPT)")
-    model.add_argument("--model", metavar="PACKAGE.MODULE:FUNCTION", help="your own stages: a function of `stages`")
-    for size in _SIZES:
-        model.add_argument(f"--{size.replace('_', '-')}", type=int, metavar="N", help="of the small GPT")
+    model = add_model(parser)
     model.add_argument("--sleep", action="store_true", help="stages that sleep for exactly the file's times")
     model.add_argument("--sleep-unit", metavar="TIME", help="how long one unit of time then lasts: 20ms, 0.5s")
     parser.add_argument("--split", choices=SPLITS, default="autograd", help="who splits a backward (default: autograd)")
@@ -44,12 +41,16 @@ def configure(parser: ArgumentParser) -> None:
         "--lowering",
         choices=_LOWERINGS,
         default="comms",
-        help="who places sends and receives: our plan, or torch",
+        help="who places sends and receives: our plan (comms, the default), or torch",
     )
-    parser.add_argument("--dtype", choices=DTYPES, default="float64", help="default: float64")
+    parser.add_argument(
+        "--dtype", choices=DTYPES, default="float64", help="type of parameters and data (default: float64)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of parameters and data (default: 0)")
     parser.add_argument("--steps", type=int, default=4, metavar="N", help="steps to time; two are checked (default: 4)")
-    parser.add_argument("--device", choices=["auto", "cpu", "cuda"], default="auto", help="default: GPUs if enough")
+    parser.add_argument(
+        "--device", choices=["auto", "cpu", "cuda"], default="auto", help="where to run (default: GPUs if enough)"
+    )
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="S", help="seconds without progress (default: 60)"
     )
@@ -104,7 +105,7 @@ def run(args: Namespace) -> Exit:
 
 def _options(args: Namespace, timeline: Timeline) -> Job:
     """What the flags say, as the options of a job."""
-    sizes = {name: getattr(args, name) for name in _SIZES if getattr(args, name) is not None}
+    sizes = sizes_of(args)
     _check(args, sizes)
     name = "sleep" if args.sleep or args.sleep_unit else args.model or "gpt"
     plain = Job("", timeline.problem, timeline.schedule, ())

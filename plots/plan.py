@@ -9,6 +9,7 @@ from typing import Literal
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
@@ -91,7 +92,7 @@ def _draw_memory(plan: PlanProblem, best: Candidate, axes: Axes) -> None:
             axes.plot([float(one.capacity)] * 2, [device - 0.4, device + 0.4], color=_RECOMPUTED, linewidth=1.5)
     _devices(axes, len(found), "Memory at the peak")
     axes.set_xlim(left=0)
-    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_locator(MaxNLocator(3))  # numbers of five digits and more need the room
     axes.set_xlabel(plan.cluster.memory_unit, parse_math=False)
     handles: list[tuple[Handle, str]] = [
         (Patch(color=_PARAMETERS), "parameters"),
@@ -99,6 +100,8 @@ def _draw_memory(plan: PlanProblem, best: Candidate, axes: Axes) -> None:
     ]
     if any(one.saved for one in found):
         handles.append((Patch(facecolor=_SAVED, edgecolor=_ACTIVATIONS), "saved by recomputing"))
+    if any(one.capacity is not None for one in found):
+        handles.append((Line2D([], [], color=_RECOMPUTED, linewidth=1.5), "capacity"))
     legend_below(axes, handles)
 
 

@@ -6,6 +6,7 @@ import os
 import platform
 from importlib.metadata import version
 
+from pipesched.problem.formatting import counted
 from pipesched.version import VERSION
 
 
@@ -14,5 +15,5 @@ def machine(seed: int, workers: int, *rivals: str) -> str:
     libraries = ", ".join(f"{name} {version(name)}" for name in ("ortools", "numpy", "matplotlib", *rivals))
     return (
         f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {platform.python_version()}, "
-        f"{libraries}, pipesched {VERSION}; {workers} workers, seed {seed}"
+        f"{libraries}, pipesched {VERSION}; {counted(workers, 'worker')}, seed {seed}"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, Namespace, _ArgumentGroup
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -34,11 +34,7 @@ from solver.solve import solve
 
 def add_limits(parser: ArgumentParser) -> None:
     """How long and how hard to search."""
-    parser.add_argument("--time-limit", type=seconds, default=60.0, metavar="S", help="seconds to search (default: 60)")
-    parser.add_argument(
-        "--workers", type=whole(1, 1024), default=0, metavar="N", help="threads to search with (default: all cores)"
-    )
-    parser.add_argument("--seed", type=whole(0, 2**31 - 1), default=0, help="seed of the search (default: 0)")
+    add_effort(parser)
     parser.add_argument(
         "--gap",
         type=share,
@@ -46,6 +42,15 @@ def add_limits(parser: ArgumentParser) -> None:
         metavar="G",
         help="stop once (value - bound) / value is at most G, as 1%% or 0.01 (default: 0)",
     )
+
+
+def add_effort(parser: ArgumentParser | _ArgumentGroup) -> None:
+    """The same without a gap at which to stop, for a search that has none."""
+    parser.add_argument("--time-limit", type=seconds, default=60.0, metavar="S", help="seconds to search (default: 60)")
+    parser.add_argument(
+        "--workers", type=whole(1, 1024), default=0, metavar="N", help="threads to search with (default: all cores)"
+    )
+    parser.add_argument("--seed", type=whole(0, 2**31 - 1), default=0, help="seed of the search (default: 0)")
 
 
 def search(problem: Problem, args: Namespace, start: Timeline | None = None) -> Solution:

@@ -33,6 +33,11 @@ _RETIMED_SECONDS_A_PASS = 2e-5
 # Walks among schedules of one value: moves a unit, at most so many, and what stands for slack while they last.
 # They begin where so much time is left, once they are compiled.
 _LEAST_SECONDS = 5.0
+# Of the time left, for the code to be compiled, as on a first run: the value is what it is, and one waits for no more.
+_WAITING_SHARE = 0.5
+_NOT_COMPILED = (
+    "less memory and more slack waited for code to be compiled, as on a first run: the same solve may now find them"
+)
 _MOVES_A_UNIT, _MOST_MOVES = 50, 30_000
 _SLACK = Noise(0.05, 32, 0)
 _TEMPERATURES = (0.02, 0.002)
@@ -108,8 +113,11 @@ def refined(solution: Solution, search: Search) -> Solution:
     known = [solution, *(with_timeline(solution, one) for one in _as_good(solution))]
     best = min(known, key=_rank)
     deadline = None if search.clock.counts_work else search.clock.left()
-    if search.very_long or (deadline is not None and deadline < _LEAST_SECONDS) or not search.kernels_ready():
+    if search.very_long or (deadline is not None and deadline < _LEAST_SECONDS):
         return best
+    search.incumbent.enter("less memory and more slack")
+    if not search.kernels_ready(_WAITING_SHARE):
+        return replace(best, notes=(*best.notes, _NOT_COMPILED))
     deadline = None if search.clock.counts_work else search.clock.left()
 
     def walks(halt: Array) -> Solution:

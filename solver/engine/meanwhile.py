@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event
 
+from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
+from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
 from solver.local_search.portfolio import OrderSearch
@@ -39,6 +41,16 @@ def improving_meanwhile(search: Search) -> Iterator[None]:
         finally:
             over.set()
         found.result()
+
+
+def argue_meanwhile(search: Search, bounds: Iterable[Certificate], seconds: float) -> None:
+    """Claim the bounds that are found in so many seconds, and check the strongest; what was found by then counts."""
+    found: list[Certificate] = []
+    with improving_meanwhile(search):
+        run_within(seconds, search.stop, lambda: found.extend(search.incumbent.until_proved(bounds)))
+        for certificate in found:
+            search.incumbent.argue(certificate)
+        search.incumbent.check_bound()
 
 
 def _worth_it(search: Search) -> bool:

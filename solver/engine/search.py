@@ -24,7 +24,7 @@ from solver.construction.timing import best_times
 from solver.engine.clock import Clock
 from solver.engine.common_ticks import in_common_ticks
 from solver.engine.incumbent import Incumbent, Report
-from solver.engine.kernels import kernels_for
+from solver.engine.kernels import Kernels, kernels_for
 from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, REFUTABLE_LITERALS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 
@@ -148,6 +148,17 @@ class Search:
             return True
         left = (1 - share) * self.clock.left()
         return self.kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
+
+    def compiled(self, kernels: Kernels, share: float) -> bool:
+        """Whether a phase could call these at once, waiting for that within its share of the time.
+
+        Counted work compiles where it calls them.
+        """
+        if self.clock.counts_work:
+            return True
+        kernels.begin()
+        until = self.clock.left() - self.clock.left(share)
+        return kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= until)
 
     def done(self) -> bool:
         """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""

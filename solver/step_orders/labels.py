@@ -13,7 +13,7 @@ from numba import njit
 from solver.bounds.crossing_steps.layers import NEVER, _nowhere_later, _pending, _sorted, lift, positions
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
-# A step as a number: which one, and how many weight passes it waits for besides those that end before it anyway.
+# A step waits for no weight pass, or for one besides those that end before it anyway: `step * DELAYS + delay`.
 DELAYS = 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-# Until so many steps were taken nothing is known of the speed; `FIRST` orders of a state stay.
+# Until so many steps were taken nothing is known of the speed; then so many orders of a state stay.
 _UNKNOWN, _FIRST = 24, 8
 # Of the time left, since layers later may take longer.
 _SHARE = 0.9

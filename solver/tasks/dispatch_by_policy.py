@@ -51,13 +51,15 @@ class Dispatcher:
         return None if ends < 0 else (ends, self._start.astype(np.float64))
 
     def _flow_of(self, serial: Serial) -> Flow:
+        """Where each task runs, and what it begins and ends, by the numbers of `serial.running`."""
         jobs, shop = serial.jobs, self._shop
         whole: dict[tuple[int, int], int] = {}
         stage, ends = (np.full(len(serial.running), -1, np.int64) for _ in range(2))
         opens = np.zeros(len(serial.running), np.bool_)
         devices = np.zeros(int(shop.stream.max()) + 1, np.int64)
         for at, n in enumerate(serial.running):
-            kind, stage[at], microbatch = (task := jobs.jobs[n].task).of
+            task = jobs.jobs[n].task
+            kind, stage[at], microbatch = task.of
             devices[shop.stream[at]] = jobs.device(n)
             opens[at] = kind is F and task.part == 0
             if kind is not F:
@@ -85,6 +87,7 @@ class Dispatcher:
         self._weight = float(weights.mean()) / period if len(weights) else 1.0
 
     def _decided(self, policy: Policy) -> Decided:
+        """Class, place and patience of each task; how many may be under way on a stage, and weight tasks wait."""
         turn, behind, way, again = self._turn, self._behind, self._way, self._again
 
         def of(first: float, later: float) -> NDArray[np.float64]:

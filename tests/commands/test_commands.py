@@ -356,7 +356,7 @@ def test_the_period_has_its_column_wherever_it_is_minimised(
     assert "minimise period" in head
     assert head.count("period ┃") == 2  # the value, and the gap
     assert "(period)" in head
-    assert "schedule | period | makespan | span | bubble(period) | peak memory (" in report_text(out / "report.html")
+    assert "schedule | period | makespan | span | bubble (period) | peak memory (" in report_text(out / "report.html")
     page = tmp_path / "page.html"
     assert main(["plot", str(out / "schedule.json"), "-o", str(page)]) == 0
     assert "<p>period " in page.read_text()

@@ -130,7 +130,7 @@ def test_bad_input_is_shown_where_it_is(tab: Tab) -> None:
 def test_solve_compare_and_download(tab: Tab, tmp_path: Path) -> None:
     tab.page.click("#begin")
     tab.says("#verdict", "Optimal: makespan 279 ms; no schedule is better")
-    assert tab.text("#gap") == "0.00%" and "279 ms" in tab.text("#bound")
+    assert tab.text("#gap") == "0.00 %" and "279 ms" in tab.text("#bound")
     assert tab.value("#pane-0 .which") == "pipesched" and tab.value("#pane-1 .which").startswith("zb")
     tab.page.click("[aria-label='Compare with 1f1b']")
     assert tab.value("#pane-1 .which") == "1f1b" and "makespan 327 ms" in tab.text("#pane-1 .facts")

@@ -1,11 +1,11 @@
 // Numbers and small elements, as all parts of the page show them.
 
 const FIGURES = new Intl.NumberFormat("en", { maximumSignificantDigits: 7, useGrouping: false });
-const SHARES = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const SHARES = new Intl.NumberFormat("en", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 export const figure = (number) => (number === null || number === undefined ? "–" : FIGURES.format(number));
 export const withUnit = (number, unit) => (number === null || number === undefined ? "–" : `${figure(number)} ${unit ?? ""}`.trim());
-export const percent = (share) => (share === null || share === undefined ? "–" : SHARES.format(share));
+export const percent = (share) => (share === null || share === undefined ? "–" : `${SHARES.format(100 * share)} %`);
 
 export function memoryRange(amounts) {
   if (!amounts) return "–";

@@ -67,6 +67,26 @@ def _earliest(p: int, q: int, ran: int, here: Numbers, start: Numbers, paths: Nu
     return begin
 
 
+@njit(inline="always")
+def _passes_of(choice: int, here: Numbers) -> tuple[int, int]:
+    """A pass by itself and -1, or the two passes of a block: of the choices on a device the one with this number."""
+    count = len(here)
+    if choice < count:
+        return here[choice], -1
+    return here[(choice - count) // count], here[(choice - count) % count]
+
+
+@njit(inline="always")
+def _put(p: int, q: int, depth: int, n: int, keeps: Numbers, done: Numbers, held: Numbers, slots: Numbers) -> None:
+    """p next, in a block with q unless that is -1: the slot, and with it what has run of n passes and what is held."""
+    slots[depth] = p if q < 0 else n + n * p + q
+    done[depth + 1] = done[depth] | 1 << p
+    held[depth + 1] = held[depth] + keeps[p]
+    if q >= 0:
+        done[depth + 1] |= 1 << q
+        held[depth + 1] += keeps[q]
+
+
 @njit(cache=True)
 def device_orders(
     here: Numbers,
@@ -89,10 +109,10 @@ def device_orders(
     in one -2: it may take no time of its own. Other devices are relaxed to delays.
     -1 if there are more than `found` has rows, or they take too long to find.
     """
-    n, count = len(ticks), len(here)
+    count = len(here)
     choices = count + count * count if block.max() >= 0 else count
     every, rest, after = _whole(here, least, block, paths)
-    start = np.zeros(n, np.int64)
+    start = np.zeros(len(ticks), np.int64)
     stack = np.zeros((6, count + 1), np.int64)
     tried, done, now, held, left, slots = stack[0], stack[1], stack[2], stack[3], stack[4], stack[5]
     left[0] = rest
@@ -109,13 +129,11 @@ def device_orders(
             orders += 1
             depth -= 1
             continue
-        choice = tried[depth]
-        if choice == choices:
+        if tried[depth] == choices:
             depth -= 1
             continue
+        p, q = _passes_of(tried[depth], here)
         tried[depth] += 1
-        p = here[choice] if choice < count else here[(choice - count) // count]
-        q = -1 if choice < count else here[(choice - count) % count]
         ran = done[depth]
         if not _may_run(p, q, ran, before, block) or held[depth] + takes[p] + (takes[q] if q >= 0 else 0) > room:
             continue
@@ -126,14 +144,9 @@ def device_orders(
         if end + remaining > limit or far > limit:
             continue
         start[p] = begin
-        slots[depth] = p
-        done[depth + 1] = ran | 1 << p
-        held[depth + 1] = held[depth] + keeps[p]
         if q >= 0:
             start[q] = begin
-            slots[depth] = n + n * p + q
-            done[depth + 1] |= 1 << q
-            held[depth + 1] += keeps[q]
         now[depth + 1], left[depth + 1], tried[depth + 1] = end, remaining, 0
+        _put(p, q, depth, len(ticks), keeps, done, held, slots)
         depth += 1
     return orders

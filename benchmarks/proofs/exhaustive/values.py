@@ -12,7 +12,7 @@ PARTS = 6
 
 
 @njit(cache=True)
-def value_of(  # noqa: PLR0912
+def value_of(
     chosen: Numbers, ticks: Numbers, least: Numbers, block: Numbers, needs: Numbers, lags: Numbers, span: bool
 ) -> int:
     """The least value, in parts of a tick, of orders of some devices (rows of slots, -1 where none), or -1: deadlock.
@@ -20,8 +20,51 @@ def value_of(  # noqa: PLR0912
     Passes of devices without an order run as soon as they can, as short as they can.
     """
     n, devices = len(ticks), len(chosen)
-    same, lasts = np.arange(n), least.copy()
-    previous = np.full(n, -1)
+    same, lasts, previous, first, last = _places(chosen, ticks, least, block)
+    waits = _waits(same, previous, needs)
+    # Start of each slot after time 0 and after the start of each device; found in rounds, since there are few.
+    start = np.full((n, devices + 1), NO_PATH)
+    start[:, devices] = 0
+    for d in range(devices):
+        if first[d] >= 0:
+            start[first[d], d] = 0
+    ready, count = np.zeros(n, np.int64), 0
+    for p in range(n):
+        if same[p] == p and waits[p] == 0:
+            ready[count] = p
+            count += 1
+    ran, total = 0, 0
+    while ran < count:
+        r = ready[ran]
+        ran += 1
+        total = max(total, start[r, devices] + lasts[r])
+        for p in range(n):
+            lag, edges = _arcs(r, p, same, previous, needs, lags)
+            if edges:
+                slot = same[p]
+                for d in range(devices + 1):
+                    if start[r, d] >= 0:
+                        start[slot, d] = max(start[slot, d], start[r, d] + lasts[r] + lag)
+                waits[slot] -= edges
+                if waits[slot] == 0:
+                    ready[count] = slot
+                    count += 1
+    for p in range(n):
+        if same[p] == p and waits[p] > 0:
+            return -1
+    return _span(start, lasts, last) if span else total * PARTS
+
+
+@njit(cache=True)
+def _places(
+    chosen: Numbers, ticks: Numbers, least: Numbers, block: Numbers
+) -> tuple[Numbers, Numbers, Numbers, Numbers, Numbers]:
+    """Of each pass its slot, the slot's ticks and the slot before it; of each device its first and last slot, or -1.
+
+    A block goes by the number of its forward.
+    """
+    n, devices = len(ticks), len(chosen)
+    same, lasts, previous = np.arange(n), least.copy(), np.full(n, -1)
     first, last = np.full(devices, -1), np.full(devices, -1)
     for d in range(devices):
         for slot in chosen[d]:
@@ -36,48 +79,32 @@ def value_of(  # noqa: PLR0912
                 first[d] = p
             previous[p] = last[d]
             last[d] = p
-    # Start of each slot after time 0 and after the start of each device; found in rounds, since there are few.
-    start = np.full((n, devices + 1), NO_PATH)
-    waits = np.zeros(n, np.int64)
-    for p in range(n):
+    return same, lasts, previous, first, last
+
+
+@njit(cache=True)
+def _waits(same: Numbers, previous: Numbers, needs: Numbers) -> Numbers:
+    """How many arcs lead to each slot: from what its passes need, and from the slot before it."""
+    waits = np.zeros(len(same), np.int64)
+    for p in range(len(same)):
         for k in range(needs.shape[1]):
             if needs[p, k] >= 0:
                 waits[same[p]] += 1
         if previous[p] >= 0:
             waits[p] += 1
-    ready, count = np.zeros(n, np.int64), 0
-    for p in range(n):
-        start[p, devices] = 0
-        if same[p] == p and waits[p] == 0:
-            ready[count] = p
-            count += 1
-    for d in range(devices):
-        if first[d] >= 0:
-            start[first[d], d] = 0
-    ran, total = 0, 0
-    while ran < count:
-        r = ready[ran]
-        ran += 1
-        total = max(total, start[r, devices] + lasts[r])
-        for p in range(n):
-            slot, lag, edges = same[p], 0, 0
-            for k in range(needs.shape[1]):
-                if needs[p, k] >= 0 and same[needs[p, k]] == r:
-                    lag, edges = max(lag, lags[p, k]), edges + 1
-            if previous[p] == r:
-                edges += 1
-            if edges:
-                for d in range(devices + 1):
-                    if start[r, d] >= 0:
-                        start[slot, d] = max(start[slot, d], start[r, d] + lasts[r] + lag)
-                waits[slot] -= edges
-                if waits[slot] == 0:
-                    ready[count] = slot
-                    count += 1
-    for p in range(n):
-        if same[p] == p and waits[p] > 0:
-            return -1
-    return _span(start, lasts, last) if span else total * PARTS
+    return waits
+
+
+@njit(inline="always")
+def _arcs(r: int, p: int, same: Numbers, previous: Numbers, needs: Numbers, lags: Numbers) -> tuple[int, int]:
+    """The longest lag of the arcs from slot r to pass p, and how many these are."""
+    lag, edges = 0, 0
+    for k in range(needs.shape[1]):
+        if needs[p, k] >= 0 and same[needs[p, k]] == r:
+            lag, edges = max(lag, lags[p, k]), edges + 1
+    if previous[p] == r:
+        edges += 1
+    return lag, edges
 
 
 @njit(cache=True)

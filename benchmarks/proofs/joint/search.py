@@ -27,38 +27,27 @@ from benchmarks.proofs.joint.limits import (
 # Roles of a pass, and a full backward.
 _F, _B, _W, _BW = 0, 1, 2, 3
 
+# A row for each depth: starts and ticks of passes; of devices the last pass, the work left and the memory held. Then a
+# number for each: the passes in order and the backwards that are split, as bits.
+_Depths = tuple[Numbers, Numbers, Numbers, Numbers, Numbers, Numbers, Numbers]
+
 
 @njit(cache=True)
-def search(passes: Numbers, room: Numbers, span: bool, limit: int, below: int, most: int) -> int:  # noqa: PLR0912, PLR0915
+def search(passes: Numbers, room: Numbers, span: bool, limit: int, below: int, most: int) -> int:
     """2 if a schedule's value is at most `below`, 1 if one's is at most `limit`, else 0; in sixths of a tick.
 
     -1 after `most` slots were tried. A device's start is a node of its own behind the pairs' three.
     """
     pairs, devices = passes.shape[1], len(room)
-    n = 3 * pairs
-    blocks = passes[BLOCK].max() >= 0
-    least, work = least_ticks(passes, blocks)
+    least, work = least_ticks(passes, passes[BLOCK].max() >= 0)
     needs, tails = needs_of(passes), tails_of(passes, least, devices, span)
-    every = 0
-    for k in range(pairs):
-        every |= 7 << 3 * k
-    # Of each depth: starts, durations, last slots, memory held and work left; and what may be next on a device.
-    deep = 3 * pairs + 2
-    start = np.zeros((deep, n + devices), np.int64)
-    ticks = np.zeros((deep, n), np.int64)
-    last = np.full((deep, devices), -1)
-    held = np.zeros((deep, devices), np.int64)
-    left = np.zeros((deep, devices), np.int64)
-    done = np.zeros(deep, np.int64)
-    split = np.zeros(deep, np.int64)
-    choices = np.zeros((deep, 4 * pairs + pairs * pairs), np.int64)
-    count = np.zeros(deep, np.int64)
-    at = np.zeros(deep, np.int64)
-    previous = np.full(n, -1)
-    same = np.full(n, -1)
-    ticks[0] = least
-    for k in range(pairs):
-        left[0, passes[DEVICE, k]] += least[3 * k] + work[k]
+    every = (1 << 3 * pairs) - 1
+    of = _depths(passes, least, work, devices)
+    start, ticks, last, left, held, done, split = of
+    # What may be next on a device: so many choices of each depth, and how many of them were tried.
+    choices = np.zeros((len(done), 4 * pairs + pairs * pairs), np.int64)
+    count, at = np.zeros(len(done), np.int64), np.zeros(len(done), np.int64)
+    previous, same = np.full(3 * pairs, -1), np.full(3 * pairs, -1)
     found, steps, depth = 0, 0, 0
     now = limit
     order = done[0], split[0], previous, same
@@ -74,53 +63,80 @@ def search(passes: Numbers, room: Numbers, span: bool, limit: int, below: int, m
         steps += 1
         if steps > most:
             return -1
-        role, k, mate = choice // 10000, choice // 100 % 100, choice % 100
         child = depth + 1
-        start[child], ticks[child], last[child] = start[depth], ticks[depth], last[depth]
-        held[child], left[child], split[child] = held[depth], left[depth], split[depth]
-        device = passes[DEVICE, k]
-        node = 3 * k + (_B if role == _BW else role)
-        ran = done[depth] | 1 << node
-        same[node] = -1
-        if role == _F:
-            held[child, device] += passes[ACTIVATION, k]
-            left[child, device] -= least[node]
-            ticks[child, node] = passes[FORWARD, k]
-        elif role == _B:
-            held[child, device] -= passes[FREED, k]
-            left[child, device] += passes[WEIGHT, k] - work[k]
-            ticks[child, node] = passes[BACKWARD, k]
-            split[child] |= 1 << k
-        elif role == _W:
-            held[child, device] += passes[FREED, k] - passes[ACTIVATION, k]
-            left[child, device] -= passes[WEIGHT, k]
-        else:
-            held[child, device] -= passes[ACTIVATION, k]
-            left[child, device] -= work[k]
-            ticks[child, node] = passes[FUSED, k]
-            ran |= 1 << 3 * k + _W
-        previous[node] = last[depth, device]
-        last[child, device] = node
-        if role == _F and mate < 99:
-            other = 3 * mate + _B
-            held[child, device] -= passes[ACTIVATION, mate]
-            left[child, device] -= work[mate]
-            ticks[child, node] = passes[BLOCK, k]
-            ticks[child, other] = passes[BLOCK, k]
-            ran |= 3 << other
-            previous[other] = previous[node]
-            same[node], same[other] = other, node
-        done[child] = ran
-        order = ran, split[child], previous, same
+        _put_next(passes, work, choice, depth, of, previous, same)
+        order = done[child], split[child], previous, same
         own = start[child], ticks[child], last[child], left[child]
         if not settle(passes, own, order, tails, span, now):
             continue
-        if ran == every:
+        if done[child] == every:
             if now == below or settle(passes, own, order, tails, span, below):
                 return 2
             found, now = 1, below
             continue
-        count[child] = choose(passes, needs, start[child], held[child], ran, room, choices[child])
+        count[child] = choose(passes, needs, start[child], held[child], done[child], room, choices[child])
         at[child] = 0
         depth = child
     return found
+
+
+@njit(cache=True)
+def _depths(passes: Numbers, least: Numbers, work: Numbers, devices: int) -> _Depths:
+    """Zeros for all depths, with nothing in order yet at the first."""
+    pairs = passes.shape[1]
+    deep = 3 * pairs + 2
+    start = np.zeros((deep, 3 * pairs + devices), np.int64)
+    ticks = np.zeros((deep, 3 * pairs), np.int64)
+    last = np.full((deep, devices), -1)
+    left, held = np.zeros((deep, devices), np.int64), np.zeros((deep, devices), np.int64)
+    done, split = np.zeros(deep, np.int64), np.zeros(deep, np.int64)
+    ticks[0] = least
+    for k in range(pairs):
+        left[0, passes[DEVICE, k]] += least[3 * k] + work[k]
+    return start, ticks, last, left, held, done, split
+
+
+@njit(cache=True)
+def _put_next(
+    passes: Numbers, work: Numbers, choice: int, depth: int, of: _Depths, previous: Numbers, same: Numbers
+) -> None:
+    """Put a choice last on its device: what is known of the next depth, but for starts, follows from that of this one.
+
+    `previous` is the pass before each pass in order on its device, `same` the other one of its block; -1 for none.
+    """
+    start, ticks, last, left, held, done, split = of
+    child = depth + 1
+    for whole in (start, ticks, last, left, held):
+        whole[child] = whole[depth]
+    split[child] = split[depth]
+    role, k, mate = choice // 10000, choice // 100 % 100, choice % 100
+    device = passes[DEVICE, k]
+    node = 3 * k + (_B if role == _BW else role)
+    done[child] = done[depth] | 1 << node
+    if role == _F:
+        held[child, device] += passes[ACTIVATION, k]
+        left[child, device] -= ticks[depth, node]
+        ticks[child, node] = passes[FORWARD, k]
+    elif role == _B:
+        held[child, device] -= passes[FREED, k]
+        left[child, device] += passes[WEIGHT, k] - work[k]
+        ticks[child, node] = passes[BACKWARD, k]
+        split[child] |= 1 << k
+    elif role == _W:
+        held[child, device] += passes[FREED, k] - passes[ACTIVATION, k]
+        left[child, device] -= passes[WEIGHT, k]
+    else:
+        held[child, device] -= passes[ACTIVATION, k]
+        left[child, device] -= work[k]
+        ticks[child, node] = passes[FUSED, k]
+        done[child] |= 1 << 3 * k + _W
+    previous[node], same[node] = last[depth, device], -1
+    last[child, device] = node
+    if role == _F and mate < 99:
+        other = 3 * mate + _B
+        held[child, device] -= passes[ACTIVATION, mate]
+        left[child, device] -= work[mate]
+        ticks[child, node] = ticks[child, other] = passes[BLOCK, k]
+        done[child] |= 3 << other
+        previous[other] = previous[node]
+        same[node], same[other] = other, node

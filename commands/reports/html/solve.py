@@ -58,7 +58,7 @@ def sentence(solution: Solution, said: str) -> str:
 def _table(solution: Solution) -> Table:
     problem = solution.problem
     times, bubbles = times_shown(problem), bubbles_shown(problem)
-    headers = [("schedule", False), *((str(one), True) for one in times), *((f"bubble({of})", True) for of in bubbles)]
+    headers = [("schedule", False), *((str(one), True) for one in times), *((f"bubble ({of})", True) for of in bubbles)]
     headers += [
         (f"peak memory ({problem.memory_unit})", True),
         ("fits", False),

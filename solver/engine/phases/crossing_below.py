@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from solver.backends.interruptible import run_within
 from solver.bounds.crossing_below.bound import KIND, WORK, crossing_bounds_below
 from solver.bounds.crossing_steps.bound import KIND as ALL_ORDERS
 from solver.engine.kernels import BELOW_KERNELS
-from solver.engine.meanwhile import improving_meanwhile
+from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
 
 # Labels and states for a unit of counted work, which is about a second.
@@ -44,24 +42,14 @@ class CrossingsBelow:
         return bool(proved) and not tried and max(proved) >= self.near * float(state.lower_bound)
 
     def run(self, search: Search) -> None:
-        """What was found when the time is up still counts."""
-        found: list[Certificate] = []
         clock, state, work = search.clock, search.incumbent.state, WORK
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
-        else:
-            BELOW_KERNELS.begin()
-            until = clock.left() - clock.left(self.share)
-            if not BELOW_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
-                return
+        if not search.compiled(BELOW_KERNELS, self.share):
+            return
         assert state.value is not None
         bounds = crossing_bounds_below(
             search.problem, search.stop, float(state.lower_bound), float(state.value), work=work
         )
-        with improving_meanwhile(search):
-            # The check takes as long again, and longer beside a local search.
-            seconds = min(clock.allowed(self.share), clock.allowed() / 3)
-            run_within(seconds, search.stop, lambda: found.extend(search.incumbent.until_proved(bounds)))
-            for certificate in found:
-                search.incumbent.argue(certificate)
-            search.incumbent.check_bound()
+        # The check takes as long again, and longer beside a local search.
+        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))

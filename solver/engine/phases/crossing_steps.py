@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from solver.backends.interruptible import run_within
 from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
 from solver.engine.kernels import BLOCK_KERNELS, STEP_KERNELS
-from solver.engine.meanwhile import improving_meanwhile
+from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
 
 # Labels for a unit of counted work, which is about a second.
@@ -57,28 +55,16 @@ class CrossingSteps:
         return self.again and not search.refutable and max(proved) >= self.near * float(state.lower_bound)
 
     def run(self, search: Search) -> None:
-        """What was found when the time is up still counts."""
-        found: list[Certificate] = []
         clock = search.clock
         blocks = search.problem.overlaps
         work = _WORK_WITH_BLOCKS if blocks else WORK
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
-        else:
-            kernels = BLOCK_KERNELS if blocks else STEP_KERNELS
-            kernels.begin()
-            until = clock.left() - clock.left(self.share)
-            if not kernels.wait(lambda: search.stop.is_set() or clock.left() <= until):
-                return
+        if not search.compiled(BLOCK_KERNELS if blocks else STEP_KERNELS, self.share):
+            return
         bounds_of = crossing_block_bounds if blocks else crossing_step_bounds
         bounds = bounds_of(search.problem, search.stop, self.widths, work)
-        with improving_meanwhile(search):
-            run_within(
-                clock.allowed(self.share), search.stop, lambda: found.extend(search.incumbent.until_proved(bounds))
-            )
-            for certificate in found:
-                search.incumbent.argue(certificate)
-            search.incumbent.check_bound()
+        argue_meanwhile(search, bounds, clock.allowed(self.share))
 
     def _memory_is_short(self, search: Search) -> bool:
         """Whether on some device not all micro-batches of a chain fit."""

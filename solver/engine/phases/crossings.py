@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pipesched.results.certificate import Certificate
-from solver.backends.interruptible import run_within
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing.bound import KIND, crossing_bounds, lines
 from solver.engine.kernels import CROSSING_KERNELS
-from solver.engine.meanwhile import improving_meanwhile
+from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
 
 
@@ -36,20 +34,8 @@ class CrossingBounds:
         return search.engine.raise_bounds and not search.problem.overlaps and self._round_trips_decide(search)
 
     def run(self, search: Search) -> None:
-        """What was found when the time is up still counts."""
-        found: list[Certificate] = []
-        clock = search.clock
-        if not clock.counts_work:
-            CROSSING_KERNELS.begin()
-            until = clock.left() - clock.left(self.share)
-            if not CROSSING_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
-                return
-        bounds = search.incumbent.until_proved(crossing_bounds(search.problem, search.stop))
-        with improving_meanwhile(search):
-            run_within(clock.allowed(self.share), search.stop, lambda: found.extend(bounds))
-            for certificate in found:
-                search.incumbent.argue(certificate)
-            search.incumbent.check_bound()
+        if search.compiled(CROSSING_KERNELS, self.share):
+            argue_meanwhile(search, crossing_bounds(search.problem, search.stop), search.clock.allowed(self.share))
 
     def _round_trips_decide(self, search: Search) -> bool:
         """Whether on the first device of a chain so many at once take nearly as long there and back as in work."""

@@ -56,9 +56,7 @@ class StepOrders:
         if clock.counts_work:
             self._offer(search, lambda *_: 1)
             return
-        ORDER_KERNELS.begin()
-        until = clock.left() - clock.left(self.share)
-        if not ORDER_KERNELS.wait(lambda: search.stop.is_set() or clock.left() <= until):
+        if not search.compiled(ORDER_KERNELS, self.share):
             return
         with improving_meanwhile(search):
             pace = Pace(clock.allowed(self.share), step_count(search.problem), self.most, search.done)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
+from inspect import signature
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -14,10 +15,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from commands.options.model import SIZES  # noqa: E402
 from heuristics.catalogue import HEURISTICS  # noqa: E402
 from pipesched.errors import BadInput  # noqa: E402
 from runtime.pytorch.gradient_check import compare_step, tolerance  # noqa: E402
 from runtime.pytorch.load_model import load_model  # noqa: E402
+from runtime.pytorch.models import gpt  # noqa: E402
 from runtime.pytorch.reference import Gradient, StepReference  # noqa: E402
 from runtime.pytorch.weight_split import store_weight_gradients  # noqa: E402
 from runtime.running.job import Job, ModelSpec  # noqa: E402
@@ -103,6 +106,14 @@ def test_a_gradient_is_judged_by_its_own_norm_and_type(dtype: torch.dtype, size:
 def test_a_missing_micro_batch_is_more_than_rounding() -> None:
     for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
         assert tolerance(dtype, 24) < 1 / 24
+
+
+def test_the_options_say_the_sizes_of_the_small_gpt() -> None:
+    defaults = {name: one.default for name, one in signature(gpt).parameters.items() if name in SIZES}
+    said = {name: "one a stage" if default is None else default for name, default in defaults.items()}
+    assert {name: text.partition("(")[2] for name, text in SIZES.items()} == {
+        name: f"default: {default})" for name, default in said.items()
+    }
 
 
 @pytest.mark.parametrize(

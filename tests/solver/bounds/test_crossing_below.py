@@ -10,9 +10,6 @@ from threading import Event
 import numpy as np
 import pytest
 
-from benchmarks.proofs.bound_attack import attack
-from benchmarks.proofs.bound_branches import BRANCHES
-from pipesched.checking.check import check_bound
 from pipesched.checking.crossing_below.orders import least_end_below, what_follows
 from pipesched.checking.crossing_steps.argument import way_on
 from pipesched.checking.finding import Verdict
@@ -35,6 +32,7 @@ from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from tests.solver.bounds.test_crossing_steps import HELD, UNEVEN, WHOLE, drawn, kept, v_shape
+from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
 
 NUMBERS, WORK = 10**7, 10**7
 TIMES = {"forward": [9, 11, 10, 13, 8, 12], "backward": [10, 9, 14, 11, 12, 10], "weight": [5, 11, 8, 13, 9, 10]}
@@ -141,8 +139,7 @@ def test_an_attack_finds_what_claims_too_much(mistake: str, monkeypatch: pytest.
 
     name, wrong = ("remaining", longer) if mistake.startswith("a rest") else ("least_below", later)
     monkeypatch.setattr(bound, name, wrong)
-    branch = next(one for one in BRANCHES if one.name == "crossings of steps below a value, V")
-    assert attack(branch, 40, seed=0).wrong
+    assert attack_refutes("crossings of steps below a value, V", 40)
 
 
 @pytest.mark.parametrize("objective", list(Objective)[:2])
@@ -153,18 +150,11 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
     held = v_shape(2, 7, 0, times=UNEVEN, memory=HELD, objective=objective.value)
     for one in (uneven, bidirectional, held, replace(MERGING, objective=objective)):
         found = list(crossing_bounds_below(one, Event(), 10, ceil(4 * load(one)), (1, 8)))
-        assert found
+        assert_proved_and_no_more(one, found)
         for genuine in found:
             assert isinstance(genuine.evidence, CrossingStepsBelow)
-            assert verdict(one, genuine) is Verdict.VERIFIED
-            assert verdict(one, replace(genuine, value=genuine.value + 1)) is Verdict.REFUSED
             forged = replace(genuine.evidence, below=int(genuine.value) - 1)
             assert verdict(one, replace(genuine, evidence=forged)) is Verdict.REFUSED
-            assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
-
-
-def verdict(one: Problem, claim: Certificate) -> Verdict:
-    return check_bound(one, claim).verdict
 
 
 def test_a_higher_value_proves_no_more_than_the_optimum() -> None:

@@ -9,14 +9,10 @@ from threading import Event
 import numpy as np
 import pytest
 
-from benchmarks.proofs.bound_attack import attack
-from benchmarks.proofs.bound_branches import BRANCHES
-from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import CrossingBlocks
-from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_blocks import bound
@@ -25,6 +21,7 @@ from solver.bounds.crossing_blocks.bound import Least, crossing_block_bounds, le
 from solver.bounds.crossing_steps.steps import Numbers, Steps, steps_of, walked_chains
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
 from tests.support.makers import problem
 
 EVEN = {"forward": 10, "backward": 10, "weight": 10, "overlapped": 24}
@@ -153,8 +150,7 @@ def test_an_attack_finds_what_claims_too_much(mistake: str, name: str, monkeypat
 
     monkeypatch.setattr(bound, "steps_of", steps)
     monkeypatch.setattr(bound, "block_ticks", blocks)
-    branch = next(one for one in BRANCHES if one.name == f"crossings with blocks, {name}")
-    assert attack(branch, 60, seed=0).wrong
+    assert attack_refutes(f"crossings with blocks, {name}")
 
 
 @pytest.mark.parametrize("objective", list(Objective)[:2])
@@ -165,12 +161,8 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
     for one in (uneven, posed(2, 7, 3, objective.value, times=WHOLE), bidirectional):
         found = list(crossing_block_bounds(one, Event(), (1, 8)))
         values = [genuine.value for genuine in found]
-        assert values and values == sorted(set(values))
-        for genuine in found:
-            assert check_bound(one, genuine).verdict is Verdict.VERIFIED
-            assert check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
-            assert genuine.evidence is not None
-            assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
+        assert values == sorted(set(values))
+        assert_proved_and_no_more(one, found)
 
 
 @pytest.mark.parametrize(
@@ -187,14 +179,14 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
 )
 def test_evidence_of_no_steps_is_refused(evidence: CrossingBlocks) -> None:
     claim = Certificate(bound.KIND, 1, "", 0, evidence)
-    assert check_bound(posed(2, 8, 3), claim).verdict is Verdict.REFUSED
+    assert verdict(posed(2, 8, 3), claim) is Verdict.REFUSED
     genuine = replace(claim, evidence=CrossingBlocks(0, (0, 1), 1))
-    assert check_bound(posed(2, 8, 3), genuine).verdict is Verdict.VERIFIED
+    assert verdict(posed(2, 8, 3), genuine) is Verdict.VERIFIED
 
 
 def test_the_check_does_not_begin_what_takes_too_long_or_has_tasks() -> None:
     claim = Certificate(bound.KIND, 1, "", 0, CrossingBlocks(0, (0, 1, 2, 3), 8))
-    assert check_bound(posed(4, 40, 40), claim).verdict is Verdict.NOT_VERIFIED
+    assert verdict(posed(4, 40, 40), claim) is Verdict.NOT_VERIFIED
 
 
 def test_the_sentence() -> None:

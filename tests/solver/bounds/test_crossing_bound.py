@@ -8,9 +8,6 @@ from threading import Event
 
 import pytest
 
-from benchmarks.proofs.bound_attack import attack
-from benchmarks.proofs.bound_branches import BRANCHES
-from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
@@ -22,6 +19,7 @@ from solver.bounds.crossing.bound import crossing_bounds, least_value, lines
 from solver.bounds.crossing.states import count, states
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
 from tests.support.makers import problem
 
 EVEN = {"forward": 10, "backward": 10, "weight": 10}
@@ -104,16 +102,13 @@ def test_an_attack_finds_what_claims_too_much(mistake: str, monkeypatch: pytest.
         monkeypatch.setattr("solver.bounds.crossing.bound.line_of", fewer)
     else:
         monkeypatch.setattr(line, "_pending", lambda *stage: min(0, sound_pending(*stage)))
-    branch = next(one for one in BRANCHES if one.name == "crossings, room after W")
-    assert attack(branch, 60, seed=0).wrong
+    assert attack_refutes("crossings, room after W")
 
 
 def test_the_check_proves_the_same_and_no_more() -> None:
     uneven = problem(4, 40, times=UNEVEN, memory={"capacity": 3, "freed_by_backward": 0.5}, objective="span")
     for one in (even(12), even(40, "makespan"), uneven, replace(uneven, microbatches=9)):
-        for genuine in crossing_bounds(one, Event(), 8):
-            assert check_bound(one, genuine).verdict is Verdict.VERIFIED
-            assert check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
+        assert_proved_and_no_more(one, crossing_bounds(one, Event(), 8))
 
 
 @pytest.mark.parametrize(
@@ -131,14 +126,14 @@ def test_the_check_proves_the_same_and_no_more() -> None:
 )
 def test_evidence_of_no_line_is_refused(evidence: Crossings) -> None:
     claim = Certificate("crossings", 1, "", 0, evidence)
-    assert check_bound(even(8), claim).verdict is Verdict.REFUSED
-    assert check_bound(even(8), replace(claim, evidence=Crossings((0, 1), 1))).verdict is Verdict.VERIFIED
+    assert verdict(even(8), claim) is Verdict.REFUSED
+    assert verdict(even(8), replace(claim, evidence=Crossings((0, 1), 1))) is Verdict.VERIFIED
 
 
 def test_a_line_on_one_device_is_refused() -> None:
     one = problem(2, 6, placement=[0, 1, 1, 0], times=EVEN, memory={"capacity": 4})
     claim = Certificate("crossings", 1, "", 0, Crossings((0, 1, 2), 4))
-    assert check_bound(one, claim).verdict is Verdict.REFUSED
+    assert verdict(one, claim) is Verdict.REFUSED
 
 
 def test_a_solve_proves_with_it_what_no_argument_in_words_does() -> None:

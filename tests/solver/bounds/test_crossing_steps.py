@@ -10,15 +10,11 @@ from threading import Event
 import numpy as np
 import pytest
 
-from benchmarks.proofs.bound_attack import attack
-from benchmarks.proofs.bound_branches import BRANCHES
-from pipesched.checking.check import check_bound
 from pipesched.checking.crossing_steps.repetition import Reached, repeated
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import CrossingSteps
-from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_steps import bound
@@ -28,6 +24,7 @@ from solver.bounds.crossing_steps.layers import Layer
 from solver.bounds.crossing_steps.steps import Steps, steps_of, walked_chains
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
 from tests.support.makers import problem
 
 EVEN = {"forward": 10, "backward": 10, "weight": 10}
@@ -188,8 +185,7 @@ def test_an_attack_finds_what_claims_too_much(mistake: str, name: str, monkeypat
         return found._replace(**changed[mistake])
 
     monkeypatch.setattr(bound, "steps_of", wrong)
-    branch = next(one for one in BRANCHES if one.name == f"crossings of steps, {name}")
-    assert attack(branch, 60, seed=0).wrong
+    assert attack_refutes(f"crossings of steps, {name}")
 
 
 @pytest.mark.parametrize("objective", list(Objective)[:2])
@@ -199,13 +195,7 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
     bidirectional = v_shape(4, 8, 3, placement="bidirectional", objective=objective.value)
     held = v_shape(2, 7, 0, times=UNEVEN, memory=HELD, objective=objective.value)
     for one in (uneven, replace(uneven, microbatches=120), bidirectional, held):
-        found = list(crossing_step_bounds(one, Event(), (1, 8)))
-        assert found
-        for genuine in found:
-            assert check_bound(one, genuine).verdict is Verdict.VERIFIED
-            assert check_bound(one, replace(genuine, value=genuine.value + 1)).verdict is Verdict.REFUSED
-            assert genuine.evidence is not None
-            assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
+        assert_proved_and_no_more(one, crossing_step_bounds(one, Event(), (1, 8)))
 
 
 @pytest.mark.parametrize(
@@ -224,15 +214,13 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
 )
 def test_evidence_of_no_steps_is_refused(evidence: CrossingSteps) -> None:
     claim = Certificate(bound.KIND, 1, "", 0, evidence)
-    assert check_bound(v_shape(2, 8, 3), claim).verdict is Verdict.REFUSED
-    assert (
-        check_bound(v_shape(2, 8, 3), replace(claim, evidence=CrossingSteps(0, (0, 1), 1))).verdict is Verdict.VERIFIED
-    )
+    assert verdict(v_shape(2, 8, 3), claim) is Verdict.REFUSED
+    assert verdict(v_shape(2, 8, 3), replace(claim, evidence=CrossingSteps(0, (0, 1), 1))) is Verdict.VERIFIED
 
 
 def test_the_check_does_not_begin_what_takes_too_long() -> None:
     claim = Certificate(bound.KIND, 1, "", 0, CrossingSteps(0, (0, 1, 2, 3), 8))
-    assert check_bound(v_shape(4, 40, 40), claim).verdict is Verdict.NOT_VERIFIED
+    assert verdict(v_shape(4, 40, 40), claim) is Verdict.NOT_VERIFIED
 
 
 def test_the_sentence() -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from benchmarks.proofs.unequal_problems import optimum_of
 from pipesched import problem_from
-from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
+from tests.support.certified import assert_proved_and_no_more, verdict
 
 KIND = "head and tail in order"
 
@@ -47,10 +45,9 @@ def test_the_ways_of_the_first_and_of_the_last(objective: str, value: int) -> No
 def test_the_check_knows_the_order_and_no_more() -> None:
     asked = problem("fixed", [2, 0.5, 3])
     found = on_last_device(asked, KIND)
-    assert check_bound(asked, found).verdict is Verdict.VERIFIED
-    assert check_bound(asked, replace(found, value=found.value + 1)).verdict is Verdict.REFUSED
+    assert_proved_and_no_more(asked, [found])
     # The same claim of the problem whose micro-batches may pass each other.
-    assert check_bound(problem("free", [2, 0.5, 3]), found).verdict is Verdict.REFUSED
+    assert verdict(problem("free", [2, 0.5, 3]), found) is Verdict.REFUSED
 
 
 def test_nothing_is_said_where_micro_batches_may_pass_each_other() -> None:

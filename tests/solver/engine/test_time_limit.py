@@ -28,7 +28,7 @@ from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_run
 from solver.cyclic import problem_period
-from solver.engine import incumbent, kernels, search
+from solver.engine import final_phase, incumbent, kernels, search
 from solver.engine.engine import ENGINE
 from solver.engine.phases import published
 from solver.engine.phases.local_search import LocalSearch
@@ -113,14 +113,14 @@ def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.Mo
     judge = incumbent.validate
 
     def slowly(timeline: Timeline) -> list[Violation]:
-        until = time.monotonic() + 0.4
+        until = time.monotonic() + 0.8
         while time.monotonic() < until:
             pass
         return judge(timeline)
 
     monkeypatch.setattr(incumbent, "validate", slowly)
     monkeypatch.setattr(published, "GRACE", 0.2)
-    engine = replace(ENGINE, opening=(published.Published(share=0.01),), phases=(), finish=search.Search.solution)
+    engine = replace(ENGINE, opening=(published.Published(share=0.2),), phases=(), finish=search.Search.solution)
     found = search.Search(problem(2, 3), Limits(seconds=5), lambda *_: None, Event(), engine)
     found.run()
     assert found.incumbent.timeline is not None
@@ -173,9 +173,14 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     begun.offer_order(HEURISTICS["1f1b"].order(one))
     assert not LocalSearch(waiting_share=0.0).applies(begun)
     assert any("local search" in note for note in begun.solution().notes)
+    # So are other phases, and the end of a solve, whose value is what it is.
+    assert not begun.compiled(slow, 0.0)
+    monkeypatch.setattr(final_phase, "_WAITING_SHARE", 0.0)
+    assert any("less memory" in note for note in final_phase.finished(begun).notes)
     compiler.kill()
     compiler.wait()
     assert slow.wait(lambda: False)
+    assert begun.compiled(slow, 0.0)
     assert LocalSearch(waiting_share=0.0).applies(begun)
 
 

@@ -1,0 +1,133 @@
+"""Lower bounds by memory for every order, as rows of a partition's variables: round trips, and memory over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from ortools.sat.python import cp_model
+
+from formulations.partition.chain_ways import ChainWays, Ways
+from formulations.partition.partition_model import Linear
+from pipesched.problem.problem import Objective
+
+# A limit of more micro-batches than this many times the stages from there on is stated as none.
+_MOST_ROUNDS = 3
+# Up to this number of micro-batches admitted, each has rows of its own.
+_FINE = 12
+# How finely an activation's share of a device's memory is told.
+_LEVELS = 24
+
+
+class _Times(NamedTuple):
+    """Times of a stage, each a variable."""
+
+    forward: Linear
+    gradient: Linear
+    rest: Linear
+
+
+class MemoryRows:
+    """Rows that hold `value`, the objective in ticks, above what memory of these capacities forces on one chain."""
+
+    def __init__(self, chain: ChainWays, value: cp_model.IntVar, capacity: Sequence[int]) -> None:
+        layers, model = chain.plan.model.sequence, chain.model
+        self._chain, self._value, self._capacity = chain, value, capacity
+        self._span = chain.plan.objective is Objective.SPAN
+        self._all_held = int(sum((layer.activation for layer in layers), Fraction(0)) / model.step)
+        self._keeps_whole = all(layer.freed_by_backward == 0 for layer in chain.plan.model.layers)
+
+    def add(self, ways: Ways) -> None:
+        """All of them."""
+        for stage in range(self._chain.placement.stages):
+            self._in_flight(stage, ways)
+        for device in range(self._chain.placement.devices):
+            self._memory_over_time(device, ways)
+
+    def _in_flight(self, stage: int, ways: Ways) -> None:
+        """Memory admits so many micro-batches to the stage at once; a literal for each number, then for a few each."""
+        cp, m = self._chain.model.cp, self._chain.plan.microbatches
+        device, terms = self._chain.placement.stage_device[stage], self._chain.model.terms[stage]
+        room = self._chain.named(
+            f"room{stage}", self._capacity[device] - self._chain.static(device), self._capacity[device]
+        )
+        activation = self._chain.named(f"activation{stage}", terms.activation, self._all_held)
+        times = _Times(
+            *(
+                self._chain.named(f"{name}{stage}", getattr(terms, name), self._chain.longest)
+                for name in ("forward", "gradient", "rest")
+            )
+        )
+        literals = []
+        for least, most in _numbers_admitted(m, len(self._chain.chains[0]) - stage):
+            admits = cp.new_bool_var(f"admits{stage}.{least}")
+            literals.append(admits)
+            # So many fit at least; the rows are those of the most that this literal stands for, and weaker for more.
+            cp.add(least * activation <= room).only_enforce_if(admits)
+            for bound in self._admitting(stage, most, times, ways) if most is not None else []:
+                cp.add(self._value >= bound).only_enforce_if(admits)
+        cp.add_exactly_one(literals)
+
+    def _admitting(self, stage: int, number: int, times: _Times, ways: Ways) -> list[Linear]:
+        """What holds where at most so many micro-batches are on the stage at once, fewer than there are."""
+        m, around = self._chain.plan.microbatches, ways.around[stage]
+        rounds = -(-m // number)
+        there_and_back = times.forward + around + times.gradient
+        found = [ways.head[stage] + rounds * there_and_back + ways.tail[stage]]
+        if len(self._chain.held(self._chain.placement.stage_device[stage])) > 1:
+            return found
+        # One stage on the device: it idles before its first backward, when memory is full of forwards.
+        idle = around - (number - 1) * times.forward
+        work = m * (times.forward + times.rest)
+        if not self._chain.plan.model.splittable:
+            found.append(ways.head[stage] + work + idle + ways.tail[stage])
+        elif not self._span:
+            found.append(ways.head[stage] + work + idle)
+        if self._keeps_whole:
+            # And when the last forward ends, backwards of no more than so many are left; the last is a way around off.
+            after = around + times.gradient + ways.tail[stage]
+            end = ways.head[stage] + work - number * times.rest + after
+            found += [end, end + idle]
+        return found
+
+    def _memory_over_time(self, device: int, ways: Ways) -> None:
+        """Every activation is held for a way around at least; all of them share what the memory gives over time.
+
+        The share of the memory that an activation takes is rounded down to one of a few levels.
+        """
+        held, cp, m = self._chain.held(device), self._chain.model.cp, self._chain.plan.microbatches
+        if len(held) == 1:
+            return  # counted in whole micro-batches above
+        room = self._chain.named(
+            f"left{device}", self._capacity[device] - self._chain.static(device), self._capacity[device]
+        )
+        taken: list[Linear] = []
+        for k in held:
+            terms = self._chain.model.terms[k]
+            held_for = self._chain.named(
+                f"held{k}", terms.forward + ways.around[k] + terms.gradient, self._chain.longest
+            )
+            activation = self._chain.named(f"each{k}", terms.activation, self._all_held)
+            literals = [cp.new_bool_var(f"share{k}.{level}") for level in range(_LEVELS)]
+            cp.add_exactly_one(literals)
+            ticks = cp.new_int_var(0, m * self._chain.longest, f"taken{k}")
+            for level, literal in enumerate(literals):
+                cp.add(_LEVELS * activation <= (level + 1) * room).only_enforce_if(literal)
+                if level:
+                    cp.add(_LEVELS * ticks >= level * m * held_for).only_enforce_if(literal)
+            taken.append(ticks)
+        cp.add(self._value >= ways.head[held[0]] + sum(taken) + ways.tail[held[0]])
+
+
+def _numbers_admitted(microbatches: int, stages: int) -> Iterator[tuple[int, int | None]]:
+    """Ranges of how many micro-batches memory admits to a stage with so many stages from it on, least and most.
+
+    One by one at first, then a few at a time; from where hardly anything follows, up to any number (None).
+    """
+    least = 1
+    while least < microbatches and least <= _MOST_ROUNDS * stages:
+        most = min(microbatches - 1, least + least // _FINE)
+        yield least, most
+        least = most + 1
+    yield least, None

@@ -1,0 +1,34 @@
+"""What holds of every certificate that a bound gives: the check proves its value from its evidence, and not a tick more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from benchmarks.proofs.bound_attack import attack
+from benchmarks.proofs.bound_branches import BRANCHES
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence_document import evidence_document, evidence_from
+
+
+def assert_proved_and_no_more(one: Problem, found: Iterable[Certificate]) -> None:
+    """There are some, each is proved as it is and refused with a tick more; evidence is read back as it was written."""
+    certificates = list(found)
+    assert certificates, f"no certificate of {one.name}"
+    for genuine in certificates:
+        assert verdict(one, genuine) is Verdict.VERIFIED, genuine
+        assert verdict(one, replace(genuine, value=genuine.value + 1)) is Verdict.REFUSED, genuine
+        assert genuine.evidence is not None
+        assert evidence_from(evidence_document(genuine.evidence)) == genuine.evidence
+
+
+def verdict(one: Problem, claim: Certificate) -> Verdict:
+    return check_bound(one, claim).verdict
+
+
+def attack_refutes(branch: str, count: int = 60) -> bool:
+    """Whether one of so many problems of a branch has an optimum below what is claimed of it."""
+    return bool(attack(next(one for one in BRANCHES if one.name == branch), count, seed=0).wrong)
