@@ -101,6 +101,14 @@ def tab(browser: Any, url: str) -> Iterator[Tab]:
     found.context.close()
 
 
+def test_nothing_is_solved_before_the_scripts_have_loaded(browser: Any, url: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(url)
+    assert page.is_disabled("#begin")
+    context.close()
+
+
 def test_form_and_text_are_kept_in_step(tab: Tab) -> None:
     assert tab.value("#yaml") == START and tab.value("#field-times-forward") == "10"
     tab.page.fill("#field-microbatches", "6")
