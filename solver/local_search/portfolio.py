@@ -38,8 +38,8 @@ _OPEN_MODES = (
     AnnealingParameters(hot=0.3, cold=0.05, evenness=0.3, filling=0.1, changing=0.3),
     AnnealingParameters(hot=0.1, cold=0.02, evenness=1.0, filling=0.1, changing=0.15),
     AnnealingParameters(hot=0.1, cold=0.02, evenness=0.03, filling=0, changing=0.2),
-    AnnealingParameters(hot=0.03, cold=0.005, evenness=0.3, filling=0.3, changing=0.2),
     AnnealingParameters(hot=0.06, cold=0.01, evenness=1.0, filling=0, changing=0.2),
+    AnnealingParameters(hot=0.03, cold=0.005, evenness=0.3, filling=0.3, changing=0.2),
     AnnealingParameters(hot=0.05, cold=0.01, evenness=0.3, filling=0.3, changing=0.2),
     AnnealingParameters(hot=0.1, cold=0.01, evenness=0.1, filling=0, changing=0.05),
 )
