@@ -12,6 +12,7 @@ from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
+from solver.engine.cheapest_modes import cheapest_modes_prove_nothing
 from solver.engine.kernels import BLOCK_KERNELS, STEP_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
@@ -27,8 +28,9 @@ class CrossingSteps:
     """On more and more devices, within a share of the time; the check of the last takes as long again.
 
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
-    to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more. Where
-    a gap of no more than `above` is left, better schedules are looked for first.
+    to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more, nor
+    where modes are open and they prove no more than other bounds. Where a gap of no more than `above` is left, better
+    schedules are looked for first.
     """
 
     share: float = 0.1
@@ -52,7 +54,9 @@ class CrossingSteps:
         proved = [one.value for one in state.certificates if one.kind == KIND]
         if not proved:
             return True
-        return self.again and not search.refutable and max(proved) >= self.near * float(state.lower_bound)
+        if not self.again or search.refutable or cheapest_modes_prove_nothing(search):
+            return False
+        return max(proved) >= self.near * float(state.lower_bound)
 
     def run(self, search: Search) -> None:
         clock = search.clock
