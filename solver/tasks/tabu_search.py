@@ -1,4 +1,8 @@
-"""Iterated tabu search over the orders of jobs on streams: from changed copies of the best few schedules so far."""
+"""Iterated tabu search over the orders of jobs on streams: from changed copies of the best few schedules so far.
+
+Or from between two of them, as by path relinking (Peng, Lü and Cheng, Computers & Operations Research 53, 2015): starts
+that are a mean of those of two schedules keep every precedence.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +18,12 @@ from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu_kernel import Effort, Graph, Orders, tabu_search
 
 # A run of the kernel; how many schedules are kept, no two of which end together; how far starts move at a change, in
-# mean lengths of jobs, and the share of changes that are to all starts.
+# mean lengths of jobs.
 _EFFORT = Effort(moves=30_000, patience=10_000, least_tenure=8, most_tenure=16, far=40)
 _KEPT = 6
-_WHOLE = 0.5
 _FAR = (0.5, 1.0, 2.0, 4.0)
+# The share of runs that begin between two schedules, where between them, and how far starts move then.
+_BETWEEN, _PARTS, _NEAR = 0.5, (0.2, 0.8), 0.3
 
 Starts = NDArray[np.int64]
 
@@ -45,7 +50,6 @@ class TabuSearch:
                          for ways in (graph.before, graph.after))  # fmt: skip
         self._graph = Graph(self._steps, *before, *after)
         self._before = [[number[b] for b, _ in graph.before[n]] for n in self._running]
-        self._device = np.array([jobs.device(n) for n in self._running])
         streams = {where: at for at, where in enumerate(jobs.on)}
         self._stream = np.array([streams[jobs.jobs[n].resource] for n in self._running])
         self._random, self._draw, self._lock = Random(seed), np.random.default_rng(seed), Lock()
@@ -66,10 +70,10 @@ class TabuSearch:
     def step(self) -> bool:
         """Search from one of the schedules kept, changed but for the first time; whether the best got better."""
         with self._lock:
-            begin = self._random.choice(self._kept)[1]
-            key, seed = self._changed(begin) if self._changes else begin.astype(float), self._random.randrange(2**31)
+            begin = self._random.choice(self._kept)[1].astype(float)
+            key, seed = self._changed(begin) if self._changes else begin, self._random.randrange(2**31)
             self._changes = True
-        starts = np.zeros_like(begin)
+        starts = np.zeros(len(begin), np.int64)
         ends = int(tabu_search(self._graph, self._orders(key), _EFFORT, seed, self.halt, starts))
         with self._lock:
             better = ends < self.ends
@@ -77,17 +81,13 @@ class TabuSearch:
                 self._kept = sorted([*self._kept, (ends, starts)], key=lambda one: one[0])[:_KEPT]
         return better
 
-    def _changed(self, starts: Starts) -> NDArray[np.float64]:
-        """The starts, moved by chance: all, those of some time, or on one device; each behind all that it waits for."""
-        random, key, end = self._random, starts.astype(float), int(starts.max())
-        inside = np.full(len(key), True)
-        if random.random() >= _WHOLE:
-            since = random.uniform(-0.2, 1) * end
-            inside = (starts >= since) & (starts <= since + random.uniform(0.05, 1) * end)
-            if random.random() < 0.25:
-                inside &= self._device == random.choice(self._device.tolist())
-        far = random.choice(_FAR) * float(self._steps.mean())
-        key[inside] += self._draw.normal(0, far, int(inside.sum()))
+    def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Starts, or what lies between them and another schedule's, moved by chance; each behind what it waits for."""
+        random, far = self._random, self._random.choice(_FAR)
+        if len(self._kept) > 1 and random.random() < _BETWEEN:
+            starts = starts + random.uniform(*_PARTS) * (random.choice(self._kept)[1] - starts)
+            far = _NEAR
+        key = starts + self._draw.normal(0, far * float(self._steps.mean()), len(starts))
         for n in np.argsort(starts, kind="stable").tolist():
             key[n] = max([key[n], *(np.nextafter(key[b], np.inf) for b in self._before[n])])
         return key
