@@ -3,7 +3,7 @@
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
 steps; with `below` those of crossings of steps below a value; with `blocks` those of crossings with blocks; with
-`orders` those of orders of steps; with `beam` those of beam search.
+`orders` those of orders of steps; with `beam` those of beam search; with `tabu` those of tabu search.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from threading import Event
 
+from formulations.tasks.jobs_of_problem import jobs_of
 from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
@@ -32,6 +33,8 @@ from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.step_orders.search import step_order
+from solver.tasks.job_graph import graph_of, with_modes
+from solver.tasks.tabu_search import TabuSearch
 
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
@@ -90,6 +93,9 @@ if __name__ == "__main__":
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     elif "orders" in sys.argv[1:]:
         step_order(problem_from(_PROBLEM | {"memory": {"capacity": 2}}), lambda *_: 1)
+    elif "tabu" in sys.argv[1:]:
+        jobs = jobs_of(problem_from(_PROBLEM))
+        TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()
     elif "beam" in sys.argv[1:]:
         BeamSearch(problem_from(_PROBLEM), 1).run(lambda: False, lambda _: None, rounds=1)
     else:

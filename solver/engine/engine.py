@@ -12,6 +12,7 @@ from solver.engine.phases.crossing_below import CrossingsBelow
 from solver.engine.phases.crossing_steps import CrossingSteps
 from solver.engine.phases.crossings import CrossingBounds
 from solver.engine.phases.exact_model import ExactModel
+from solver.engine.phases.job_shop_bounds import JobShopBounds
 from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
@@ -24,6 +25,7 @@ from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.step_orders import StepOrders
+from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
 from solver.engine.phases.tasks.decisions import TaskDecisions
 from solver.engine.phases.tasks.exact_model import TaskExactModel
 from solver.engine.phases.tasks.orders import TaskOrders
@@ -71,7 +73,9 @@ ENGINE = Engine(
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),
-        ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
+        ExactModel(share=0.5, literals=False, job_shop=True, name="CP-SAT, intervals"),
+        CriticalBlocks(share=0.25),
+        JobShopBounds(share=0.15),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.2, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
@@ -100,6 +104,7 @@ TASK_ENGINE = Engine(
         TaskExactModel(share=0.1, most_literals=600),
         TaskPolicies(many_share=0.1),
         TaskExactModel(share=0.6, most_literals=4_000),
+        CriticalBlocks(share=0.3),
         TaskRanks(share=0.5),
         TaskOrders(share=0.5),
         TaskWindows(share=0.2, patience=12),

@@ -32,6 +32,7 @@ from solver.local_search.equal_value_kernel import settle
 from solver.step_orders.labels import best_of, longer
 from solver.tasks.policy_kernel import dispatch
 from solver.tasks.serial_kernel import generate
+from solver.tasks.tabu_kernel import tabu_search
 
 _POLL = 0.05  # seconds between looks at the process
 
@@ -89,6 +90,7 @@ BELOW_KERNELS = Kernels(
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
 ORDER_KERNELS = Kernels((longer, best_of), _COMPILER, "orders")
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
+TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 
 

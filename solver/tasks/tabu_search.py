@@ -1,0 +1,110 @@
+"""Iterated tabu search over the orders of jobs on streams: from changed copies of the best few schedules so far.
+
+Or from between two of them, as by path relinking (Peng, Lü and Cheng, Computers & Operations Research 53, 2015): starts
+that are a mean of those of two schedules keep every precedence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.tasks.jobs import Jobs
+from solver.tasks.job_graph import graph_of
+from solver.tasks.tabu_kernel import Effort, Graph, Orders, tabu_search
+
+# A run of the kernel; how many schedules are kept, no two of which end together; how far starts move at a change, in
+# mean lengths of jobs.
+_EFFORT = Effort(moves=30_000, patience=10_000, least_tenure=8, most_tenure=16, far=40)
+_KEPT = 6
+_FAR = (0.5, 1.0, 2.0, 4.0)
+# The share of runs that begin between two schedules, where between them, and how far starts move then.
+_BETWEEN, _PARTS, _NEAR = 0.5, (0.2, 0.8), 0.3
+
+Starts = NDArray[np.int64]
+
+
+def limits_nothing(jobs: Jobs, running: Sequence[int]) -> bool:
+    """Whether memory holds all that these jobs take at once, so that any order fits."""
+    taken, runs = [0] * len(jobs.room), set(running)
+    for one in jobs.holdings:
+        if one.where in runs:
+            taken[one.pool] += one.takes
+    return all(room is None or held <= room for held, room in zip(taken, jobs.room, strict=True))
+
+
+class TabuSearch:
+    """`ends` is when the best schedule ends, in steps. Several threads may call `step` of one search."""
+
+    def __init__(self, jobs: Jobs, starts: Mapping[int, int], seed: int) -> None:
+        self._running = sorted(starts)
+        number = {n: at for at, n in enumerate(self._running)}
+        turns = [(one, other, 0) for one, other in jobs.consecutive if one in number and other in number]
+        graph = graph_of(jobs, self._running, turns)
+        self._steps = np.array([jobs.jobs[n].steps for n in self._running], np.int64)
+        before, after = (_rows([[(number[b], lag) for b, lag in ways[n]] for n in self._running])
+                         for ways in (graph.before, graph.after))  # fmt: skip
+        self._graph = Graph(self._steps, *before, *after)
+        self._before = [[number[b] for b, _ in graph.before[n]] for n in self._running]
+        streams = {where: at for at, where in enumerate(jobs.on)}
+        self._stream = np.array([streams[jobs.jobs[n].resource] for n in self._running])
+        self._random, self._draw, self._lock = Random(seed), np.random.default_rng(seed), Lock()
+        given = np.array([starts[n] for n in self._running], np.int64)
+        self._kept = [(int((given + self._steps).max()), given)]
+        self._changes = False
+        self.halt = np.zeros(1, np.int64)
+
+    @property
+    def ends(self) -> int:
+        return self._kept[0][0]
+
+    @property
+    def best(self) -> dict[int, int]:
+        """The starts of the best schedule, by job."""
+        return dict(zip(self._running, self._kept[0][1].tolist(), strict=True))
+
+    def step(self) -> bool:
+        """Search from one of the schedules kept, changed but for the first time; whether the best got better."""
+        with self._lock:
+            begin = self._random.choice(self._kept)[1].astype(float)
+            key, seed = self._changed(begin) if self._changes else begin, self._random.randrange(2**31)
+            self._changes = True
+        starts = np.zeros(len(begin), np.int64)
+        ends = int(tabu_search(self._graph, self._orders(key), _EFFORT, seed, self.halt, starts))
+        with self._lock:
+            better = ends < self.ends
+            if all(ends != known for known, _ in self._kept):
+                self._kept = sorted([*self._kept, (ends, starts)], key=lambda one: one[0])[:_KEPT]
+        return better
+
+    def _changed(self, starts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Starts, or what lies between them and another schedule's, moved by chance; each behind what it waits for."""
+        random, far = self._random, self._random.choice(_FAR)
+        if len(self._kept) > 1 and random.random() < _BETWEEN:
+            starts = starts + random.uniform(*_PARTS) * (random.choice(self._kept)[1] - starts)
+            far = _NEAR
+        key = starts + self._draw.normal(0, far * float(self._steps.mean()), len(starts))
+        for n in np.argsort(starts, kind="stable").tolist():
+            key[n] = max([key[n], *(np.nextafter(key[b], np.inf) for b in self._before[n])])
+        return key
+
+    def _orders(self, key: NDArray[np.float64]) -> Orders:
+        """Every stream's jobs by their keys."""
+        sequence = np.argsort(key, kind="stable").astype(np.int64)
+        place, previous, following = (np.full(len(key), -1, np.int64) for _ in range(3))
+        place[sequence] = np.arange(len(key))
+        for stream in range(int(self._stream.max()) + 1):
+            order = sequence[self._stream[sequence] == stream]
+            previous[order[1:]], following[order[:-1]] = order[:-1], order[1:]
+        return Orders(previous, following, sequence, place)
+
+
+def _rows(rows: Sequence[Sequence[tuple[int, int]]]) -> tuple[Starts, Starts, Starts]:
+    """Compressed rows: where each begins, jobs, lags."""
+    pairs = np.array([pair for row in rows for pair in row], np.int64).reshape(-1, 2)
+    at = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+    return at, pairs[:, 0].copy(), pairs[:, 1].copy()

@@ -1,0 +1,121 @@
+"""Tabu search over critical blocks: valid schedules of known length, and the optimum of small job shops."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+from threading import Event
+
+import numpy as np
+
+from formulations.tasks.jobs import Jobs
+from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from pipesched.problem.microbatch_chains import without_scale
+from pipesched.problem.placement import interleaved
+from pipesched.schedule.rescale import value_of
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.engine.final_phase import finished
+from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.sequential import Sequential
+from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
+from solver.engine.search import Engine, Search
+from solver.limits import Limits
+from solver.tasks.job_graph import graph_of, with_modes
+from solver.tasks.tabu_kernel import Orders, Times, may_move, move_before, move_behind, set_heads, set_tails
+from solver.tasks.tabu_search import TabuSearch, limits_nothing
+from tests.support.expert_parallel import mean_layers
+from tests.support.makers import problem
+from tests.support.task_brute_force import optimum, tiny_tasks
+
+
+def in_turn(jobs: Jobs) -> dict[int, int]:
+    """The jobs one after the other, each behind what it waits for."""
+    graph, starts, now = graph_of(jobs, with_modes(jobs, fused=False)), dict[int, int](), 0
+    for n in graph.sequence:
+        starts[n], now = now, now + jobs.jobs[n].steps + max((lag for _, lag in graph.after[n]), default=0)
+    return starts
+
+
+def test_tiny_problems_come_to_the_optimum_and_never_below_it() -> None:
+    solved = attained = 0
+    for seed in range(40):
+        given = tiny_tasks(Random(seed))
+        jobs = jobs_of(given)
+        starts = in_turn(jobs)
+        if given.network.one_task_each or not limits_nothing(jobs, list(starts)):
+            continue
+        tabu = TabuSearch(jobs, starts, seed)
+        for _ in range(3):
+            tabu.step()
+        schedule = schedule_of_starts(jobs, tabu.best)
+        assert schedule is not None
+        timeline = simulate(given, schedule)
+        assert validate(timeline) == [], seed
+        assert max(start + jobs.jobs[n].steps for n, start in tabu.best.items()) == tabu.ends
+        least = optimum(given, given.objective)
+        assert least is not None
+        assert value_of(given, timeline) >= least, seed
+        solved += 1
+        attained += value_of(given, timeline) == least
+    assert solved > 5
+    assert attained > solved // 2
+
+
+def test_moves_keep_the_sequence_and_the_links() -> None:
+    """Whatever is moved, each job comes behind what it waits for, and the times are those of all orders anew."""
+    jobs = jobs_of(mean_layers(interleaved(2, 2), 3))
+    search = TabuSearch(jobs, in_turn(jobs), 0)
+    graph, orders = search._graph, search._orders(search._kept[0][1].astype(float))
+    count, random, moved = len(graph.steps), Random(0), 0
+    times, fresh = (Times(np.zeros(count, np.int64), np.zeros(count, np.int64)) for _ in range(2))
+    row, mark = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    set_heads(graph, orders, times, 0)
+    set_tails(graph, orders, times, count - 1)
+    for now in range(1, 400):
+        first = last = random.randrange(count)
+        for _ in range(random.randint(1, 4)):
+            last = int(orders.following[last]) if orders.following[last] >= 0 else last
+        behind = random.random() < 0.5
+        if first == last or not may_move(graph, times, first, last, behind):
+            continue
+        low, high = orders.place[first], orders.place[last]
+        (move_behind if behind else move_before)(graph, orders, first, last, row, mark, now)
+        set_heads(graph, orders, times, low)
+        set_tails(graph, orders, times, high)
+        moved += 1
+        assert sorted(orders.sequence) == list(range(count))
+        assert all(orders.sequence[orders.place[n]] == n for n in range(count))
+        assert all(orders.place[b] < orders.place[n] for n in range(count) for b in _before(graph, orders, n))
+        set_heads(graph, orders, fresh, 0)
+        set_tails(graph, orders, fresh, count - 1)
+        assert (times.head == fresh.head).all()
+        assert (times.tail == fresh.tail).all()
+    assert moved > 50
+
+
+def _before(graph: object, orders: Orders, n: int) -> list[int]:
+    at, row = graph.before_at, graph.before  # type: ignore[attr-defined]
+    return [*row[at[n] : at[n + 1]], *([orders.previous[n]] if orders.previous[n] >= 0 else [])]
+
+
+def test_a_job_shop_gets_shorter_by_the_phase_alone() -> None:
+    """Unequal micro-batches in any order, memory ample; not where memory limits what is held, nor alike ones."""
+    factors = [1, 0.8, 1.2, 0.9, 1.1, 0.7]
+    given = {"microbatches": 6, "microbatch_scale": factors, "microbatch_order": "free", "devices": 3}
+    times = {"forward": 10, "backward": 20}
+    job_shop = without_scale(problem(placement="interleaved", chunks=2, times=times, **given))
+    engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), (CriticalBlocks(tries=2),), finished)
+    values = []
+    for phases in ((), engine.phases):
+        own = Engine(engine.bounds, engine.opening, phases, finished, raise_bounds=False)
+        search = Search(job_shop, Limits(workers=1, deterministic=1), lambda _: None, Event(), own)
+        search.run()
+        assert search.incumbent.timeline is not None
+        assert validate(search.incumbent.timeline) == []
+        values.append(search.incumbent.value)
+    assert all(later < sooner for sooner, later in pairwise(values))
+    limited = problem(memory={"capacity": 2}, times=times, microbatches=4, devices=2)
+    jobs = jobs_of(limited)
+    assert not limits_nothing(jobs, with_modes(jobs, fused=False))
