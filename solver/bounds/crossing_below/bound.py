@@ -27,8 +27,8 @@ KIND = "crossings of steps below a value"
 # Labels looked at in all; numbers of the pass backwards, four bytes each.
 WORK, MOST_NUMBERS = 40_000_000, 50_000_000
 # The first value tried is so much of the gap above what is proved, the last step a quarter of that. Steps become longer
-# while a value takes no more labels than so many, since those of one that is not reached are in vain.
-_STEP, _EASY = 16, 1_000_000
+# after a value that took few labels, and shorter after one that took many: those of one not reached are in vain.
+_STEP, _FEW, _MANY = 16, 20_000, 1_000_000
 # Labels of a state, and devices besides the first: with blocks, more labels prove more than more devices.
 _WIDTHS, _DEVICES = (64,), 4
 _WIDTHS_WITH_BLOCKS, _DEVICES_WITH_BLOCKS = (512,), 2
@@ -90,7 +90,7 @@ def _raised(
 ) -> Iterator[tuple[int, Least]]:
     """Values and what was proved with them, in steps above what is proved.
 
-    A step is twice as long as that of a value that was reached with few labels, else half as long.
+    A step is twice as long as that of a value that was reached with few labels, half as long after many or in vain.
     """
     step = max(1, (known - proved) // _STEP)
     least_step = max(1, step // 4)
@@ -100,7 +100,8 @@ def _raised(
         yield value, least
         work -= least.work
         if least.ticks == value:
-            proved, step = value, 2 * step if least.work <= _EASY else max(least_step, step // 2)
+            proved = value
+            step = 2 * step if least.work <= _FEW else step if least.work <= _MANY else max(least_step, step // 2)
         else:
             if step <= least_step:
                 return
