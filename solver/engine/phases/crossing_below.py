@@ -24,7 +24,8 @@ class CrossingsBelow:
     Only where a gap of more than `above` is left, and what crossings of steps proved comes to `near` the lower bound:
     the pass backwards takes seconds, and of problems with a smaller gap none was seen in which it proves more. Nor with
     few devices, all of which crossings of steps keep, while crossings with blocks merge more labels; nor where crossings
-    of steps take the cheapest of open modes in vain.
+    of steps take the cheapest of open modes in vain. `widths` are how many labels of a state are told apart, one after
+    the other; with blocks the bound knows best.
     """
 
     share: float = 0.25
@@ -32,6 +33,7 @@ class CrossingsBelow:
     near: float = 0.98
     least_devices: int = 6
     least_with_blocks: int = 3
+    widths: tuple[int, ...] = (64, 512)
     name: str = "crossings of steps below a value"
 
     def applies(self, search: Search) -> bool:
@@ -55,8 +57,9 @@ class CrossingsBelow:
         if not search.compiled(BELOW_KERNELS, self.share):
             return
         assert state.value is not None
+        widths = None if search.problem.overlaps else self.widths
         bounds = crossing_bounds_below(
-            search.problem, search.stop, float(state.lower_bound), float(state.value), work=work
+            search.problem, search.stop, float(state.lower_bound), float(state.value), widths, work
         )
         # The check takes as long again, and longer beside a local search.
         argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))
