@@ -10,15 +10,8 @@ from threading import Event
 import numpy as np
 import pytest
 
-<<<<<<< HEAD
-from pipesched.checking.crossing_below.orders import least_end_below, what_follows
-=======
-from benchmarks.proofs.bound_attack import attack
-from benchmarks.proofs.bound_branches import BRANCHES
-from pipesched.checking.check import check_bound
 from pipesched.checking.crossing_below.orders import least_end_below
 from pipesched.checking.crossing_below.rest import what_follows
->>>>>>> b936e44 (Crossings below a value try blocks too: orders and blocks that must end at a value or later are not followed)
 from pipesched.checking.crossing_steps.argument import way_on
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput

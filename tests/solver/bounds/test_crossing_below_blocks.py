@@ -9,9 +9,6 @@ from threading import Event
 import numpy as np
 import pytest
 
-from benchmarks.proofs.bound_attack import attack
-from benchmarks.proofs.bound_branches import BRANCHES
-from pipesched.checking.check import check_bound
 from pipesched.checking.crossing_below.rest import what_follows
 from pipesched.checking.crossing_blocks.argument import block_ticks as ticks_of_blocks
 from pipesched.checking.crossing_steps.argument import way_on
@@ -36,6 +33,7 @@ from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from tests.solver.bounds.test_crossing_blocks import UNEVEN, WHOLE, posed
+from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
 
 WORK = 10**7
 TIMES = {"forward": [9, 11, 10, 13, 8, 12], "backward": [10, 9, 14, 11, 12, 10], "weight": [5, 11, 8, 13, 9, 10]}
@@ -138,8 +136,7 @@ def test_an_attack_finds_blocks_that_are_not_formed(monkeypatch: pytest.MonkeyPa
         return np.full_like(block_ticks(*given), -1)  # type: ignore[arg-type]
 
     monkeypatch.setattr(bound, "block_ticks", none)
-    branch = next(one for one in BRANCHES if one.name == "crossings of steps below a value, blocks, one backward")
-    assert attack(branch, 12, seed=0).wrong
+    assert attack_refutes("crossings of steps below a value, blocks, one backward", 12)
 
 
 def test_an_attack_finds_a_rest_that_is_longer(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,8 +146,7 @@ def test_an_attack_finds_a_rest_that_is_longer(monkeypatch: pytest.MonkeyPatch) 
         return found and found._replace(layers=[layer._replace(rests=layer.rests + 1) for layer in layers])
 
     monkeypatch.setattr(bound, "remaining", longer)
-    branch = next(one for one in BRANCHES if one.name == "crossings of steps below a value, blocks, one backward")
-    assert attack(branch, 12, seed=0).wrong
+    assert attack_refutes("crossings of steps below a value, blocks, one backward", 12)
 
 
 @pytest.mark.parametrize("objective", list(Objective)[:2])
@@ -160,17 +156,11 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
     bidirectional = posed(4, 8, 3, objective.value, placement="bidirectional")
     for one in (uneven, posed(2, 6, 3, objective.value, times=WHOLE), bidirectional):
         found = list(crossing_bounds_below(one, Event(), 20, 300, (1, 8)))
-        assert found
+        assert_proved_and_no_more(one, found)
         for genuine in found:
             assert isinstance(genuine.evidence, CrossingStepsBelow)
-            assert verdict(one, genuine) is Verdict.VERIFIED
-            assert verdict(one, replace(genuine, value=genuine.value + 1)) is Verdict.REFUSED
             forged = replace(genuine.evidence, below=int(genuine.value) - 1)
             assert verdict(one, replace(genuine, evidence=forged)) is Verdict.REFUSED
-
-
-def verdict(one: Problem, claim: Certificate) -> Verdict:
-    return check_bound(one, claim).verdict
 
 
 def test_evidence_of_all_blocks_is_not_taken_for_it() -> None:
