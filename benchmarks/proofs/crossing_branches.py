@@ -64,6 +64,10 @@ _WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] =
     "one backward": ({"tight": 0.6, "whole_only": 1}, _outlast()),
     "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
 }
+_BELOW_WITH_BLOCKS = (
+    *("room after B", "two directions", "one stage a device", "span", "makespan"),
+    *("split backwards", "one backward", "shorter than a pass"),
+)
 _BELOW = ("room after W", "room after B", "one backward", "short full backward", "V", "interleaved", "span", "makespan")
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
@@ -91,6 +95,16 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
             further=crossings_below,
         )
         for name in _BELOW
+    ),
+    *(
+        Branch(
+            f"crossings of steps below a value, blocks, {name}",
+            "crossings of steps below a value",
+            where=_WITH_BLOCKS[name][1],
+            likely=replace(ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **_WITH_BLOCKS[name][0]}),
+            further=crossings_below,
+        )
+        for name in _BELOW_WITH_BLOCKS
     ),
     *(
         Branch(

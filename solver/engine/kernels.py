@@ -16,7 +16,8 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from formulations.window.operation_units import modes_matter
-from pipesched.checking.crossing_below.orders import may_end_before, one_back
+from pipesched.checking.crossing_below.orders import may_end_before
+from pipesched.checking.crossing_below.rest import one_back
 from pipesched.checking.crossing_blocks.orders import all_next_blocks
 from pipesched.checking.crossing_steps.orders import all_next, fewer
 from pipesched.checking.crossings.rounds import all_after
@@ -85,7 +86,12 @@ MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes"
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
 BELOW_KERNELS = Kernels(
-    (successors, merged, keys_after, rests_before, below, all_next, fewer, one_back, may_end_before), _COMPILER, "below"
+    (
+        *(successors_with_blocks, merged, keys_after, rests_before, below),
+        *(all_next, all_next_blocks, fewer, one_back, may_end_before),
+    ),
+    _COMPILER,
+    "below",
 )
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
 ORDER_KERNELS = Kernels((longer, best_of), _COMPILER, "orders")

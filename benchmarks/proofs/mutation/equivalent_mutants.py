@@ -22,7 +22,7 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "solver/bounds/crossing_blocks/bound.py": {
         "_trials: 1 -> 2 #4": "With more labels the same devices come later anyway: only the order of trials differs.",
     },
-    "pipesched/checking/crossing_blocks/argument.py": {"_together: 1 -> 2 #2": _NEVER},
+    "pipesched/checking/crossing_blocks/argument.py": {"block_ticks: 1 -> 2 #2": _NEVER},
     "pipesched/checking/crossing_blocks/orders.py": {
         "least_end_with_blocks: together >= 0 -> together > 0": "Passes of a block of no time take none alone either.",
     },

@@ -81,10 +81,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
-        f"{name}.py": ("tests/solver/bounds/test_crossing_below.py",)
+        f"{name}.py": (
+            "tests/solver/bounds/test_crossing_below.py",
+            "tests/solver/bounds/test_crossing_below_blocks.py",
+        )
         for name in (
-            *(f"solver/bounds/crossing_below/{one}" for one in ("bound", "remaining")),
-            *(f"pipesched/checking/crossing_below/{one}" for one in ("argument", "orders")),
+            *(f"solver/bounds/crossing_below/{one}" for one in ("bound", "follow", "moves", "remaining")),
+            *(f"pipesched/checking/crossing_below/{one}" for one in ("argument", "orders", "rest")),
         )
     },
     **{

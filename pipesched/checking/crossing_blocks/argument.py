@@ -24,10 +24,12 @@ def crossings_with_blocks(problem: Problem, evidence: CrossingBlocks) -> int:
         raise NotCoveredError("a pass is several tasks")
     way = way_on(problem, chain, evidence.devices, evidence.width)
     kept = [stage for stage in chain if problem.placement.stage_device[stage] in evidence.devices]
-    return least_end_with_blocks(way, _together(problem, kept), evidence.width, problem.objective is Objective.MAKESPAN)
+    return least_end_with_blocks(
+        way, block_ticks(problem, kept), evidence.width, problem.objective is Objective.MAKESPAN
+    )
 
 
-def _together(problem: Problem, down: list[int]) -> Numbers:
+def block_ticks(problem: Problem, down: list[int]) -> Numbers:
     """What the block of a forward and a gradient takes, by their steps; -1 where they run one after the other."""
     where, back = problem.placement.stage_device, down[::-1]
     found = np.full((len(down), 2 * len(down)), -1, np.int64)

@@ -1,8 +1,8 @@
 """How long the rest takes at least from every state of every layer: one pass backwards with one label a state.
 
 The value of an order is the largest, over all times of its label, of the time and what takes its place at the end: each
-step changes the times by sums and maxima only. So that rest is known for each time of a label, and over all steps that
-may be next the least of each is taken.
+step or block changes the times by sums and maxima only. So that rest is known for each time of a label, and over all
+steps and blocks that may be next the least of each is taken.
 """
 
 from __future__ import annotations
@@ -14,135 +14,129 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from solver.bounds.crossing_below.moves import NONE, most_moves, moves_from, raised_by
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
 Short = NDArray[np.int32]
 
 # What a time that decides nothing adds, and what is more than any rest: so that sums fit into 32 bits.
 NOTHING, ENDLESS = -(2**29), 2**29
-_NOT_NEXT = -2
+
+
+class Rests(NamedTuple):
+    """The keys of the states of a layer, sorted, and by state and time of a label what follows at least."""
+
+    keys: Numbers
+    rests: Short
 
 
 class Remaining(NamedTuple):
-    """By number of steps done: the keys of states, sorted, and by state and time of a label what follows at least."""
+    """The blocks that were counted with, and what remains by number of steps done."""
 
-    keys: list[Numbers]
-    rests: list[Short]
+    blocks: Numbers
+    layers: list[Rests]
+
+    def states(self) -> int:
+        """How many there are in all layers."""
+        return sum(len(layer.keys) for layer in self.layers)
 
 
-def remaining(steps: Steps, most: int, stop: Event) -> Remaining | None:
+def remaining(steps: Steps, blocks: Numbers, most: int, stop: Event) -> Remaining | None:
     """None where there are more than so many numbers, or numbers that are too large, or after a stop."""
     count, devices = len(steps.ticks) * steps.microbatches, len(steps.room)
-    longest = steps.microbatches * int(steps.ticks.sum() + steps.later.sum() + steps.lag.sum())
-    size, keys = steps.in_flight + 2 * devices, [np.zeros(1, np.int64)]
+    # A block may take longer than both of its passes.
+    in_blocks = blocks.max(axis=1).clip(min=0).sum()
+    longest = steps.microbatches * int(steps.ticks.sum() + steps.later.sum() + steps.lag.sum() + in_blocks)
+    size, keys, behind = steps.in_flight + 2 * devices, [np.zeros(1, np.int64)], np.empty(0, np.int64)
     for done in range(count):
-        keys.append(np.unique(keys_after(keys[-1], steps, done)))
+        near, far = keys_after(keys[-1], steps, blocks, done)
+        keys.append(np.unique(np.concatenate([near, behind])))
+        behind = far
         most -= size * len(keys[-1])
         if most < 0 or longest >= ENDLESS or stop.is_set():
             return None
     last = np.full((len(keys[-1]), size), NOTHING, np.int32)
     last[:, steps.in_flight + devices :][:, slice(None) if steps.makespan else slice(1)] = 0
-    rests = [last]
+    found = [Rests(np.empty(0, np.int64), np.empty((0, size), np.int32)), Rests(keys[-1], last)]
     for done in reversed(range(count)):
-        rests.append(rests_before(keys[done], steps, done, keys[done + 1], rests[-1]))
+        found.append(Rests(keys[done], rests_before(keys[done], steps, blocks, done, found[-1], found[-2])))
         if stop.is_set():
             return None
-    return Remaining(keys, rests[::-1])
+    return Remaining(blocks, found[:0:-1])
 
 
 @njit(cache=True, nogil=True)
-def keys_after(keys: Numbers, steps: Steps, done: int) -> Numbers:
-    """The states after each step that may be next; the same one more than once."""
-    count, found = len(steps.ticks), 0
-    ran, pending, more = np.zeros(count, np.int64), np.zeros(count, np.int64), _more(steps)
-    out = np.empty(len(keys) * count, np.int64)
-    for state in range(len(keys)):
-        _next_steps(keys[state], steps, done, ran, pending)
-        for step in range(count):
-            if pending[step] != _NOT_NEXT:
-                out[found] = keys[state] + more[step]
+def keys_after(keys: Numbers, steps: Steps, blocks: Numbers, done: int) -> tuple[Numbers, Numbers]:
+    """The states after each step that may be next, and after each block; the same one more than once."""
+    ran, pending, (most_steps, most_blocks) = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), most_moves(blocks)
+    moves, more = np.empty((most_steps + most_blocks, 2), np.int64), raised_by(steps)
+    near, far = np.empty(len(keys) * most_steps, np.int64), np.empty(len(keys) * most_blocks, np.int64)
+    found, found_far = 0, 0
+    for key in keys:
+        for move in range(moves_from(key, steps, blocks, done, ran, pending, moves)):
+            if moves[move, 1] == NONE:
+                near[found] = key + more[moves[move, 0]]
                 found += 1
-    return out[:found]
+            else:
+                far[found_far] = key + more[moves[move, 0]] + more[moves[move, 1]]
+                found_far += 1
+    return near[:found], far[:found_far]
 
 
 @njit(cache=True, nogil=True)
-def rests_before(keys: Numbers, steps: Steps, done: int, keys_next: Numbers, rests: Short) -> Short:
-    """What follows from each state, of what follows after each step that may be next."""
-    most, count, whole = steps.in_flight, len(steps.ticks), steps.in_flight + len(steps.room)
-    found = np.full((len(keys), rests.shape[1]), ENDLESS, np.int32)
-    ran, pending, more = np.zeros(count, np.int64), np.zeros(count, np.int64), _more(steps)
-    row = np.zeros(rests.shape[1], np.int64)
+def rests_before(keys: Numbers, steps: Steps, blocks: Numbers, done: int, near: Rests, far: Rests) -> Short:
+    """What follows from each state, of what follows after each step and after each block that may be next."""
+    found = np.full((len(keys), near.rests.shape[1]), ENDLESS, np.int32)
+    ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(found.shape[1], np.int64)
+    moves, more = np.empty((sum(most_moves(blocks)), 2), np.int64), raised_by(steps)
     for state in range(len(keys)):
-        _next_steps(keys[state], steps, done, ran, pending)
-        for step in range(count):
-            if pending[step] == _NOT_NEXT:
-                continue
-            rest = rests[np.searchsorted(keys_next, keys[state] + more[step])]
-            one, shift = ran[step], 1 if step == count - 1 else 0
-            device, ticks = steps.device[step], steps.ticks[step]
-            started = max(ticks + rest[most + device], ticks + steps.later[step] + rest[whole + device])
-            if not shift:
-                started = max(started, ticks + rest[one])
-            for other in range(most, len(row)):
-                started = max(started, np.int64(rest[other]))  # nothing starts before this step does
-                row[other] = rest[other]
-            for other in range(most):
-                row[other] = rest[other - shift] if shift <= other < ran[0] else NOTHING
-            if step > 0:
-                row[one] = started + steps.lag[step]
-            row[most + device] = started
-            row[whole + device] += ticks + steps.later[step]
-            if pending[step] >= 0:
-                row[whole + device] = max(row[whole + device], started - pending[step] * steps.longest[device])
-            for other in range(len(row)):
-                found[state, other] = max(NOTHING, min(np.int64(found[state, other]), row[other]))
+        for move in range(moves_from(keys[state], steps, blocks, done, ran, pending, moves)):
+            step, gradient = moves[move, 0], moves[move, 1]
+            if gradient == NONE:
+                rest = near.rests[np.searchsorted(near.keys, keys[state] + more[step])]
+            else:
+                rest = far.rests[np.searchsorted(far.keys, keys[state] + more[step] + more[gradient])]
+            _before(row, rest, step, gradient, pending[step], ran, steps, blocks)
+            for time in range(len(row)):
+                found[state, time] = max(NOTHING, min(np.int64(found[state, time]), row[time]))
     return found
 
 
+@njit(cache=True, nogil=True, inline="always")  # as a call it takes twice as long
+def _before(
+    row: Numbers, rest: Short, step: int, gradient: int, pending: int, ran: Numbers, steps: Steps, blocks: Numbers
+) -> None:
+    """Fill in what follows each time, of what follows the times after a step or a block."""
+    most, whole, device = steps.in_flight, steps.in_flight + len(steps.room), steps.device[step]
+    ticks = steps.ticks[step] if gradient == NONE else blocks[step, gradient]
+    work = ticks + steps.later[step] if gradient == NONE else ticks
+    shift = 1 if max(step, gradient) == len(ran) - 1 else 0  # the oldest micro-batch is through
+    started = max(ticks + rest[most + device], work + rest[whole + device])
+    if ran[step] >= shift:
+        started = max(started, ticks + rest[ran[step] - shift])
+    if gradient != NONE and ran[gradient] >= shift:
+        started = max(started, ticks + rest[ran[gradient] - shift])
+    for other in range(most, len(row)):
+        started = max(started, np.int64(rest[other]))  # nothing starts before this step does
+        row[other] = rest[other]
+    for other in range(most):
+        row[other] = rest[other - shift] if shift <= other < ran[0] else NOTHING
+    if step > 0:
+        row[ran[step]] = started + steps.lag[step]
+    if gradient != NONE:
+        row[ran[gradient]] = started + steps.lag[gradient]
+    row[most + device] = started
+    row[whole + device] += work
+    if pending >= 0:
+        row[whole + device] = max(row[whole + device], started - pending * steps.longest[device])
+
+
 @njit(cache=True, nogil=True)
-def below(keys: Numbers, labels: Numbers, keys_of: Numbers, rests: Short, value: int) -> NDArray[np.bool_]:
+def below(keys: Numbers, labels: Numbers, rest: Rests, value: int) -> NDArray[np.bool_]:
     """Which labels may end below a value, for all that is known of the rest."""
     found = np.ones(len(keys), np.bool_)
     for label in range(len(keys)):
-        rest = rests[np.searchsorted(keys_of, keys[label])]
-        for entry in range(labels.shape[1]):
-            found[label] &= labels[label, entry] + rest[entry] < value
+        row = rest.rests[np.searchsorted(rest.keys, keys[label])]
+        for time in range(labels.shape[1]):
+            found[label] &= labels[label, time] + row[time] < value
     return found
-
-
-@njit(cache=True, nogil=True)
-def _next_steps(key: int, steps: Steps, done: int, ran: Numbers, pending: Numbers) -> None:
-    """Fill in how many micro-batches in flight have done each step, and how many weight passes may wait when it starts.
-
-    The latter is -1 where memory does not say, and `_NOT_NEXT` where the step may not be next: nothing comes to it, or
-    memory has no place for it, or would have none for the forwards of the oldest micro-batch that has some left.
-    """
-    count = len(ran)
-    for step in range(count - 1):
-        ran[step] = key % (steps.in_flight + 1)
-        key //= steps.in_flight + 1
-    begun = (done - ran.sum()) // count + ran[0]
-    for step in range(count):
-        device, takes = steps.device[step], steps.takes[step]
-        if step == 0:
-            pending[step] = -1 if begun < steps.microbatches and ran[0] < steps.in_flight else _NOT_NEXT
-        else:
-            pending[step] = -1 if ran[step - 1] > ran[step] else _NOT_NEXT
-        if pending[step] == _NOT_NEXT or takes <= 0 or steps.room[device] < 0:
-            continue
-        oldest, held, younger, room = ran[steps.forward[device]], 0, 0, steps.room[device] - takes
-        for n in range(count):
-            if steps.device[n] == device:
-                held += steps.takes[n] * ran[n]
-                younger += steps.takes[n] * max(0, ran[n] - oldest - 1)
-        if held > room or (oldest < ran[step] and younger + steps.whole[device] > room):
-            pending[step] = _NOT_NEXT
-        elif steps.waiting[device] > 0:
-            pending[step] = (room - held) // steps.waiting[device]
-
-
-@njit(cache=True, nogil=True)
-def _more(steps: Steps) -> Numbers:
-    """By how much each step raises the key of a state."""
-    found = np.append(steps.place[1:], -steps.place.sum())
-    return found.astype(np.int64)

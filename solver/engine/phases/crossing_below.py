@@ -1,4 +1,4 @@
-"""Phase: lower bounds by crossings of steps below a value, where crossings of steps come near the lower bound."""
+"""Phase: lower bounds by crossings of steps below a value, where crossings come near the lower bound."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pipesched.results.gap import gap
 from solver.bounds.crossing_below.bound import KIND, WORK, crossing_bounds_below
+from solver.bounds.crossing_blocks.bound import KIND as ALL_BLOCKS
 from solver.bounds.crossing_steps.bound import KIND as ALL_ORDERS
 from solver.engine.cheapest_modes import cheapest_modes_prove_nothing
 from solver.engine.kernels import BELOW_KERNELS
@@ -22,26 +23,32 @@ class CrossingsBelow:
 
     Only where a gap of more than `above` is left, and what crossings of steps proved comes to `near` the lower bound:
     the pass backwards takes seconds, and of problems with a smaller gap none was seen in which it proves more. Nor with
-    few devices, all of which crossings of steps keep, nor where these take the cheapest of open modes in vain.
+    few devices, all of which crossings of steps keep, while those with blocks merge more labels; nor where crossings of
+    steps take the cheapest of open modes in vain. `widths` are how many labels of a state are told apart, one after
+    the other; with blocks the bound knows best.
     """
 
     share: float = 0.25
     above: float = 0.02
     near: float = 0.98
     least_devices: int = 6
+    least_with_blocks: int = 3
+    widths: tuple[int, ...] = (64, 512)
     name: str = "crossings of steps below a value"
 
     def applies(self, search: Search) -> bool:
         """Where crossings of steps, on some devices, decide."""
-        state = search.incumbent.state
-        if not search.engine.raise_bounds or search.problem.devices < self.least_devices:
+        state, blocks = search.incumbent.state, search.problem.overlaps
+        least_devices = self.least_with_blocks if blocks else self.least_devices
+        if not search.engine.raise_bounds or search.problem.devices < least_devices:
             return False
         if state.value is None or gap(state.value, state.lower_bound) <= self.above:
             return False
-        proved = [one.value for one in state.certificates if one.kind == ALL_ORDERS]
+        proved = [one.value for one in state.certificates if one.kind == (ALL_BLOCKS if blocks else ALL_ORDERS)]
         if not proved or any(one.kind == KIND for one in state.certificates):
             return False
-        return max(proved) >= self.near * float(state.lower_bound) and not cheapest_modes_prove_nothing(search)
+        in_vain = not blocks and cheapest_modes_prove_nothing(search)
+        return max(proved) >= self.near * float(state.lower_bound) and not in_vain
 
     def run(self, search: Search) -> None:
         clock, state, work = search.clock, search.incumbent.state, WORK
@@ -50,8 +57,9 @@ class CrossingsBelow:
         if not search.compiled(BELOW_KERNELS, self.share):
             return
         assert state.value is not None
+        widths = None if search.problem.overlaps else self.widths
         bounds = crossing_bounds_below(
-            search.problem, search.stop, float(state.lower_bound), float(state.value), work=work
+            search.problem, search.stop, float(state.lower_bound), float(state.value), widths, work
         )
         # The check takes as long again, and longer beside a local search.
         argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))

@@ -10,7 +10,8 @@ from threading import Event
 import numpy as np
 import pytest
 
-from pipesched.checking.crossing_below.orders import least_end_below, what_follows
+from pipesched.checking.crossing_below.orders import least_end_below
+from pipesched.checking.crossing_below.rest import what_follows
 from pipesched.checking.crossing_steps.argument import way_on
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
@@ -20,10 +21,11 @@ from pipesched.results.evidence import CrossingStepsBelow
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing_below import bound
-from solver.bounds.crossing_below.bound import crossing_bounds_below, device_sets, least_below
+from solver.bounds.crossing_below.bound import crossing_bounds_below, device_sets
+from solver.bounds.crossing_below.follow import Least, least_below
 from solver.bounds.crossing_below.remaining import Remaining, remaining
 from solver.bounds.crossing_steps.bound import least_value
-from solver.bounds.crossing_steps.steps import Steps
+from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.engine.final_phase import finished
 from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.crossing_below import CrossingsBelow
@@ -39,8 +41,12 @@ TIMES = {"forward": [9, 11, 10, 13, 8, 12], "backward": [10, 9, 14, 11, 12, 10],
 MERGING = v_shape(3, 8, 6, times=TIMES)
 
 
+def no_blocks(steps: Steps) -> Numbers:
+    return np.full((len(steps.ticks),) * 2, -1, np.int64)
+
+
 def rests(steps: Steps) -> Remaining:
-    found = remaining(steps, NUMBERS, Event())
+    found = remaining(steps, no_blocks(steps), NUMBERS, Event())
     assert found is not None
     return found
 
@@ -76,10 +82,10 @@ def test_what_remains_is_no_longer_than_any_end(seed: int) -> None:
     """From the start, and never less where more micro-batches are to come; and bound and check count the same."""
     one = v_shape(2, 6 + seed % 2, 4, times=UNEVEN, objective=("span", "makespan")[seed // 2])
     steps, way = kept(one, (0, 1)), way_on(one, one.placement.chains[0], (0, 1), 8)
-    found, (keys, follows) = rests(steps), what_follows(way, one.objective is Objective.MAKESPAN)
-    assert 0.6 * exact(steps) <= found.rests[0].max() <= exact(steps)
-    for n, (own, other) in enumerate(zip(found.keys, keys, strict=True)):
-        assert np.array_equal(own, other) and np.array_equal(found.rests[n], follows[n])
+    found, check = rests(steps), what_follows(way, no_blocks(steps)[:4], one.objective is Objective.MAKESPAN)
+    assert 0.6 * exact(steps) <= found.layers[0].rests.max() <= exact(steps)
+    for own, other in zip(found.layers, check, strict=True):
+        assert np.array_equal(own.keys, other.keys) and np.array_equal(own.rests, other.follows)
 
 
 def test_fewer_labels_are_merged() -> None:
@@ -110,30 +116,34 @@ def test_devices_in_even_steps() -> None:
     assert sets == [(0, 1, 3, 4, 6), (0, 2, 4, 6), (0, 3, 6), (0, 6)]
 
 
-def test_nothing_is_said_of_blocks_or_tasks_or_after_a_stop_or_with_too_much_work() -> None:
+def test_nothing_is_said_of_tasks_or_after_a_stop_or_with_too_much_work() -> None:
     one = v_shape(2, 8, 3)
-    assert [*crossing_bounds_below(v_shape(2, 8, 3, times=WHOLE | {"overlapped": 25}), Event(), 0, 900)] == []
     sent = v_shape(2, 8, 3, times=UNEVEN | {"transfer": {"time": 2, "on": "comm"}}, streams=["compute", "comm"])
     assert [*crossing_bounds_below(sent, Event(), 0, 900)] == []
     stop = Event()
     stop.set()
     assert [*crossing_bounds_below(one, stop, 0, 900)] == []
-    assert remaining(kept(one, (0, 1)), NUMBERS, stop) is None
+    steps = kept(one, (0, 1))
+    assert remaining(steps, no_blocks(steps), NUMBERS, stop) is None
     assert [*crossing_bounds_below(one, Event(), 0, 900, work=10)] == []
     assert [*crossing_bounds_below(one, Event(), 0, 900, numbers=10)] == []
-    assert remaining(kept(one, (0, 1)), 10, Event()) is None
-    steps = kept(one, (0, 1))
+    assert remaining(steps, no_blocks(steps), 10, Event()) is None
     assert least_below(steps, rests(steps), 64, 900, 100, Event()).ticks is None
-    assert remaining(steps._replace(ticks=steps.ticks * 2**26), NUMBERS, Event()) is None
+    assert remaining(steps._replace(ticks=steps.ticks * 2**26), no_blocks(steps), NUMBERS, Event()) is None
+    assert remaining(steps, no_blocks(steps) + 2**26, NUMBERS, Event()) is None
 
 
 @pytest.mark.parametrize("mistake", ["a rest that is longer", "what is left out ends later"])
 def test_an_attack_finds_what_claims_too_much(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def longer(*given: object) -> Remaining | None:
         found = remaining(*given)  # type: ignore[arg-type]
-        return None if found is None else found._replace(rests=[rest + 1 for rest in found.rests])
+        return (
+            None
+            if found is None
+            else found._replace(layers=[layer._replace(rests=layer.rests + 1) for layer in found.layers])
+        )
 
-    def later(*given: object) -> bound.Least:
+    def later(*given: object) -> Least:
         found = least_below(*given)  # type: ignore[arg-type]
         return found if found.ticks is None else found._replace(ticks=found.ticks + 1)
 
@@ -194,7 +204,7 @@ def test_the_check_does_not_begin_what_takes_too_long() -> None:
     large = v_shape(2, 8, 3, times={"forward": 10**7, "backward": 10**7 + 1})
     assert verdict(large, replace(claim, evidence=CrossingStepsBelow(0, (0, 1), 8, 500))) is Verdict.NOT_VERIFIED
     way = way_on(v_shape(2, 8, 3), (0, 1, 2, 3), (0, 1), 8)
-    assert least_end_below(way, 8, False, 0) == 0
+    assert least_end_below(way, np.full((4, 8), -1), 8, False, 0) == 0
 
 
 def test_the_phase_raises_the_bound_of_crossings_of_steps() -> None:

@@ -1,0 +1,72 @@
+"""The orders that may end below a value, followed to their end by dynamic programming, a step a layer."""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.bounds.crossing_below.remaining import Remaining, Rests, below
+from solver.bounds.crossing_blocks.bound import Labels, _joined
+from solver.bounds.crossing_blocks.layers import successors_with_blocks
+from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged
+from solver.bounds.crossing_steps.steps import Numbers, Steps
+
+# Labels looked at by one call of compiled code, which nothing can interrupt.
+_AT_ONCE = 50_000
+
+
+class Least(NamedTuple):
+    """The least ticks from the first step to the end of what counts, or the value if that is less; the labels seen.
+
+    None where these were too many.
+    """
+
+    ticks: int | None
+    work: int
+
+
+class _Followed(NamedTuple):
+    """What may end below the value after one step more, and after a block; the least end; how many labels were seen."""
+
+    near: list[Labels]
+    far: list[Labels]
+    ended: int
+    seen: int
+
+
+def least_below(steps: Steps, rest: Remaining, width: int, value: int, work: int, stop: Event) -> Least:
+    """The least end of the orders that are followed; of those left out, the value."""
+    none = Labels(np.empty(0, np.int64), np.empty((0, steps.in_flight + 2 * len(steps.room)), np.int64))
+    layer = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, none.labels.shape[1]), np.int64))
+    best, used, done, further = NEVER, 0, 0, none
+    while len(layer.keys) or len(further.keys):
+        found = _followed(layer, steps, rest, done, value, stop)
+        best, used, done = min(best, found.ended), used + found.seen, done + 1
+        if used > work or stop.is_set():
+            return Least(None, used)
+        now, further = _joined([further, *found.near]), _joined([none, *found.far])
+        order = np.argsort(now.keys, kind="stable")
+        layer = Layer(*merged(now.keys[order], now.labels[order], width)[:3])
+    return Least(min(best, value), used)
+
+
+def _followed(layer: Layer, steps: Steps, rest: Remaining, done: int, value: int, stop: Event) -> _Followed:
+    near, far, ended, seen = list[Labels](), list[Labels](), NEVER, 0
+    for since, until in _slices(layer.first, _AT_ONCE // (steps.in_flight + 1)):
+        if stop.is_set():
+            break
+        keys, labels, far_keys, far_labels, least = successors_with_blocks(
+            layer, since, until, steps, rest.blocks, done
+        )
+        near.append(_below(keys, labels, rest.layers[done + 1], value))
+        if len(far_keys):
+            far.append(_below(far_keys, far_labels, rest.layers[done + 2], value))
+        ended, seen = min(ended, least), seen + len(keys) + len(far_keys)
+    return _Followed(near, far, ended, seen)
+
+
+def _below(keys: Numbers, labels: Numbers, rest: Rests, value: int) -> Labels:
+    stay = below(keys, labels, rest, value)
+    return Labels(keys[stay], labels[stay])
