@@ -73,7 +73,7 @@ ENGINE = Engine(
         ExactModel(share=0.7, literals=False, job_shop=True, name="CP-SAT, intervals"),
         ExactModel(share=0.4, most_literals=2_500, job_shop=False),
         CrossingBounds(share=0.2),
-        CrossingSteps(share=0.2, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
+        CrossingSteps(share=0.25, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
         TunedListSchedules(),
         MirroredSchedules(_ONE_CHAIN, share=0.3),
         LocalSearch(left_share=0.35),

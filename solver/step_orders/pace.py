@@ -19,15 +19,15 @@ class Pace:
 
     def __init__(self, seconds: float, steps: int, most: int, over: Callable[[], bool]) -> None:
         self._steps, self._most, self._over = steps, most, over
-        self._began = time.monotonic()
-        self._end = self._began + seconds
-        self._kept = 0
+        self._end, self._began, self._kept = time.monotonic() + seconds, 0.0, 0
 
     def __call__(self, done: int, states: int) -> int:
         now = time.monotonic()
         if now > self._end or self._over():
             return 0
         width = _FIRST
+        if done == 0:
+            self._began = now
         if done >= _UNKNOWN:
             each = (now - self._began) / self._kept
             width = int(_SHARE * (self._end - now) / max(1, self._steps - done) / each / states)

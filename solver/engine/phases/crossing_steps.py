@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesched.problem.problem import Problem
 from pipesched.results.gap import gap
 from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
@@ -15,6 +16,7 @@ from solver.bounds.crossing_steps.steps import walked_chains
 from solver.engine.kernels import BLOCK_KERNELS, STEP_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
+from solver.step_orders.search import order_count
 
 # Labels for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 1_000_000
@@ -28,7 +30,8 @@ class CrossingSteps:
 
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
     to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more. Where
-    a gap of no more than `above` is left, better schedules are looked for first.
+    a gap of no more than `above` is left, better schedules are looked for first. Where all devices of the only chain
+    have `few_states` in all layers, none of those before is made again: most labels at once.
     """
 
     share: float = 0.1
@@ -36,6 +39,7 @@ class CrossingSteps:
     again: bool = False
     near: float = 0.98
     above: float = 0.0
+    few_states: int = 2_000_000
     name: str = "crossings of steps"
 
     def applies(self, search: Search) -> bool:
@@ -63,8 +67,12 @@ class CrossingSteps:
         if not search.compiled(BLOCK_KERNELS if blocks else STEP_KERNELS, self.share):
             return
         bounds_of = crossing_block_bounds if blocks else crossing_step_bounds
-        bounds = bounds_of(search.problem, search.stop, self.widths, work)
+        bounds = bounds_of(search.problem, search.stop, self._widths(search.problem), work)
         argue_meanwhile(search, bounds, clock.allowed(self.share))
+
+    def _widths(self, problem: Problem) -> tuple[int, ...]:
+        states = order_count(problem)
+        return self.widths[-1:] if self.again and states is not None and states <= self.few_states else self.widths
 
     def _memory_is_short(self, search: Search) -> bool:
         """Whether on some device not all micro-batches of a chain fit."""
