@@ -29,6 +29,7 @@ def longer(  # type: ignore[no-untyped-def]
     out_keys, out = np.empty(size, np.int64), np.empty((size, labels.shape[1]), np.int64)
     before, taken = np.empty(size, np.int32), np.empty(size, np.int16)
     at, after = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
+    size_of = labels.shape[1]
     found, ended, last, last_step = 0, np.int64(NEVER), -1, -1
     for state in range(len(keys)):
         flying = positions(keys[state], steps, at)
@@ -48,7 +49,8 @@ def longer(  # type: ignore[no-untyped-def]
             for label in range(first[state], first[state + 1]):
                 for delay in range(DELAYS):
                     new = out[found]
-                    new[:] = labels[label]
+                    for entry in range(size_of):
+                        new[entry] = labels[label, entry]
                     if not advance_whole(new, one, step, pending, delay, steps, weights, one < flying):
                         break
                     if left == 0 and now_begun == steps.microbatches:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from solver.bounds.crossing_steps.layers import lift
+from solver.bounds.crossing_steps.layers import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
 
@@ -46,38 +46,39 @@ def advance_whole(  # type: ignore[no-untyped-def]
     """
     devices, most = len(steps.room), steps.in_flight
     device, half = steps.device[step], len(steps.ticks) // 2
-    free, really = label[most : most + devices], label[most + 2 * devices : most + 3 * devices]
-    waits = label[most + 3 * devices :]
-    ready, now = free[device], really[device]
+    waits, since, until = most + 3 * devices, weights.first[device], weights.first[device + 1]
+    ready, now = label[most + device], label[most + 2 * devices + device]
     if follows:
         ready = max(ready, label[one] + steps.lag[step])
     waiting = np.int64(0)
-    for at in range(weights.first[device], weights.first[device + 1]):
+    for at in range(since, until):
         weight = weights.of[at]
-        while waits[weight] > 0 and now + weights.ticks[weight] <= ready:
-            waits[weight] -= 1
-            now += weights.ticks[weight]
-        waiting += waits[weight]
+        ticks = weights.ticks[weight]
+        while label[waits + weight] > 0 and now + ticks <= ready:
+            label[waits + weight] -= 1
+            now += ticks
+        waiting += label[waits + weight]
     needed = max(0, waiting - pending) if pending >= 0 else 0
     if delay > 0 and (needed >= delay or waiting < delay):
         return False
-    needed, at = max(needed, delay), weights.first[device + 1] - 1
+    needed, at = max(needed, delay), until - 1
     while needed > 0:
         weight = weights.of[at]
-        if waits[weight] == 0:
+        if label[waits + weight] == 0:
             at -= 1
             continue
-        waits[weight], needed, waiting = waits[weight] - 1, needed - 1, waiting - 1
+        label[waits + weight] -= 1
+        needed -= 1
         now += weights.ticks[weight]
     start = max(ready, now)
-    for other in range(devices):
-        free[other] = max(free[other], start)
+    for other in range(most, most + devices):
+        label[other] = max(label[other], start)
     end = start + steps.ticks[step]
-    free[device] = label[one] = really[device] = end
+    label[one] = label[most + device] = label[most + 2 * devices + device] = end
     if step >= half and weights.ticks[step - half] > 0:
-        waits[step - half] += 1
-    for at in range(weights.first[device], weights.first[device + 1]):
-        end += waits[weights.of[at]] * weights.ticks[weights.of[at]]
+        label[waits + step - half] += 1
+    for at in range(since, until):
+        end += label[waits + weights.of[at]] * weights.ticks[weights.of[at]]
     label[most + devices + device] = end
     return True
 
@@ -87,6 +88,20 @@ def settle(label, through, at, flying, begun, steps: Steps):  # type: ignore[no-
     """After a step that leads to the state `at`: a micro-batch that is through leaves, and times are raised."""
     most, devices = steps.in_flight, len(steps.room)
     if through:
-        label[: most - 1] = label[1:most].copy()
+        for one in range(most - 1):
+            label[one] = label[one + 1]
         label[most - 1] = 0
-    lift(label[: most + 2 * devices], at, flying, begun < steps.microbatches, steps)
+    for one in range(flying):
+        step = at[one]
+        label[one] = max(label[one], label[most + steps.device[step]] - steps.lag[step])
+    for device in range(devices):
+        soonest = np.int64(NEVER)
+        for one in range(flying):
+            reach = steps.reach[at[one], device]
+            if reach >= 0:
+                soonest = min(soonest, label[one] + reach)
+        if begun < steps.microbatches:
+            soonest = min(soonest, label[most] + steps.reach[0, device])
+        if soonest < NEVER:
+            label[most + device] = max(label[most + device], soonest)
+        label[most + devices + device] = max(label[most + devices + device], label[most + device])
