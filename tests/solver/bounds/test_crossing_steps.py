@@ -22,6 +22,9 @@ from solver.bounds.crossing_steps.bound import crossing_step_bounds, least_value
 from solver.bounds.crossing_steps.growth import skip
 from solver.bounds.crossing_steps.layers import Layer
 from solver.bounds.crossing_steps.steps import Steps, steps_of, walked_chains
+from solver.engine.engine import ENGINE
+from solver.engine.phases import crossing_steps as phase
+from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
@@ -76,6 +79,21 @@ def test_a_solve_proves_with_it_what_no_argument_in_words_does() -> None:
     found = solve(v_shape(2, 8, 3), Limits(deterministic=2.0, workers=1))
     assert found.lower_bound_ticks == found.value_ticks
     assert found.certificate.kind == bound.KIND
+
+
+def test_the_second_time_most_labels_at_once_where_all_devices_have_few_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[tuple[int, ...]] = []
+
+    def bounds(_problem: Problem, _stop: Event, widths: tuple[int, ...], _work: int) -> list[Certificate]:
+        found.append(widths)
+        return []
+
+    monkeypatch.setattr(phase, "crossing_step_bounds", bounds)
+    search = Search(v_shape(2, 6, 3), Limits(workers=1, deterministic=1.0), lambda _: None, Event(), ENGINE)
+    first = phase.CrossingSteps(widths=(1, 2))
+    for one in (first, replace(first, again=True), replace(first, again=True, few_states=1)):
+        one.run(search)
+    assert found == [(1, 2), (2,), (1, 2)]
 
 
 def drawn(seed: int) -> Steps:
