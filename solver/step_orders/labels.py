@@ -29,7 +29,7 @@ def longer(  # type: ignore[no-untyped-def]
     out_keys, out = np.empty(size, np.int64), np.empty((size, labels.shape[1]), np.int64)
     before, taken = np.empty(size, np.int32), np.empty(size, np.int16)
     at, after = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
-    size_of = labels.shape[1]
+    size_of, all_places = labels.shape[1], steps.place.sum()
     found, ended, last, last_step = 0, np.int64(NEVER), -1, -1
     for state in range(len(keys)):
         flying = positions(keys[state], steps, at)
@@ -44,8 +44,8 @@ def longer(  # type: ignore[no-untyped-def]
             if pending == -2:
                 continue
             through, now_begun = one == 0 and step == count - 1, begun + (one == flying)
-            key = keys[state] - steps.place.sum() if through else keys[state] + steps.place[step + 1]
-            left = positions(key, steps, after)
+            key = keys[state] - all_places if through else keys[state] + steps.place[step + 1]
+            left = _positions_after(at, flying, one, through, after)
             for label in range(first[state], first[state + 1]):
                 for delay in range(DELAYS):
                     new = out[found]
@@ -62,6 +62,20 @@ def longer(  # type: ignore[no-untyped-def]
                     out_keys[found], before[found], taken[found] = key, label, step * DELAYS + delay
                     found += 1
     return out_keys[:found], out[:found], before[:found], taken[:found], int(ended), last, last_step
+
+
+@njit(cache=True, nogil=True)
+def _positions_after(at, flying, one, through, after):  # type: ignore[no-untyped-def]
+    """Fill in how many steps each micro-batch in flight has done after one more; how many there are."""
+    after[:flying] = at[:flying]
+    if one == flying:
+        after[one] = 1
+        return flying + 1
+    after[one] += 1
+    if through:
+        after[: flying - 1] = at[1:flying]
+        return flying - 1
+    return flying
 
 
 @njit(cache=True, nogil=True)
