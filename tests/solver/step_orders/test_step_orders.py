@@ -162,17 +162,17 @@ def test_over_in_the_middle() -> None:
 
 
 def test_the_pace_keeps_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a thousandth of a second for an order of a state: as many of 10 states as 10 seconds allow for 100 steps."""
+    """With a thousandth of a second for a state and for each order of it: as many as 10 seconds allow for 100 steps."""
     now = 0.0
     monkeypatch.setattr(pace.time, "monotonic", lambda: now)
     over = Event()
     width_of, widths = pace.Pace(10.0, 100, 50, over.is_set), []
     for done in range(100):
         widths.append(width_of(done, 10))
-        now += 0.001 * 10 * widths[-1]
-    assert 8.5 < now < 10
-    assert min(widths) == 8
-    assert 9 <= widths[50] <= 11
+        now += 0.001 * 10 * (widths[-1] + 1)
+    assert 7.5 < now < 10
+    assert min(widths) >= 6
+    assert 6 <= widths[50] <= 10
     over.set()
     assert width_of(99, 10) == 0
     over.clear()
