@@ -30,8 +30,8 @@ class CrossingSteps:
 
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
     to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more. Where
-    a gap of no more than `above` is left, better schedules are looked for first. Where all devices of the only chain
-    have `few_states` in all layers, none of those before is made again: most labels at once.
+    a gap of no more than `above` is left, better schedules are looked for first. `again` is for problems of which all
+    devices of the only chain have `few_states` in all layers, or for the others.
     """
 
     share: float = 0.1
@@ -39,6 +39,7 @@ class CrossingSteps:
     again: bool = False
     near: float = 0.98
     above: float = 0.0
+    few: bool = False
     few_states: int = 2_000_000
     name: str = "crossings of steps"
 
@@ -56,6 +57,8 @@ class CrossingSteps:
         proved = [one.value for one in state.certificates if one.kind == KIND]
         if not proved:
             return True
+        if self._has_few_states(problem) != self.few:
+            return False
         return self.again and not search.refutable and max(proved) >= self.near * float(state.lower_bound)
 
     def run(self, search: Search) -> None:
@@ -67,12 +70,13 @@ class CrossingSteps:
         if not search.compiled(BLOCK_KERNELS if blocks else STEP_KERNELS, self.share):
             return
         bounds_of = crossing_block_bounds if blocks else crossing_step_bounds
-        bounds = bounds_of(search.problem, search.stop, self._widths(search.problem), work)
-        argue_meanwhile(search, bounds, clock.allowed(self.share))
+        bounds = bounds_of(search.problem, search.stop, self.widths, work)
+        # The check of the last takes as long again, and longer beside a local search.
+        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 2.5))
 
-    def _widths(self, problem: Problem) -> tuple[int, ...]:
+    def _has_few_states(self, problem: Problem) -> bool:
         states = order_count(problem)
-        return self.widths[-1:] if self.again and states is not None and states <= self.few_states else self.widths
+        return states is not None and states <= self.few_states
 
     def _memory_is_short(self, search: Search) -> bool:
         """Whether on some device not all micro-batches of a chain fit."""
