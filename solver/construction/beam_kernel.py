@@ -21,6 +21,8 @@ Array = NDArray[np.int64]
 FORWARD, GRADIENT, WEIGHT, FUSED, TAKES, WAITING, ROOM, DOWN, UP, HEAD = range(10)
 # Kinds of passes: a forward, a gradient whose weight pass waits, a full backward.
 _F, _B, _BW, _KINDS = 0, 1, 2, 3
+# What `Line.modes` says of a backward.
+SPLIT, FULL, EITHER = 0, 1, 2
 # What a node has by stage; the times of micro-batches follow.
 _FORWARDS, _BACKWARDS, _OPEN, _FREE, _ROWS = 0, 1, 2, 3, 4
 _NEVER = 1 << 62
@@ -30,7 +32,8 @@ class Line(NamedTuple):
     """A problem as the kernel reads it: its stages in turn, and `path[n]`, the least time from the start of step n on.
 
     A micro-batch's steps are its forwards, then its gradients. `split` and `fused` say which backwards there may be,
-    `in_flight` how many micro-batches at most are between forward and gradient of the first stage.
+    `modes[s, j]` which that of a stage and micro-batch may be; `in_flight` how many micro-batches at most are between
+    forward and gradient of the first stage.
     """
 
     stages: Array
@@ -40,6 +43,7 @@ class Line(NamedTuple):
     split: bool
     fused: bool
     makespan: bool
+    modes: Array
 
 
 class Preference(NamedTuple):
@@ -55,8 +59,11 @@ class Preference(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def _allowed(line, kind):  # type: ignore[no-untyped-def]
-    return kind == _F or (line.split if kind == _B else line.fused)
+def _allowed(line, node, kind, s):  # type: ignore[no-untyped-def]
+    j = node[_BACKWARDS * line.stages.shape[1] + s]
+    if kind == _F or j == line.microbatches:
+        return kind == _F
+    return line.modes[s, j] != (FULL if kind == _B else SPLIT)
 
 
 @njit(cache=True, nogil=True)
@@ -146,7 +153,7 @@ def _next_device(line, node, most, patience):  # type: ignore[no-untyped-def]
     best, device = _NEVER, -1
     for s in range(line.stages.shape[1]):
         for kind in range(_KINDS):
-            if _allowed(line, kind):
+            if _allowed(line, node, kind, s):
                 start, _ = _start(line, node, most, patience, kind, s)
                 if start >= 0 and start + _duration(line, kind, s) < best:
                     best, device = start + _duration(line, kind, s), s
@@ -187,7 +194,7 @@ def children(line, now, count, most, prefers, patience, names, new, values, keys
     for one in range(count):
         s, first_end = _next_device(line, now[one], most, patience)
         for kind in range(_KINDS):
-            if s >= 0 and _allowed(line, kind):
+            if s >= 0 and _allowed(line, now[one], kind, s):
                 start, run = _start(line, now[one], most, patience, kind, s)
                 # Passes of no length start when the first one ends.
                 if start >= 0 and (start < first_end or start + _duration(line, kind, s) == first_end):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from fractions import Fraction
 from itertools import product
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -24,17 +26,26 @@ _PREFERENCES = (
     Preference(3.0, 0.0, 2, 0),
 )
 _PATIENCE = (0, 50)
+# Where some backwards are split: so many of the last micro-batches, as shares of the devices.
+_LAST = (Fraction(1, 2), Fraction(1, 4), Fraction(3, 4))
 # Nodes of a layer that stay, and with which share of the settings, the best so far, the next width is tried.
 _WIDTHS, _STAY = (100, 300, 1000, 3000), 3
 # Nodes that a run may keep in all: what made each takes 8 bytes.
 _MOST_NODES = 12_000_000
 
 
-class Setting(NamedTuple):
-    """What a run is given besides its width."""
+class Ways(NamedTuple):
+    """What backwards may be, as `line_of` takes it."""
 
     split: bool
     fused: bool
+    last: int | None = None
+
+
+class Setting(NamedTuple):
+    """What a run is given besides its width."""
+
+    ways: Ways
     in_flight: tuple[int | None, int]
     prefers: Preference
 
@@ -65,9 +76,9 @@ class BeamSearch:
 
     def _settings(self) -> list[Setting]:
         return [
-            Setting(*ways, in_flight, prefers._replace(patience=patience))
-            for prefers, in_flight, ways in product(_PREFERENCES, _IN_FLIGHT, self._lines)
-            for patience in (_PATIENCE if ways[0] else _PATIENCE[:1])
+            Setting(ways, in_flight, prefers._replace(patience=patience))
+            for ways, prefers, in_flight in product(self._lines, _PREFERENCES, _IN_FLIGHT)
+            for patience in (_PATIENCE if ways.split and len(self._lines) == 1 else _PATIENCE[:1])
         ]
 
     def _round(
@@ -93,13 +104,15 @@ class BeamSearch:
     def _one(self, setting: Setting, width: int) -> BeamRun | None:
         if self.halt[0]:
             return None
-        line = self._lines[setting.split, setting.fused]
+        line = self._lines[setting.ways]
         return beam_run(line, ceilings(line, *setting.in_flight), setting.prefers, width, self.halt)
 
 
-def _ways(problem: Problem) -> list[tuple[bool, bool]]:
-    """Which backwards runs may have: split or full ones, and both where that gains."""
+def _ways(problem: Problem) -> list[Ways]:
+    """Which backwards runs may have: split or full ones. Where full ones gain, first both in known places."""
     if not problem.splittable:
-        return [(False, True)]
-    gains = any(saved_by_fusing(problem, s) > 0 for s in range(problem.placement.stages))
-    return [(True, False), (False, True), (True, True)] if gains else [(True, False)]
+        return [Ways(False, True)]
+    if not any(saved_by_fusing(problem, s) > 0 for s in range(problem.placement.stages)):
+        return [Ways(True, False)]
+    lasts = dict.fromkeys(min(problem.microbatches, ceil(share * problem.devices)) for share in _LAST)
+    return [*(Ways(True, True, last) for last in lasts), Ways(True, True), Ways(True, False), Ways(False, True)]

@@ -12,10 +12,13 @@ from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.beam_kernel import (
+    EITHER,
     FORWARD,
+    FULL,
     FUSED,
     GRADIENT,
     ROOM,
+    SPLIT,
     TAKES,
     WEIGHT,
     Array,
@@ -38,8 +41,12 @@ def covers(problem: Problem) -> bool:
     return small and line and all(stage.freed >= 0 for stage in stages)
 
 
-def line_of(problem: Problem, split: bool, fused: bool) -> Line:
-    """The problem with such backwards; with both, each may be either."""
+def line_of(problem: Problem, split: bool, fused: bool, last: int | None = None) -> Line:
+    """The problem with such backwards; with both, each may be either.
+
+    If `last` is given, backwards are full, but for two kinds, whose gradients all devices before wait for: of the n-th
+    stage those of the first n - 1 micro-batches, and after the first stage those of so many at the end.
+    """
     chain, count = problem.placement.chains[0], problem.microbatches
     own = [problem.stages[s] for s in chain]
     rooms = [problem.room[problem.placement.stage_device[s]] for s in chain]
@@ -65,7 +72,11 @@ def line_of(problem: Problem, split: bool, fused: bool) -> Line:
     )
     makespan = problem.objective is Objective.MAKESPAN
     stages, ways = np.array(columns, np.int64), np.array(path[::-1], np.int64)
-    return Line(stages, ways, count, min([count, *admitted]), split, fused, makespan)
+    modes = np.full((len(chain), count), EITHER if split and fused else SPLIT if split else FULL, np.int64)
+    if last is not None:
+        early, late = range(len(chain)), count - last
+        modes = np.array([[SPLIT if j < n or (n and j >= late) else FULL for j in range(count)] for n in early])
+    return Line(stages, ways, count, min([count, *admitted]), split, fused, makespan, modes)
 
 
 def ceilings(line: Line, share: int | None, more: int) -> Array:

@@ -62,6 +62,7 @@ ENGINE = Engine(
     phases=(
         TunedListSchedules(),
         ListSchedules(far=0.05),
+        BeamSchedules(share=0.1, open_modes=True),
         StepOrders(share=0.12, near=0.02, most=16),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from formulations.window.operation_units import modes_matter
 from pipesched.results.gap import gap
 from solver.construction.beam_search import BeamSearch
 from solver.construction.beam_tables import covers
@@ -16,10 +17,12 @@ from solver.engine.search import Search
 class BeamSchedules:
     """For a share of the time, where schedules are further than `near` from the bound. Local search goes on from them.
 
-    Where work is counted, so many rounds are made.
+    `open_modes` says whether it is for problems in which full backwards gain, or for all others. Where work is counted,
+    so many rounds are made.
     """
 
     share: float = 0.2
+    open_modes: bool = False
     near: float = 0.01
     counted_rounds: int = 1
     name: str = "beam search"
@@ -28,7 +31,9 @@ class BeamSchedules:
         state = search.incumbent.state
         if state.value is None or gap(state.value, state.lower_bound) <= self.near:
             return False
-        return search.chains is None and not search.very_long and covers(search.problem)
+        if search.chains is not None or search.very_long or not covers(search.problem):
+            return False
+        return modes_matter(search.problem) is self.open_modes
 
     def run(self, search: Search) -> None:
         clock, workers = search.clock, search.limits.workers or os.cpu_count() or 1

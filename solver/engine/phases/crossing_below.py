@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pipesched.results.gap import gap
 from solver.bounds.crossing_below.bound import KIND, WORK, crossing_bounds_below
 from solver.bounds.crossing_steps.bound import KIND as ALL_ORDERS
+from solver.engine.cheapest_modes import cheapest_modes_prove_nothing
 from solver.engine.kernels import BELOW_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
@@ -21,7 +22,7 @@ class CrossingsBelow:
 
     Only where a gap of more than `above` is left, and what crossings of steps proved comes to `near` the lower bound:
     the pass backwards takes seconds, and of problems with a smaller gap none was seen in which it proves more. Nor with
-    few devices, all of which crossings of steps keep.
+    few devices, all of which crossings of steps keep, nor where these take the cheapest of open modes in vain.
     """
 
     share: float = 0.25
@@ -38,8 +39,9 @@ class CrossingsBelow:
         if state.value is None or gap(state.value, state.lower_bound) <= self.above:
             return False
         proved = [one.value for one in state.certificates if one.kind == ALL_ORDERS]
-        tried = any(one.kind == KIND for one in state.certificates)
-        return bool(proved) and not tried and max(proved) >= self.near * float(state.lower_bound)
+        if not proved or any(one.kind == KIND for one in state.certificates):
+            return False
+        return max(proved) >= self.near * float(state.lower_bound) and not cheapest_modes_prove_nothing(search)
 
     def run(self, search: Search) -> None:
         clock, state, work = search.clock, search.incumbent.state, WORK

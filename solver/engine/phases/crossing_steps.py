@@ -13,6 +13,7 @@ from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
+from solver.engine.cheapest_modes import cheapest_modes_prove_nothing
 from solver.engine.kernels import BLOCK_KERNELS, STEP_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
@@ -29,9 +30,10 @@ class CrossingSteps:
     """On more and more devices, within a share of the time; the check of the last takes as long again.
 
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
-    to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more. Where
-    a gap of no more than `above` is left, better schedules are looked for first. `again` is for problems of which all
-    devices of the only chain have `few_states` in all layers, or for the others.
+    to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more, nor
+    where modes are open and they prove no more than other bounds. Where a gap of no more than `above` is left, better
+    schedules are looked for first. `again` is for problems of which all devices of the only chain have `few_states` in
+    all layers, or for the others.
     """
 
     share: float = 0.1
@@ -55,11 +57,12 @@ class CrossingSteps:
             one_chain = len([*walked_chains(problem)]) == 1
             return one_chain and all(one.kind != WITH_BLOCKS for one in state.certificates)
         proved = [one.value for one in state.certificates if one.kind == KIND]
-        if not proved:
-            return True
-        if self._has_few_states(problem) != self.few:
+        meant = not self.again or self._has_few_states(problem) == self.few
+        if not proved or not meant:
+            return meant
+        if not self.again or search.refutable or cheapest_modes_prove_nothing(search):
             return False
-        return self.again and not search.refutable and max(proved) >= self.near * float(state.lower_bound)
+        return max(proved) >= self.near * float(state.lower_bound)
 
     def run(self, search: Search) -> None:
         clock = search.clock

@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 import pytest
 
+from pipesched.problem.passes import B
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
@@ -52,8 +53,9 @@ def drawn(seed: int) -> Problem:
 def runs(case: Problem) -> list[tuple[int, Schedule]]:
     """What a few runs are said to take at most, and their schedules."""
     found = []
-    for split, fused in ((True, False), (False, True), (True, True)) if case.splittable else ((False, True),):
-        line = line_of(case, split, fused)
+    ways = ((True, False), (False, True), (True, True), (True, True, 2)) if case.splittable else ((False, True),)
+    for way in ways:
+        line = line_of(case, *way)
         for share in (100, None):
             run = beam_run(line, ceilings(line, share, 1), PREFERS, 20, GOING)
             assert run is not None
@@ -69,6 +71,39 @@ def test_orders_are_valid_and_take_no_more_than_the_run_says(seed: int) -> None:
         timeline = best_times(case, schedule)
         assert validate(timeline) == []
         assert value_of(case, timeline) <= value
+
+
+def cheaper_fused(devices: int, microbatches: int, capacity: float) -> Problem:
+    """Full backwards of 16 instead of 10 and 10, and a round trip that takes the work of all micro-batches in memory."""
+    return problem(
+        devices,
+        microbatches,
+        times={"forward": 10, "backward": 10, "weight": 10, "fused": 16, "transfer": 1},
+        memory={"activation": 1, "capacity": capacity},
+        objective="span",
+    )
+
+
+def test_backwards_are_split_where_they_have_to_be() -> None:
+    """Of the n-th stage the first n - 1, and after the first stage the last two."""
+    case = cheaper_fused(3, 7, 4)
+    line = line_of(case, True, True, 2)
+    run = beam_run(line, ceilings(line, 100, 1), PREFERS, 20, GOING)
+    assert run is not None
+    split = {(p.stage, p.microbatch) for p in schedule_of_run(case, run).passes() if p.kind is B}
+    assert split == {(1, 0), (1, 5), (1, 6), (2, 0), (2, 1), (2, 5), (2, 6)}
+
+
+def test_some_split_backwards_are_better_than_all_none_or_a_free_choice() -> None:
+    case = cheaper_fused(6, 18, 6)
+
+    def best(*ways: bool | int) -> int:
+        line = line_of(case, *ways)
+        found = (beam_run(line, ceilings(line, 100, more), PREFERS, 30, GOING) for more in (1, 2))
+        return min(run.value for run in found if run is not None)
+
+    some, rivals = best(True, True, 3), (best(True, False), best(False, True), best(True, True))
+    assert some < min(rivals)
 
 
 def test_the_same_run_gives_the_same_order() -> None:

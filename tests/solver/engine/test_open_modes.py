@@ -1,0 +1,73 @@
+"""Where full backwards gain, phases that take the cheapest of all modes are left out, and beam search comes first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from threading import Event
+
+import pytest
+
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from solver.bounds.crossing_steps.bound import KIND
+from solver.engine.engine import ENGINE
+from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.beam_schedules import BeamSchedules
+from solver.engine.phases.crossing_below import CrossingsBelow
+from solver.engine.phases.crossing_steps import CrossingSteps
+from solver.engine.phases.linear_relaxation import LinearRelaxation
+from solver.engine.phases.sequential import Sequential
+from solver.engine.search import Phase, Search
+from solver.limits import Limits
+from tests.support.makers import problem
+
+
+def case(fused: int, devices: int = 12) -> Problem:
+    return problem(
+        devices,
+        3 * devices,
+        times={"forward": 10, "backward": 10, "weight": 10, "fused": fused},
+        memory={"activation": 1, "capacity": devices},
+        objective="span",
+    )
+
+
+def begun(of: Problem, proved: int | None = None) -> Search:
+    """One micro-batch after the other; with so much proved by crossings of steps more than by other bounds."""
+    engine = replace(ENGINE, bounds=AnalyticBounds(load_only=True), opening=(Sequential(),), phases=())
+    search = Search(of, Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
+    search.run()
+    if proved is not None:
+        search.incumbent.argue(Certificate(KIND, search.incumbent.lower_bound + proved, "Proved.", 0))
+    return search
+
+
+def applying(kind: type[Phase], search: Search) -> list[Phase]:
+    return [phase for phase in ENGINE.phases if isinstance(phase, kind) and phase.applies(search)]
+
+
+@pytest.mark.parametrize(("fused", "open_modes"), ((16, True), (20, False)))
+def test_one_beam_search_applies_and_the_linear_relaxation_with_closed_modes_alone(
+    fused: int, open_modes: bool
+) -> None:
+    search = begun(case(fused))
+    (beam,) = applying(BeamSchedules, search)
+    assert isinstance(beam, BeamSchedules)
+    assert beam.open_modes is open_modes
+    assert bool(applying(LinearRelaxation, search)) is not open_modes
+
+
+def test_beam_search_is_before_crossings_where_modes_are_open() -> None:
+    kinds = [type(phase) for phase in ENGINE.phases]
+    (early,) = (n for n, phase in enumerate(ENGINE.phases) if isinstance(phase, BeamSchedules) and phase.open_modes)
+    assert early < kinds.index(CrossingSteps)
+
+
+@pytest.mark.parametrize(("fused", "more_proved", "tried"), ((16, 0, False), (16, 1, True), (20, 0, True)))
+def test_more_labels_are_tried_where_open_modes_leave_something_to_prove(
+    fused: int, more_proved: int, tried: bool
+) -> None:
+    search = begun(case(fused), more_proved)
+    again = [phase for phase in applying(CrossingSteps, search) if isinstance(phase, CrossingSteps) and phase.again]
+    assert bool(again) is tried
+    assert bool(applying(CrossingsBelow, search)) is tried
