@@ -32,7 +32,8 @@ from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
-from solver.step_orders.search import step_order
+from solver.step_orders.schedules import schedule_with
+from solver.step_orders.search import all_steps, only_chain, step_order
 from solver.tasks.job_graph import graph_of, with_modes
 from solver.tasks.tabu_search import TabuSearch
 
@@ -82,6 +83,15 @@ def compile_crossings(
         check_bound(problem, certificate)
 
 
+def compile_orders() -> None:
+    """An order of steps, and the schedule that it stands for."""
+    problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
+    chain, steps = only_chain(problem), all_steps(problem)
+    assert chain is not None
+    assert steps is not None
+    schedule_with(problem, chain, steps, step_order(steps, lambda *_: 1, Event()) or ())
+
+
 if __name__ == "__main__":
     if "crossings" in sys.argv[1:]:
         compile_crossings(crossing_bounds)
@@ -92,7 +102,7 @@ if __name__ == "__main__":
     elif "blocks" in sys.argv[1:]:
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     elif "orders" in sys.argv[1:]:
-        step_order(problem_from(_PROBLEM | {"memory": {"capacity": 2}}), lambda *_: 1)
+        compile_orders()
     elif "tabu" in sys.argv[1:]:
         jobs = jobs_of(problem_from(_PROBLEM))
         TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()

@@ -31,6 +31,8 @@ from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 from solver.step_orders.labels import best_of, longer
+from solver.step_orders.weights import advance_whole
+from solver.step_orders.weights import settle as settle_step
 from solver.tasks.policy_kernel import dispatch
 from solver.tasks.serial_kernel import generate
 from solver.tasks.tabu_kernel import tabu_search
@@ -94,7 +96,7 @@ BELOW_KERNELS = Kernels(
     "below",
 )
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
-ORDER_KERNELS = Kernels((longer, best_of), _COMPILER, "orders")
+ORDER_KERNELS = Kernels((keys_after, rests_before, longer, best_of, advance_whole, settle_step), _COMPILER, "orders")
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
 TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 # Until so many steps were taken nothing is known of the speed; then so many orders of a state stay.
 _UNKNOWN, _FIRST = 24, 8
-# Of the time left, since layers later may take longer.
-_SHARE = 0.9
+# A state takes as long as so many orders, however few are kept.
+_OF_A_STATE = 1
+# Of the time left, since layers later may take longer; and what a step counts for once there is one more.
+_SHARE, _PAST = 0.8, 0.97
 
 
 class Pace:
@@ -19,18 +21,19 @@ class Pace:
 
     def __init__(self, seconds: float, steps: int, most: int, over: Callable[[], bool]) -> None:
         self._steps, self._most, self._over = steps, most, over
-        self._began = time.monotonic()
-        self._end = self._began + seconds
-        self._kept = 0
+        self._end, self._last = time.monotonic() + seconds, 0.0
+        self._took = self._kept = self._keeps = 0.0
 
     def __call__(self, done: int, states: int) -> int:
         now = time.monotonic()
         if now > self._end or self._over():
             return 0
-        width = _FIRST
+        if done > 0:
+            self._took, self._kept = _PAST * self._took + now - self._last, _PAST * self._kept + self._keeps
+        width, self._last = _FIRST, now
         if done >= _UNKNOWN:
-            each = (now - self._began) / self._kept
-            width = int(_SHARE * (self._end - now) / max(1, self._steps - done) / each / states)
+            each = self._took / self._kept
+            width = int(_SHARE * (self._end - now) / max(1, self._steps - done) / each / states) - _OF_A_STATE
         width = max(1, min(self._most, width))
-        self._kept += width * states
+        self._keeps = (width + _OF_A_STATE) * states
         return width

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Event
 from typing import NamedTuple
 
 import numpy as np
 
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing_below.moves import NONE
+from solver.bounds.crossing_below.remaining import NOTHING, Remaining, Short, remaining
 from solver.bounds.crossing_steps.layers import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
 from solver.step_orders.labels import DELAYS, best_of, longer
+from solver.step_orders.weights import weights_of
+
+# Numbers of the pass backwards, four bytes each; where there are more, what is to come is not looked at.
+_MOST_NUMBERS = 50_000_000
 
 
 class Taken(NamedTuple):
@@ -35,7 +42,7 @@ def order_count(problem: Problem) -> int | None:
     chain = only_chain(problem)
     if chain is None or problem.overlaps or problem.network.options or not problem.network.one_task_each:
         return None
-    return step_count(problem) * state_count(problem, chain, _devices(problem, chain))
+    return step_count(problem) * state_count(problem, chain, devices_of(problem, chain))
 
 
 def step_count(problem: Problem) -> int:
@@ -44,34 +51,51 @@ def step_count(problem: Problem) -> int:
     return 0 if chain is None else 2 * len(chain) * len(problem.microbatches_of[chain[0]])
 
 
-def step_order(problem: Problem, width_of: Callable[[int, int], int]) -> list[Taken] | None:
-    """The best order met; None where numbers grow too large, or it is ended.
+def all_steps(problem: Problem) -> Steps | None:
+    """Those of the only chain, on all its devices; None where numbers grow too large."""
+    chain = only_chain(problem)
+    return None if chain is None else steps_of(problem, Paths(problem), chain, devices_of(problem, chain))
+
+
+def devices_of(problem: Problem, chain: Sequence[int]) -> tuple[int, ...]:
+    """In the order in which a chain comes to them."""
+    return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in chain))
+
+
+def step_order(steps: Steps, width_of: Callable[[int, int], int], stop: Event) -> list[Taken] | None:
+    """The best order met; None where it is ended.
 
     `width_of` says how many orders of a state stay, after so many steps and with so many states; 0 ends it.
     """
-    chain = only_chain(problem)
-    steps = None if chain is None else steps_of(problem, Paths(problem), chain, _devices(problem, chain))
-    if steps is None:
-        return None
-    weight, devices, done = _shortest_weights(steps), len(steps.room), 0
+    weights, devices, done = weights_of(steps), len(steps.room), 0
+    no_blocks = np.full((len(steps.ticks), len(steps.ticks)), NONE, np.int64)
+    rest = remaining(steps, no_blocks, _MOST_NUMBERS, stop)
     keys, first = np.zeros(1, np.int64), np.array([0, 1], np.int64)
-    labels = np.zeros((1, steps.in_flight + 3 * devices), np.int64)
+    labels = np.zeros((1, steps.in_flight + 3 * devices + len(weights.ticks)), np.int64)
     history: list[tuple[Numbers, Numbers]] = []
     least, end = NEVER, (-1, -1, -1)
     while len(keys):
         width = width_of(done, len(keys))
         if not width:
             return None
-        keys, labels, before, taken, ended, last, step = longer(keys, first, labels, steps, weight, done)
+        keys, labels, before, taken, ended, last, step = longer(keys, first, labels, steps, weights, done)
+        done += 1
         if ended < least:
-            least, end = ended, (done, last, step)
+            least, end = ended, (done - 1, last, step)
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]
-        keys, first, kept = best_of(keys, labels, width)
+        states, after = _rests(rest, done, steps)
+        keys, first, kept = best_of(keys, labels, width, steps, states, after)
         labels, kept = labels[kept], order[kept]
         history.append((before[kept], taken[kept]))
-        done += 1
     return None if least == NEVER else _traced(history[: end[0]], end[1], end[2])
+
+
+def _rests(rest: Remaining | None, done: int, steps: Steps) -> tuple[Numbers, Short]:
+    """The states after so many steps and what follows their times; no states where that is not known."""
+    if rest is None or done >= len(rest.layers):
+        return np.empty(0, np.int64), np.full((1, steps.in_flight + 2 * len(steps.room)), NOTHING, np.int32)
+    return rest.layers[done]
 
 
 def _traced(history: Sequence[tuple[Numbers, Numbers]], label: int, step: int) -> list[Taken]:
@@ -81,14 +105,3 @@ def _traced(history: Sequence[tuple[Numbers, Numbers]], label: int, step: int) -
         found.append(int(taken[label]))
         label = before[label]
     return [Taken(*divmod(one, DELAYS)) for one in reversed(found)]
-
-
-def _devices(problem: Problem, chain: Sequence[int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in chain))
-
-
-def _shortest_weights(steps: Steps) -> Numbers:
-    """Of each device."""
-    gradients = np.arange(len(steps.ticks)) >= len(steps.ticks) // 2
-    of = range(len(steps.room))
-    return np.array([steps.later[gradients & (steps.device == device)].min() for device in of], np.int64)

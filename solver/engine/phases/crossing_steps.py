@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesched.problem.problem import Problem
 from pipesched.results.gap import gap
 from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
@@ -16,6 +17,7 @@ from solver.engine.cheapest_modes import cheapest_modes_prove_nothing
 from solver.engine.kernels import BLOCK_KERNELS, STEP_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
+from solver.step_orders.search import order_count
 
 # Labels for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 1_000_000
@@ -30,7 +32,8 @@ class CrossingSteps:
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
     to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more, nor
     where modes are open and they prove no more than other bounds. Where a gap of no more than `above` is left, better
-    schedules are looked for first.
+    schedules are looked for first. `again` is for problems of which all devices of the only chain have `few_states` in
+    all layers, or for the others.
     """
 
     share: float = 0.1
@@ -38,6 +41,8 @@ class CrossingSteps:
     again: bool = False
     near: float = 0.98
     above: float = 0.0
+    few: bool = False
+    few_states: int = 2_000_000
     name: str = "crossings of steps"
 
     def applies(self, search: Search) -> bool:
@@ -52,8 +57,9 @@ class CrossingSteps:
             one_chain = len([*walked_chains(problem)]) == 1
             return one_chain and all(one.kind != WITH_BLOCKS for one in state.certificates)
         proved = [one.value for one in state.certificates if one.kind == KIND]
-        if not proved:
-            return True
+        meant = not self.again or self._has_few_states(problem) == self.few
+        if not proved or not meant:
+            return meant
         if not self.again or search.refutable or cheapest_modes_prove_nothing(search):
             return False
         return max(proved) >= self.near * float(state.lower_bound)
@@ -68,7 +74,12 @@ class CrossingSteps:
             return
         bounds_of = crossing_block_bounds if blocks else crossing_step_bounds
         bounds = bounds_of(search.problem, search.stop, self.widths, work)
-        argue_meanwhile(search, bounds, clock.allowed(self.share))
+        # The check of the last takes as long again, and longer beside a local search.
+        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 2.5))
+
+    def _has_few_states(self, problem: Problem) -> bool:
+        states = order_count(problem)
+        return states is not None and states <= self.few_states
 
     def _memory_is_short(self, search: Search) -> bool:
         """Whether on some device not all micro-batches of a chain fit."""

@@ -14,7 +14,7 @@ from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 from solver.step_orders.pace import Pace
 from solver.step_orders.schedules import schedule_with
-from solver.step_orders.search import only_chain, order_count, step_count, step_order
+from solver.step_orders.search import all_steps, only_chain, order_count, step_count, step_order
 
 # Seconds for the schedules once the orders are through.
 _TO_END = 2.0
@@ -25,15 +25,14 @@ class StepOrders:
     """With as many orders of each state as its share of the time is enough for.
 
     Where a schedule is further than `near` from the bound, and at so many orders a second one of each state is through
-    in the share; where work is counted, so many alone. `shares` are of a weight pass, for which a step waits.
+    in the share; where work is counted, so many alone.
     """
 
     share: float = 0.3
     near: float = 0.002
-    orders_a_second: int = 1_000_000
+    orders_a_second: int = 2_000_000
     counted_orders: int = 100_000
     most: int = 128
-    shares: tuple[float, ...] = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     name: str = "orders of steps"
 
     def applies(self, search: Search) -> bool:
@@ -63,12 +62,12 @@ class StepOrders:
             run_within(clock.allowed(self.share) + _TO_END, search.stop, partial(self._offer, search, pace))
 
     def _offer(self, search: Search, width_of: Callable[[int, int], int]) -> None:
-        """The schedules with the best order, each of which local search may start from."""
+        """The schedule of the best order, from which local search may go on."""
         problem = search.problem
-        chain, order = only_chain(problem), step_order(problem, width_of)
-        if chain is None or order is None:
+        chain, steps = only_chain(problem), all_steps(problem)
+        order = None if steps is None else step_order(steps, width_of, search.stop)
+        if chain is None or steps is None or order is None:
             return
-        for share in self.shares:
-            schedule = schedule_with(problem, chain, order, share)
-            if schedule is not None:
-                search.start_from(schedule)
+        schedule = schedule_with(problem, chain, steps, order)
+        if schedule is not None:
+            search.start_from(schedule)

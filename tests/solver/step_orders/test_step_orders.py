@@ -14,8 +14,9 @@ import pytest
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.crossing_steps.steps import steps_of, walked_chains
+from solver.bounds.crossing_below.remaining import NOTHING
+from solver.bounds.crossing_steps.layers import _pending
+from solver.bounds.crossing_steps.steps import Steps
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine import search as engine_search
@@ -24,12 +25,12 @@ from solver.engine.phases.step_orders import StepOrders
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.step_orders import pace
-from solver.step_orders.labels import advance_whole
+from solver.step_orders.labels import best_of
 from solver.step_orders.schedules import schedule_with
-from solver.step_orders.search import only_chain, order_count, step_order
+from solver.step_orders.search import Taken, all_steps, only_chain, order_count, step_order
+from solver.step_orders.weights import advance_whole, settle, weights_of
 from tests.support.makers import problem
 
-SHARES = (0.5, 0.8, 1.0)
 EVEN = {"forward": 10, "backward": 10, "weight": 10}
 
 
@@ -39,17 +40,23 @@ def _v(devices: int, microbatches: int, capacity: float, **more: Any) -> Problem
 
 
 def _best(of: Problem, width: int) -> Fraction | int:
-    """The least value of the schedules with the best order, each of which is valid."""
-    order, chain, values = step_order(of, lambda *_: width), only_chain(of), []
-    assert order is not None
+    """The value of the schedule with the best order, which is valid."""
+    order, chain, steps = _order(of, width), only_chain(of), all_steps(of)
     assert chain is not None
-    for share in SHARES:
-        schedule = schedule_with(of, chain, order, share)
-        assert schedule is not None
-        timeline = best_times(of, schedule)
-        assert not validate(timeline)
-        values.append(value_of(of, timeline))
-    return min(values)
+    assert steps is not None
+    schedule = schedule_with(of, chain, steps, order)
+    assert schedule is not None
+    timeline = best_times(of, schedule)
+    assert not validate(timeline)
+    return value_of(of, timeline)
+
+
+def _order(of: Problem, width: int) -> list[Taken]:
+    steps = all_steps(of)
+    assert steps is not None
+    order = step_order(steps, lambda *_: width, Event())
+    assert order is not None
+    return order
 
 
 @pytest.mark.parametrize("objective", ["span", "makespan"])
@@ -78,48 +85,94 @@ def test_full_backwards() -> None:
     assert _best(of, 8) == 15
 
 
-def test_a_weight_pass_is_whole() -> None:
-    """On one device: a step comes after a weight pass that is under way, or before all of it."""
-    of = problem(2, 3, times=EVEN, memory={"capacity": 3})
-    (chain,) = walked_chains(of)
-    steps = steps_of(of, Paths(of), chain, (0, 1))
+def test_weight_passes_are_whole_and_have_the_time_of_their_stage() -> None:
+    """On device 0 of a V, free from 0 on, a gradient that is ready at 25; passes of 10 and 9 and of 12 wait there."""
+    times = {"forward": 10, "backward": 10, "weight": [12, 10, 10, 9]}
+    of = problem(2, 4, placement="v-shape", times=times, memory={"capacity": 6})
+    steps = all_steps(of)
     assert steps is not None
-    most = steps.in_flight
-    label = np.zeros(most + 6, np.int64)
-    label[most + 4] = 14  # of device 0: 10 of a weight pass, begun at 4, of which 4 are over at 8
-    label[0] = 8
+    weights, most, ready = weights_of(steps), steps.in_flight, 25
     found = []
-    for delay in (0, 1, 2):
-        new = label.copy()
-        new[most] = 8
-        if advance_whole(new, 0, 3, -1, delay, steps, np.array([10, 10]), True):
-            found.append((int(new[most]), int(new[most + 4])))
-    assert found == [(9, 29), (15, 25)]  # the step takes one tick
+    for pending, delay in ((-1, 0), (-1, 1), (0, 0), (0, 1), (1, 1)):
+        label = np.zeros(most + 6 + 4, np.int64)
+        label[0], label[-4], label[-1] = ready, 2, 1  # two of 9 (stage 3), one of 12 (stage 0)
+        if advance_whole(label, 0, 7, pending, delay, steps, weights, True):
+            found.append((int(label[0]), int(label[-4]), int(label[-1])))
+    # 12 and 9 end before 25; the other 9 only where the step waits for it, or memory has no room for one (not both).
+    assert found == [(35, 1, 1), (40, 0, 1), (40, 0, 1), (40, 0, 1)]
+
+
+def test_weights_without_length_run_at_once() -> None:
+    of = _v(2, 4, 3, times={"forward": 10, "backward": 10, "weight": [10, 0, 10, 0]})
+    assert _best(of, 8) <= value_of(of, best_times(of, sequential(of)))
+
+
+def test_the_schedule_takes_no_longer_than_its_order() -> None:
+    """The label at the end has the times of the schedule: simulated, it takes no longer."""
+    random = Random(3)
+    for _ in range(6):
+        times = {kind: [random.randint(7, 13) for _ in range(4)] for kind in ("forward", "backward", "weight")}
+        of = _v(2, 6, 3, times=times | {"transfer": 1})
+        steps = all_steps(of)
+        assert steps is not None
+        assert _best(of, 2) <= _end(steps, _order(of, 2))
+
+
+def _end(steps: Steps, order: list[Taken]) -> int:
+    """When device 0 has run all its work, step by step."""
+    weights, most, at, begun = weights_of(steps), steps.in_flight, list[int](), 0
+    label = np.zeros(most + 3 * len(steps.room) + len(weights.ticks), np.int64)
+    for step, delay in order:
+        one = at.index(step) if step else len(at)
+        pending = _pending(steps, np.array([*at, 0, 0]), len(at), one, step)
+        assert advance_whole(label, one, step, pending, delay, steps, weights, step > 0)
+        begun, at[one : one + 1] = begun + (step == 0), [step + 1]
+        through = at[0] == len(steps.ticks)
+        if through:
+            at.pop(0)
+        if at or begun < steps.microbatches:
+            settle(label, through, np.array([*at, 0, 0]), len(at), begun, steps)
+    return int(label[most + len(steps.room)])
+
+
+def test_the_rest_chooses_among_orders() -> None:
+    """Of two labels of a state the one with the smaller sum is left where more must follow its latest time."""
+    steps = all_steps(_v(2, 4, 2))
+    assert steps is not None
+    labels = np.zeros((2, steps.in_flight + 6 + 4), np.int64)
+    labels[0, 0], labels[1, 1] = 30, 31
+    keys, rests = np.zeros(2, np.int64), np.full((1, labels.shape[1] - 6), NOTHING, np.int32)
+    none = np.empty(0, np.int64)
+    assert best_of(keys, labels, 1, steps, none, rests)[2].tolist() == [0]
+    rests[0, :2] = 100, 0
+    assert best_of(keys, labels, 1, steps, keys[:1], rests)[2].tolist() == [1]
 
 
 def test_nothing_where_memory_does_not_hold() -> None:
-    wide = _v(2, 4, 4)
-    order = step_order(wide, lambda *_: 4)
-    assert order is not None
-    assert schedule_with(_v(2, 4, 1.5), tuple(range(4)), order, 0.5) is None
+    wide, narrow = _v(2, 4, 4), _v(2, 4, 1.5)
+    steps = all_steps(wide)
+    assert steps is not None
+    assert schedule_with(narrow, tuple(range(4)), steps, _order(wide, 4)) is None
 
 
 def test_over_in_the_middle() -> None:
-    assert step_order(_v(2, 4, 2), lambda done, _: done < 20) is None
+    steps = all_steps(_v(2, 4, 2))
+    assert steps is not None
+    assert step_order(steps, lambda done, _: done < 20, Event()) is None
 
 
 def test_the_pace_keeps_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a thousandth of a second for an order of a state: as many of 10 states as 10 seconds allow for 100 steps."""
+    """With a thousandth of a second for a state and for each order of it: as many as 10 seconds allow for 100 steps."""
     now = 0.0
     monkeypatch.setattr(pace.time, "monotonic", lambda: now)
     over = Event()
     width_of, widths = pace.Pace(10.0, 100, 50, over.is_set), []
     for done in range(100):
         widths.append(width_of(done, 10))
-        now += 0.001 * 10 * widths[-1]
-    assert 8.5 < now < 10
-    assert min(widths) == 8
-    assert 9 <= widths[50] <= 11
+        now += 0.001 * 10 * (widths[-1] + 1)
+    assert 7.5 < now < 10
+    assert min(widths) >= 6
+    assert 6 <= widths[50] <= 10
     over.set()
     assert width_of(99, 10) == 0
     over.clear()

@@ -1,0 +1,107 @@
+"""A step with whole weight passes, compiled: which of them run before it, and what a label becomes by it.
+
+A label has the times of `solver.bounds.crossing_steps.layers`: when each micro-batch in flight ended its last step,
+when each device can start the next, and when it would have run all its work. Here weight passes are whole, with the
+time of their own stages: each device has besides when it really is free, and each stage how many of them wait.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from solver.bounds.crossing_steps.layers import NEVER
+from solver.bounds.crossing_steps.steps import Numbers, Steps
+
+
+class Weights(NamedTuple):
+    """The weight passes of a device are `of[first[device]:first[device + 1]]`, the longest first.
+
+    Each by the number of its gradient less that of the first gradient, which `ticks` are ordered by.
+    """
+
+    ticks: Numbers
+    of: Numbers
+    first: Numbers
+
+
+def weights_of(steps: Steps) -> Weights:
+    """Those of a chain, as steps have them."""
+    half, devices = len(steps.ticks) // 2, range(len(steps.room))
+    ticks, device = np.ascontiguousarray(steps.later[half:]), steps.device[half:]
+    order = np.lexsort((-ticks, device)).astype(np.int64)
+    counts = [int((device == one).sum()) for one in devices]
+    return Weights(ticks, order, np.cumsum([0, *counts], dtype=np.int64))
+
+
+@njit(cache=True, nogil=True)
+def advance_whole(  # type: ignore[no-untyped-def]
+    label, one, step, pending, delay, steps: Steps, weights: Weights, follows
+) -> bool:
+    """Change a label by a step: before it run the weight passes that end in time, those that memory needs, or `delay`.
+
+    False where so many do not wait, or memory needs as many anyway.
+    """
+    devices, most = len(steps.room), steps.in_flight
+    device, half = steps.device[step], len(steps.ticks) // 2
+    waits, since, until = most + 3 * devices, weights.first[device], weights.first[device + 1]
+    ready, now = label[most + device], label[most + 2 * devices + device]
+    if follows:
+        ready = max(ready, label[one] + steps.lag[step])
+    waiting = np.int64(0)
+    for at in range(since, until):
+        weight = weights.of[at]
+        ticks = weights.ticks[weight]
+        while label[waits + weight] > 0 and now + ticks <= ready:
+            label[waits + weight] -= 1
+            now += ticks
+        waiting += label[waits + weight]
+    needed = max(0, waiting - pending) if pending >= 0 else 0
+    if delay > 0 and (needed >= delay or waiting < delay):
+        return False
+    needed, at = max(needed, delay), until - 1
+    while needed > 0:
+        weight = weights.of[at]
+        if label[waits + weight] == 0:
+            at -= 1
+            continue
+        label[waits + weight] -= 1
+        needed -= 1
+        now += weights.ticks[weight]
+    start = max(ready, now)
+    for other in range(most, most + devices):
+        label[other] = max(label[other], start)
+    end = start + steps.ticks[step]
+    label[one] = label[most + device] = label[most + 2 * devices + device] = end
+    if step >= half and weights.ticks[step - half] > 0:
+        label[waits + step - half] += 1
+    for at in range(since, until):
+        end += label[waits + weights.of[at]] * weights.ticks[weights.of[at]]
+    label[most + devices + device] = end
+    return True
+
+
+@njit(cache=True, nogil=True)
+def settle(label, through, at, flying, begun, steps: Steps):  # type: ignore[no-untyped-def]
+    """After a step that leads to the state `at`: a micro-batch that is through leaves, and times are raised."""
+    most, devices = steps.in_flight, len(steps.room)
+    if through:
+        for one in range(most - 1):
+            label[one] = label[one + 1]
+        label[most - 1] = 0
+    for one in range(flying):
+        step = at[one]
+        label[one] = max(label[one], label[most + steps.device[step]] - steps.lag[step])
+    for device in range(devices):
+        soonest = np.int64(NEVER)
+        for one in range(flying):
+            reach = steps.reach[at[one], device]
+            if reach >= 0:
+                soonest = min(soonest, label[one] + reach)
+        if begun < steps.microbatches:
+            soonest = min(soonest, label[most] + steps.reach[0, device])
+        if soonest < NEVER:
+            label[most + device] = max(label[most + device], soonest)
+        label[most + devices + device] = max(label[most + devices + device], label[most + device])
