@@ -65,7 +65,7 @@ _WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] =
     "shorter than a pass": ({"linear": 0.5}, lambda problem, _: not blocks_outlast_passes(problem)),
 }
 _BELOW_WITH_BLOCKS = (
-    *("room after B", "two directions", "one stage a device", "span", "makespan"),
+    *("room after B", "one stage a device", "span", "makespan"),
     *("split backwards", "one backward", "shorter than a pass"),
 )
 _BELOW = ("room after W", "room after B", "one backward", "short full backward", "V", "interleaved", "span", "makespan")
