@@ -8,43 +8,16 @@ Computers & Operations Research 34, 2007). Memory is no matter here.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-Array = Any  # numpy arrays of int64, one dimension unless said
+from solver.tasks.tabu_moves import move_before, move_behind
+from solver.tasks.tabu_paths import Times, critical_path, length_through, may_move, set_heads, set_tails
 
 # The ways to move one of two jobs of a block: it goes behind the last, before the first, from the first, from the last.
 _WAYS = 4
-
-
-class Graph(NamedTuple):
-    """By job: steps, and what comes before and after it, with lags, in compressed rows."""
-
-    steps: Array
-    before_at: Array
-    before: Array
-    before_lag: Array
-    after_at: Array
-    after: Array
-    after_lag: Array
-
-
-class Orders(NamedTuple):
-    """By job its neighbours on its stream (-1: none), and its `place` in `sequence`, behind all that it waits for."""
-
-    previous: Array
-    following: Array
-    sequence: Array
-    place: Array
-
-
-class Times(NamedTuple):
-    """By job: its start, and the time from its end to the last end."""
-
-    head: Array
-    tail: Array
 
 
 class Effort(NamedTuple):
@@ -55,98 +28,6 @@ class Effort(NamedTuple):
     least_tenure: int
     most_tenure: int
     far: int
-
-
-@njit(cache=True, nogil=True)
-def set_heads(graph, orders, times, since):  # type: ignore[no-untyped-def]
-    """The starts of all from this place of the sequence on."""
-    for at in range(since, graph.steps.shape[0]):
-        n, begin = orders.sequence[at], 0
-        for a in range(graph.before_at[n], graph.before_at[n + 1]):
-            b = graph.before[a]
-            begin = max(begin, times.head[b] + graph.steps[b] + graph.before_lag[a])
-        b = orders.previous[n]
-        if b >= 0:
-            begin = max(begin, times.head[b] + graph.steps[b])
-        times.head[n] = begin
-
-
-@njit(cache=True, nogil=True)
-def set_tails(graph, orders, times, until):  # type: ignore[no-untyped-def]
-    """The times behind all up to this place of the sequence."""
-    for at in range(until, -1, -1):
-        n, rest = orders.sequence[at], 0
-        for a in range(graph.after_at[n], graph.after_at[n + 1]):
-            b = graph.after[a]
-            rest = max(rest, times.tail[b] + graph.steps[b] + graph.after_lag[a])
-        b = orders.following[n]
-        if b >= 0:
-            rest = max(rest, times.tail[b] + graph.steps[b])
-        times.tail[n] = rest
-
-
-@njit(cache=True, nogil=True)
-def may_move(graph, times, first, last, behind):  # type: ignore[no-untyped-def]
-    """Whether the first certainly comes `behind` the last, or the last before the first, without a cycle of waiting."""
-    if behind:
-        rest = times.tail[last] + graph.steps[last]
-        for a in range(graph.after_at[first], graph.after_at[first + 1]):
-            n = graph.after[a]
-            if n == last or rest < times.tail[n] + graph.steps[n]:
-                return False
-        return True
-    end = times.head[first] + graph.steps[first]
-    for a in range(graph.before_at[last], graph.before_at[last + 1]):
-        n = graph.before[a]
-        if n == first or end < times.head[n] + graph.steps[n]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def length_through(graph, times, row, count, before, after, heads):  # type: ignore[no-untyped-def]
-    """The longest path through a row of jobs between two others of a stream, by what is known of all others."""
-    time, most = times.head[before] + graph.steps[before] if before >= 0 else 0, 0
-    for at in range(count):
-        n = row[at]
-        for a in range(graph.before_at[n], graph.before_at[n + 1]):
-            b = graph.before[a]
-            time = max(time, times.head[b] + graph.steps[b] + graph.before_lag[a])
-        heads[at] = time
-        time += graph.steps[n]
-    time = times.tail[after] + graph.steps[after] if after >= 0 else 0
-    for at in range(count - 1, -1, -1):
-        n = row[at]
-        for a in range(graph.after_at[n], graph.after_at[n + 1]):
-            b = graph.after[a]
-            time = max(time, times.tail[b] + graph.steps[b] + graph.after_lag[a])
-        time += graph.steps[n]
-        most = max(most, heads[at] + time)
-    return most
-
-
-@njit(cache=True, nogil=True)
-def critical_path(graph, orders, times, end, path):  # type: ignore[no-untyped-def]
-    """One of the critical paths by chance, at the end of `path`; where it begins there."""
-    n, seen, at = -1, 0, path.shape[0]
-    for one in range(path.shape[0]):
-        if times.head[one] + graph.steps[one] == end:
-            seen += 1
-            n = one if np.random.randint(seen) == 0 else n
-    while n >= 0:
-        at -= 1
-        path[at] = n
-        chosen, seen, previous = -1, 0, orders.previous[n]
-        if times.head[n] > 0:
-            if previous >= 0 and times.head[previous] + graph.steps[previous] == times.head[n]:
-                chosen, seen = previous, 1
-            for a in range(graph.before_at[n], graph.before_at[n + 1]):
-                b = graph.before[a]
-                if b != previous and times.head[b] + graph.steps[b] + graph.before_lag[a] == times.head[n]:
-                    seen += 1
-                    chosen = b if np.random.randint(seen) == 0 else chosen
-        n = chosen
-    return at
 
 
 @njit(cache=True, nogil=True)
@@ -209,59 +90,6 @@ def free_move(graph, orders, times, path):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def link(orders, before, after):  # type: ignore[no-untyped-def]
-    """Two jobs, or none, follow each other on a stream."""
-    if before >= 0:
-        orders.following[before] = after
-    if after >= 0:
-        orders.previous[after] = before
-
-
-@njit(cache=True, nogil=True)
-def move_behind(graph, orders, first, last, row, mark, now):  # type: ignore[no-untyped-def]
-    """The first job comes behind the last; with it, in the sequence, what waits for it. `mark` holds no `now` yet."""
-    before, after, inner = orders.previous[first], orders.following[last], orders.following[first]
-    link(orders, before, inner)
-    link(orders, last, first)
-    link(orders, first, after)
-    low, high = orders.place[first], orders.place[last]
-    row[0], count, place, mark[first] = first, 1, low, now
-    for at in range(low + 1, high + 1):
-        n = orders.sequence[at]
-        waits = orders.previous[n] >= 0 and mark[orders.previous[n]] == now
-        for a in range(graph.before_at[n], graph.before_at[n + 1]):
-            waits = waits or mark[graph.before[a]] == now
-        if waits:
-            row[count], mark[n], count = n, now, count + 1
-        else:
-            orders.sequence[place], orders.place[n], place = n, place, place + 1
-    for at in range(count):
-        orders.sequence[place + at], orders.place[row[at]] = row[at], place + at
-
-
-@njit(cache=True, nogil=True)
-def move_before(graph, orders, first, last, row, mark, now):  # type: ignore[no-untyped-def]
-    """The last job comes before the first; with it, in the sequence, what it waits for."""
-    before, after, inner = orders.previous[first], orders.following[last], orders.previous[last]
-    link(orders, inner, after)
-    link(orders, before, last)
-    link(orders, last, first)
-    low, high = orders.place[first], orders.place[last]
-    row[0], count, place, mark[last] = last, 1, high, now
-    for at in range(high - 1, low - 1, -1):
-        n = orders.sequence[at]
-        waited = orders.following[n] >= 0 and mark[orders.following[n]] == now
-        for a in range(graph.after_at[n], graph.after_at[n + 1]):
-            waited = waited or mark[graph.after[a]] == now
-        if waited:
-            row[count], mark[n], count = n, now, count + 1
-        else:
-            orders.sequence[place], orders.place[n], place = n, place, place - 1
-    for at in range(count):
-        orders.sequence[place - at], orders.place[row[at]] = row[at], place - at
-
-
-@njit(cache=True, nogil=True)
 def forbid(orders, first, last, behind, forbidden, until):  # type: ignore[no-untyped-def]
     """What a move changes, called before it, may not be undone for a while."""
     n = orders.following[first] if behind else first
@@ -292,8 +120,7 @@ def tabu_search(graph, orders, effort, seed, halt, starts):  # type: ignore[no-u
         if halt[0] or now - since > effort.patience:
             break
         begin = critical_path(graph, orders, times, end, path)
-        low, high, behind = best_move(
-            graph, orders, times, path, begin, row, heads, forbidden, now, best, effort.far)  # fmt: skip
+        low, high, behind = best_move(graph, orders, times, path, begin, row, heads, forbidden, now, best, effort.far)
         if high < 0:
             if not free_move(graph, orders, times, path):
                 break

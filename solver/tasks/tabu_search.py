@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from formulations.tasks.jobs import Jobs
 from solver.tasks.job_graph import graph_of
-from solver.tasks.tabu_kernel import Effort, Graph, Orders, tabu_search
+from solver.tasks.tabu_kernel import Effort, tabu_search
+from solver.tasks.tabu_paths import Graph, Orders
 
 # A run of the kernel; how many schedules are kept, no two of which end together; how far starts move at a change, in
 # mean lengths of jobs.
@@ -46,8 +47,10 @@ class TabuSearch:
         turns = [(one, other, 0) for one, other in jobs.consecutive if one in number and other in number]
         graph = graph_of(jobs, self._running, turns)
         self._steps = np.array([jobs.jobs[n].steps for n in self._running], np.int64)
-        before, after = (_rows([[(number[b], lag) for b, lag in ways[n]] for n in self._running])
-                         for ways in (graph.before, graph.after))  # fmt: skip
+        before, after = (
+            _rows([[(number[b], lag) for b, lag in ways[n]] for n in self._running])
+            for ways in (graph.before, graph.after)
+        )
         self._graph = Graph(self._steps, *before, *after)
         self._before = [[number[b] for b, _ in graph.before[n]] for n in self._running]
         streams = {where: at for at, where in enumerate(jobs.on)}

@@ -23,7 +23,8 @@ from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import graph_of, with_modes
-from solver.tasks.tabu_kernel import Orders, Times, may_move, move_before, move_behind, set_heads, set_tails
+from solver.tasks.tabu_moves import move_before, move_behind
+from solver.tasks.tabu_paths import Orders, Times, may_move, set_heads, set_tails
 from solver.tasks.tabu_search import TabuSearch, limits_nothing
 from tests.support.expert_parallel import mean_layers
 from tests.support.makers import problem
