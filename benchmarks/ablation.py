@@ -81,7 +81,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no analytic bounds but the load": replace(ENGINE, bounds=AnalyticBounds(load_only=True)),
     "no replication": replace(ENGINE, opening=opening_without(ShorterProblem)),
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
-    "no crossings": replace(ENGINE, phases=without(CrossingBounds)),
+    "no crossings": replace(ENGINE, phases=without(CrossingBounds), opening=opening_without(CrossingBounds)),
     "no crossings of steps": replace(ENGINE, phases=without(CrossingSteps, CrossingsBelow)),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no search for rules": replace(
