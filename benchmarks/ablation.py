@@ -26,13 +26,13 @@ from benchmarks.reporting.store import Store
 from pipesched.errors import PipeschedError
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
-from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.beam_schedules import BeamSchedules
-from solver.engine.phases.crossing_below import CrossingsBelow
-from solver.engine.phases.crossing_steps import CrossingSteps
-from solver.engine.phases.crossings import CrossingBounds
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_steps import CrossingSteps
+from solver.engine.phases.bounds.crossings import CrossingBounds
+from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
 from solver.engine.phases.exact_model import ExactModel
-from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
 from solver.engine.phases.mirrored_schedules import MirroredSchedules

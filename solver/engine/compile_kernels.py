@@ -23,7 +23,7 @@ from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.construction.beam_search import BeamSearch
 from solver.engine.final_phase import finished, task_level
-from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
 from solver.engine.phases.published import Published
 from solver.engine.phases.tasks.orders import TaskOrders
@@ -35,7 +35,7 @@ from solver.limits import Limits
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import all_steps, only_chain, step_order
 from solver.tasks.job_graph import graph_of, with_modes
-from solver.tasks.tabu_search import TabuSearch
+from solver.tasks.tabu.search import TabuSearch
 
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}

@@ -6,14 +6,15 @@ from math import inf
 
 from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
-from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.beam_schedules import BeamSchedules
-from solver.engine.phases.crossing_below import CrossingsBelow
-from solver.engine.phases.crossing_steps import CrossingSteps
-from solver.engine.phases.crossings import CrossingBounds
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_steps import CrossingSteps
+from solver.engine.phases.bounds.crossings import CrossingBounds
+from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
+from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
+from solver.engine.phases.bounds.raise_bounds import RaiseBounds
 from solver.engine.phases.exact_model import ExactModel
-from solver.engine.phases.job_shop_bounds import JobShopBounds
-from solver.engine.phases.linear_relaxation import LinearRelaxation
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
 from solver.engine.phases.microbatch_orders import MicrobatchOrders
@@ -21,7 +22,6 @@ from solver.engine.phases.mirrored_schedules import MirroredSchedules
 from solver.engine.phases.one_way_each import OneWayEach
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
-from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.step_orders import StepOrders

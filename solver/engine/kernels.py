@@ -33,9 +33,9 @@ from solver.local_search.equal_value_kernel import settle
 from solver.step_orders.labels import best_of, longer
 from solver.step_orders.weights import advance_whole
 from solver.step_orders.weights import settle as settle_step
-from solver.tasks.policy_kernel import dispatch
+from solver.tasks.policy.kernel import dispatch
 from solver.tasks.serial_kernel import generate
-from solver.tasks.tabu_kernel import tabu_search
+from solver.tasks.tabu.kernel import tabu_search
 
 _POLL = 0.05  # seconds between looks at the process
 

@@ -27,9 +27,9 @@ from solver.bounds.crossing_below.remaining import Remaining, remaining
 from solver.bounds.crossing_steps.bound import least_value
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.engine.final_phase import finished
-from solver.engine.phases.analytic_bounds import AnalyticBounds
-from solver.engine.phases.crossing_below import CrossingsBelow
-from solver.engine.phases.crossing_steps import CrossingSteps
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.limits import Limits

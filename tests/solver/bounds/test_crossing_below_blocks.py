@@ -26,9 +26,9 @@ from solver.bounds.crossing_blocks.bound import KIND as ALL_BLOCKS
 from solver.bounds.crossing_blocks.bound import least_value
 from solver.bounds.crossing_steps.steps import Numbers, Steps, steps_of
 from solver.engine.final_phase import finished
-from solver.engine.phases.analytic_bounds import AnalyticBounds
-from solver.engine.phases.crossing_below import CrossingsBelow
-from solver.engine.phases.crossing_steps import CrossingSteps
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.limits import Limits

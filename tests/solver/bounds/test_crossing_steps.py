@@ -24,7 +24,7 @@ from solver.bounds.crossing_steps.layers import Layer
 from solver.bounds.crossing_steps.steps import Steps, steps_of, walked_chains
 from solver.engine import search as engine_search
 from solver.engine.engine import ENGINE
-from solver.engine.phases import crossing_steps as phase
+from solver.engine.phases.bounds import crossing_steps as phase
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict

@@ -22,8 +22,8 @@ from solver.bounds.lagrangian.bound import lagrangian_bounds, least_total_cost
 from solver.bounds.lagrangian.single_device import one_device
 from solver.bounds.lagrangian.subproblem import NEVER, Multipliers, solve_subproblem
 from solver.engine.engine import ENGINE
+from solver.engine.phases.bounds.raise_bounds import RaiseBounds
 from solver.engine.phases.local_search import LocalSearch
-from solver.engine.phases.raise_bounds import RaiseBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Search
 from solver.limits import Limits

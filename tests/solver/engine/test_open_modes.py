@@ -11,11 +11,11 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.crossing_steps.bound import KIND
 from solver.engine.engine import ENGINE
-from solver.engine.phases.analytic_bounds import AnalyticBounds
 from solver.engine.phases.beam_schedules import BeamSchedules
-from solver.engine.phases.crossing_below import CrossingsBelow
-from solver.engine.phases.crossing_steps import CrossingSteps
-from solver.engine.phases.linear_relaxation import LinearRelaxation
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_steps import CrossingSteps
+from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
 from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Phase, Search
 from solver.limits import Limits

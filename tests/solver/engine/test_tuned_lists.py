@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from solver.engine.engine import ENGINE
-from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits

@@ -17,14 +17,14 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.tasks.policies import TaskPolicies
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
-from solver.tasks.dispatch_by_policy import Dispatcher
 from solver.tasks.job_graph import with_modes
-from solver.tasks.policy import EAGER, HIGHEST, LEAN, LOWEST, STEADY, Policy
-from solver.tasks.policy_search import PolicySearch
+from solver.tasks.policy.dispatcher import Dispatcher
+from solver.tasks.policy.policy import EAGER, HIGHEST, LEAN, LOWEST, STEADY, Policy
+from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks

@@ -17,15 +17,15 @@ from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.engine.final_phase import finished
-from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import graph_of, with_modes
-from solver.tasks.tabu_moves import move_before, move_behind
-from solver.tasks.tabu_paths import Orders, Times, may_move, set_heads, set_tails
-from solver.tasks.tabu_search import TabuSearch, limits_nothing
+from solver.tasks.tabu.moves import move_before, move_behind
+from solver.tasks.tabu.paths import Orders, Times, may_move, set_heads, set_tails
+from solver.tasks.tabu.search import TabuSearch, limits_nothing
 from tests.support.expert_parallel import mean_layers
 from tests.support.makers import problem
 from tests.support.task_brute_force import optimum, tiny_tasks

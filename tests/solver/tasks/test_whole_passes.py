@@ -15,7 +15,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.phases.analytic_bounds import AnalyticBounds
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.published import Published
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.tasks.two_levels import TwoLevels

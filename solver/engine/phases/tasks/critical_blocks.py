@@ -13,7 +13,7 @@ from pipesched.problem.microbatch_chains import is_job_shop
 from solver.engine.kernels import TABU_KERNELS
 from solver.engine.search import Search
 from solver.tasks.placing import placed_in
-from solver.tasks.tabu_search import TabuSearch, limits_nothing
+from solver.tasks.tabu.search import TabuSearch, limits_nothing
 
 
 @dataclass(frozen=True)

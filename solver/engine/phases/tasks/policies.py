@@ -11,9 +11,9 @@ from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.problem.problem import Problem
 from solver.engine.search import Search
-from solver.tasks.dispatch_by_policy import Dispatcher
 from solver.tasks.job_graph import with_modes
-from solver.tasks.policy_search import PolicySearch
+from solver.tasks.policy.dispatcher import Dispatcher
+from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 
 

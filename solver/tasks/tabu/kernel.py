@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from solver.tasks.tabu_moves import move_before, move_behind
-from solver.tasks.tabu_paths import Times, critical_path, length_through, may_move, set_heads, set_tails
+from solver.tasks.tabu.moves import move_before, move_behind
+from solver.tasks.tabu.paths import Times, critical_path, length_through, may_move, set_heads, set_tails
 
 # The ways to move one of two jobs of a block: it goes behind the last, before the first, from the first, from the last.
 _WAYS = 4

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pipesched.problem.passes import F, W
 from pipesched.problem.problem import Problem
-from solver.tasks.policy import Policy
-from solver.tasks.policy_kernel import BACKWARD, FORWARD, URGENT, WEIGHT, Decided, Flow, dispatch
+from solver.tasks.policy.kernel import BACKWARD, FORWARD, URGENT, WEIGHT, Decided, Flow, dispatch
+from solver.tasks.policy.policy import Policy
 from solver.tasks.rank_search import Ranks, Serial
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from solver.tasks.dispatch_by_policy import Dispatcher
-from solver.tasks.policy import EAGER, LEAN, STEADY, Policy
+from solver.tasks.policy.dispatcher import Dispatcher
+from solver.tasks.policy.policy import EAGER, LEAN, STEADY, Policy
 from solver.tasks.rank_search import Ranks
 
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from formulations.tasks.jobs import Jobs
 from solver.tasks.job_graph import graph_of
-from solver.tasks.tabu_kernel import Effort, tabu_search
-from solver.tasks.tabu_paths import Graph, Orders
+from solver.tasks.tabu.kernel import Effort, tabu_search
+from solver.tasks.tabu.paths import Graph, Orders
 
 # A run of the kernel; how many schedules are kept, no two of which end together; how far starts move at a change, in
 # mean lengths of jobs.
