@@ -8,12 +8,14 @@ bound claims. Exit code 1 if one is not noticed. Needs a system with fork (Linux
 
 from __future__ import annotations
 
+import importlib
 import json
-import shutil
 import sys
 import tempfile
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
+
+import numba
 
 from benchmarks.proofs.mutation.equivalent_mutants import BY_HAND
 from benchmarks.proofs.mutation.hand_made import HAND_MADE, HandMade
@@ -27,7 +29,9 @@ COMMAND = "python -m benchmarks.proofs.mutation.by_hand"
 Results = dict[str, str | None]
 _RESULTS = Path(__file__).with_name("by_hand.json")
 _TESTS, _COUNT, _ANSWER = "tests", 300, "refuted.json"
-_TOPS = ("solver/bounds", "pipesched/checking")
+_PACKAGES = tuple(
+    f"{top}.crossing_{name}" for top in ("solver.bounds", "pipesched.checking") for name in ("steps", "blocks", "below")
+)
 
 
 def name_of(mutant: HandMade) -> str:
@@ -65,12 +69,12 @@ def run(args: Namespace) -> int:
     if args.resume and args.results.exists():
         results = json.loads(args.results.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
-        copy, kernels = copied(Path(folder) / "copy"), Path(folder) / "kernels"
-        compile_all(copy, kernels)
+        copy = copied(Path(folder))
+        numba.config.CACHE_DIR = ""  # beside the files of the copy
         for mutant in (one for one in HAND_MADE if args.files in one.file):
             name = name_of(mutant)
             if results.get(name) is None and name not in BY_HAND:
-                results[name] = how_noticed(copy, kernels, mutant, args.count, args.seconds)
+                results[name] = how_noticed(copy, mutant, args.count, args.seconds)
                 write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
                 print(f"{name}: {results[name]}", file=sys.stderr, flush=True)
     text = markdown(results, f"{machine(0, 1, 'numba')}; {args.count} problems of a branch at most")
@@ -80,20 +84,30 @@ def run(args: Namespace) -> int:
     return 1 if any(how is None and name not in BY_HAND for name, how in results.items()) else 0
 
 
-def how_noticed(copy: Path, kernels: Path, mutant: HandMade, count: int, seconds: float) -> str | None:
+def how_noticed(copy: Path, mutant: HandMade, count: int, seconds: float) -> str | None:
     """The number of problems and the branch, or that tests fail; None where it survives both."""
     source = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant)
     answer = copy / _ANSWER
     answer.unlink(missing_ok=True)
-    compile_anew(copy, kernels, mutant.file)
     if fails(copy, mutant.file, source, seconds, lambda: _attack(mutant, count, answer)):
         found = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None
         return f"{found[0]} problems of {found[1]}" if found else "an error, or no end"
-    return _TESTS if noticed(copy, mutant.file, source, seconds) else None
+    forget_compiled(copy, mutant.file)
+    seen = noticed(copy, mutant.file, source, seconds)
+    forget_compiled(copy, mutant.file)
+    return _TESTS if seen else None
 
 
 def _attack(mutant: HandMade, count: int, answer: Path) -> int:
-    """Say what refuted it, in the copy whose packages this process imports; whether anything did."""
+    """Say what refuted it, in the copy whose packages this process imports; whether anything did.
+
+    The kernels of bounds and checks run as Python: compiling each of them takes longer than hundreds of tiny problems.
+    """
+    numba.config.DISABLE_JIT = 1
+    for package in _PACKAGES:
+        for file in Path(*package.split(".")).glob("*.py"):
+            importlib.import_module(f"{package}.{file.stem}")
+    numba.config.DISABLE_JIT = 0
     from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted
 
     attack = check_refuted if mutant.file.startswith("pipesched/") else bound_refuted
@@ -103,22 +117,10 @@ def _attack(mutant: HandMade, count: int, answer: Path) -> int:
     return int(found is not None)
 
 
-def compile_anew(copy: Path, kernels: Path, file: str) -> None:
-    """What is compiled of a file, and of all that imports it, is not taken from before: kernels hold what they call."""
-    import numba
-
-    now = kernels.with_name("kernels now")
-    shutil.rmtree(now, ignore_errors=True)
-    shutil.copytree(kernels, now)
-    for path in importers(copy, file):
-        for old in now.glob(f"{path.parent.name}_*/{path.stem}.*"):
-            old.unlink()
-    numba.config.CACHE_DIR = str(now)
-
-
-def importers(copy: Path, file: str) -> set[Path]:
-    """The file, and all bounds and checks that import it, directly or not."""
-    every = {path: path.read_text(encoding="utf-8") for top in _TOPS for path in (copy / top).rglob("*.py")}
+def forget_compiled(copy: Path, file: str) -> None:
+    """What is compiled of a file, and of all bounds and checks that import it: kernels hold what they call."""
+    folders = [copy / package.replace(".", "/") for package in _PACKAGES]
+    every = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.glob("*.py")}
     found, left = set[Path](), [copy / file]
     while left:
         path = left.pop()
@@ -126,22 +128,9 @@ def importers(copy: Path, file: str) -> set[Path]:
             found.add(path)
             module = ".".join(path.relative_to(copy).with_suffix("").parts)
             left += [other for other, text in every.items() if f"from {module} import" in text]
-    return found
-
-
-def compile_all(copy: Path, kernels: Path) -> None:
-    """Attacks of bounds and checks that have no mistake: what they compile is kept for those that have one."""
-    import numba
-
-    kernels.mkdir()
-    numba.config.CACHE_DIR = str(kernels)
-    branches = tuple(sorted({name for mutant in HAND_MADE for name in mutant.branches}))
-    answer = copy / _ANSWER
-    for file in ("pipesched/", "solver/"):
-        clean = HandMade(file, "", "", "", branches)
-        readme = (copy / "README.md").read_text(encoding="utf-8")
-        if fails(copy, "README.md", readme, 600, lambda clean=clean: _attack(clean, 3, answer)):  # type: ignore[misc]
-            raise RuntimeError(f"an attack finds a mistake without one: {answer.read_text(encoding='utf-8')}")
+    for path in found:
+        for kernel in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb?"):
+            kernel.unlink()
 
 
 def arguments() -> Namespace:
