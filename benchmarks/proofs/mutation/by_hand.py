@@ -23,12 +23,13 @@ from benchmarks.proofs.mutation.mutant_tests import copied, fails, load_librarie
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.files.atomic_write import write_whole
+from pipesched.problem.formatting import counted
 
 COMMAND = "python -m benchmarks.proofs.mutation.by_hand"
 # By mutant: how it was noticed, or None.
 Results = dict[str, str | None]
 _RESULTS = Path(__file__).with_name("by_hand.json")
-_TESTS, _COUNT, _ANSWER = "tests", 300, "refuted.json"
+_COUNT, _ANSWER = 300, "refuted.json"
 _PACKAGES = tuple(
     f"{top}.crossing_{name}" for top in ("solver.bounds", "pipesched.checking") for name in ("steps", "blocks", "below")
 )
@@ -71,12 +72,13 @@ def run(args: Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         copy = copied(Path(folder))
         numba.config.CACHE_DIR = ""  # beside the files of the copy
-        for mutant in (one for one in HAND_MADE if args.files in one.file):
-            name = name_of(mutant)
-            if results.get(name) is None and name not in BY_HAND:
-                results[name] = how_noticed(copy, mutant, args.count, args.seconds)
-                write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
-                print(f"{name}: {results[name]}", file=sys.stderr, flush=True)
+        for how in (refuted, fails_tests):
+            for mutant in (one for one in HAND_MADE if args.files in one.file):
+                name = name_of(mutant)
+                if results.get(name) is None and name not in BY_HAND:
+                    results[name] = how(copy, mutant, args)
+                    write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
+                    print(f"{name}: {results[name]}", file=sys.stderr, flush=True)
     text = markdown(results, f"{machine(0, 1, 'numba')}; {args.count} problems of a branch at most")
     print(text)
     if args.write is not None:
@@ -84,18 +86,24 @@ def run(args: Namespace) -> int:
     return 1 if any(how is None and name not in BY_HAND for name, how in results.items()) else 0
 
 
-def how_noticed(copy: Path, mutant: HandMade, count: int, seconds: float) -> str | None:
-    """The number of problems and the branch, or that tests fail; None where it survives both."""
-    source = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant)
-    answer = copy / _ANSWER
+def refuted(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
+    """By how many problems of which branch; None where it survives all."""
+    source, answer = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant), copy / _ANSWER
     answer.unlink(missing_ok=True)
-    if fails(copy, mutant.file, source, seconds, lambda: _attack(mutant, count, answer)):
-        found = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None
-        return f"{found[0]} problems of {found[1]}" if found else "an error, or no end"
+    if not fails(copy, mutant.file, source, args.seconds, lambda: _attack(mutant, args.count, answer)):
+        return None
+    found = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None
+    return f"{counted(found[0], 'problem')} of *{found[1]}*" if found else "the attack: an error, or no end"
+
+
+def fails_tests(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
+    """Compiled, by the tests of its file; None where they pass."""
+    source = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant)
     forget_compiled(copy, mutant.file)
-    seen = noticed(copy, mutant.file, source, seconds)
-    forget_compiled(copy, mutant.file)
-    return _TESTS if seen else None
+    try:
+        return "tests" if noticed(copy, mutant.file, source, args.seconds) else None
+    finally:
+        forget_compiled(copy, mutant.file)
 
 
 def _attack(mutant: HandMade, count: int, answer: Path) -> int:

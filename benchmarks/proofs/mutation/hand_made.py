@@ -53,10 +53,15 @@ HAND_MADE: tuple[HandMade, ...] = (
             "one weight pass fewer may wait",
             "(room - held) // steps",
             "(room - held) // steps.waiting[device] - 1 + 0 * steps",
-            _PLAIN,
+            (*_PLAIN, _BELOW + "makespan"),
         ),
         ("the room of a step counts twice for what waits", "= (room - held) //", "= (room - held - takes) //", _PLAIN),
-        ("no block at the chain's last stage", "range(step + 1, count):", "range(step + 2, count):", (_PAIRS,)),
+        (
+            "no block at the chain's last stage",
+            "range(step + 1, count):",
+            "range(step + 2, count):",
+            (_PAIRS, _BELOW + "blocks, one stage a device"),
+        ),
         (
             "a block only if nothing else may be next",
             "and pending[gradient] != _NOT_NEXT",
