@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from solver.tasks.tabu.moves import move_before, move_behind
-from solver.tasks.tabu.paths import Times, critical_path, length_through, may_move, set_heads, set_tails
+from solver.tasks.tabu.moves import may_move, move
+from solver.tasks.tabu.paths import BEFORE, BEHIND, critical_path, length_through, set_longest
 
 # The ways to move one of two jobs of a block: it goes behind the last, before the first, from the first, from the last.
 _WAYS = 4
@@ -31,8 +31,9 @@ class Effort(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def moved_row(path, low, high, behind, row, forbidden, now):  # type: ignore[no-untyped-def]
+def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-untyped-def]
     """Write the jobs from place `low` to `high` of the path as a move has them; whether the move is forbidden now."""
+    behind = side == BEHIND
     moving, tabu = path[low] if behind else path[high], False
     for at in range(low, high + 1):
         n = path[at]
@@ -45,98 +46,93 @@ def moved_row(path, low, high, behind, row, forbidden, now):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def best_move(graph, orders, times, path, begin, row, heads, forbidden, now, best, far):  # type: ignore[no-untyped-def]
-    """The move that promises the least end, of those not forbidden or better than the best: (low, high, behind).
+def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # type: ignore[no-untyped-def]
+    """The move that promises the least end, of those not forbidden or better than the best: (low, high, side).
 
     Any one, where all are forbidden; high is -1 where there is none.
     """
-    chosen, least, ties, other, seen = (0, -1, True), 0, 0, (0, -1, True), 0
+    chosen, least, ties, other, seen = (0, -1, BEHIND), 0, 0, (0, -1, BEHIND), 0
     low_end = begin
     while low_end < path.shape[0]:
         high_end = low_end
-        while high_end + 1 < path.shape[0] and orders.previous[path[high_end + 1]] == path[high_end]:
+        while high_end + 1 < path.shape[0] and orders.neighbour[BEFORE, path[high_end + 1]] == path[high_end]:
             high_end += 1
         for at in range(low_end, high_end):
             for way in range(_WAYS):
-                behind = way % 2 == 0
+                side = BEHIND if way % 2 == 0 else BEFORE
                 low = at if way in (0, 3) else low_end
                 high = high_end if way in (0, 3) else at + 1
                 twice = (way == 2 and high == high_end) or (way == 3 and low == low_end)
-                if twice or high - low > far or not may_move(graph, times, path[low], path[high], behind):
+                if twice or high - low > far or not may_move(orders, path[low], path[high], side):
                     continue
-                tabu = moved_row(path, low, high, behind, row, forbidden, now)
-                before, after = orders.previous[path[low]], orders.following[path[high]]
-                length = length_through(graph, times, row, high - low + 1, before, after, heads)
+                tabu = moved_row(path, low, high, side, row, forbidden, now)
+                before, behind = orders.neighbour[BEFORE, path[low]], orders.neighbour[BEHIND, path[high]]
+                length = length_through(orders, row, high - low + 1, before, behind, paths)
                 seen += 1
-                other = (low, high, behind) if np.random.randint(seen) == 0 else other
+                other = (low, high, side) if np.random.randint(seen) == 0 else other
                 if (tabu and length >= best) or (ties > 0 and length > least):
                     continue
                 ties = ties + 1 if ties > 0 and length == least else 1
                 if np.random.randint(ties) == 0:
-                    chosen, least = (low, high, behind), length
+                    chosen, least = (low, high, side), length
         low_end = high_end + 1
     return chosen if ties > 0 else other
 
 
 @njit(cache=True, nogil=True)
-def free_move(graph, orders, times, path):  # type: ignore[no-untyped-def]
+def free_move(orders, path):  # type: ignore[no-untyped-def]
     """Two neighbours of a stream that may change places, as a path of two; whether some were found."""
     for _ in range(path.shape[0]):
         n = np.random.randint(path.shape[0])
-        if orders.following[n] >= 0 and may_move(graph, times, n, orders.following[n], True):
-            path[0], path[1] = n, orders.following[n]
+        other = orders.neighbour[BEHIND, n]
+        if other >= 0 and may_move(orders, n, other, BEHIND):
+            path[0], path[1] = n, other
             return True
     return False
 
 
 @njit(cache=True, nogil=True)
-def forbid(orders, first, last, behind, forbidden, until):  # type: ignore[no-untyped-def]
+def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
     """What a move changes, called before it, may not be undone for a while."""
-    n = orders.following[first] if behind else first
+    n = orders.neighbour[BEHIND, first] if side == BEHIND else first
     while True:
-        if behind:
+        if side == BEHIND:
             forbidden[first, n] = until
         elif n != last:
             forbidden[n, last] = until
         if n == last:
             return
-        n = orders.following[n]
+        n = orders.neighbour[BEHIND, n]
 
 
 @njit(cache=True, nogil=True)
-def tabu_search(graph, orders, effort, seed, halt, starts):  # type: ignore[no-untyped-def]
+def tabu_search(orders, effort, seed, halt, starts):  # type: ignore[no-untyped-def]
     """Write the starts of the shortest schedule found from these orders, which change; its end."""
     np.random.seed(seed)
-    count = graph.steps.shape[0]
-    times = Times(np.zeros(count, np.int64), np.zeros(count, np.int64))
+    steps, heads = orders.steps, orders.longest[BEFORE]
+    count = steps.shape[0]
     forbidden, mark = np.zeros((count, count), np.int32), np.zeros(count, np.int64)
-    path, row, heads = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
-    set_heads(graph, orders, times, 0)
-    set_tails(graph, orders, times, count - 1)
-    end = best = (times.head + graph.steps).max()
-    starts[:] = times.head
+    path, row, paths = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    set_longest(orders, BEFORE, 0)
+    set_longest(orders, BEHIND, count - 1)
+    end = best = (heads + steps).max()
+    starts[:] = heads
     since = 0
     for now in range(1, effort.moves + 1):
         if halt[0] or now - since > effort.patience:
             break
-        begin = critical_path(graph, orders, times, end, path)
-        low, high, behind = best_move(graph, orders, times, path, begin, row, heads, forbidden, now, best, effort.far)
+        begin = critical_path(orders, end, path)
+        low, high, side = best_move(orders, path, begin, row, paths, forbidden, now, best, effort.far)
         if high < 0:
-            if not free_move(graph, orders, times, path):
+            if not free_move(orders, path):
                 break
-            low, high, behind = 0, 1, True
+            low, high, side = 0, 1, BEHIND
         first, last = path[low], path[high]
         until = now + effort.least_tenure + np.random.randint(effort.most_tenure - effort.least_tenure + 1)
-        forbid(orders, first, last, behind, forbidden, until)
-        since_place, until_place = orders.place[first], orders.place[last]
-        if behind:
-            move_behind(graph, orders, first, last, row, mark, now)
-        else:
-            move_before(graph, orders, first, last, row, mark, now)
-        set_heads(graph, orders, times, since_place)
-        set_tails(graph, orders, times, until_place)
-        end = (times.head + graph.steps).max()
+        forbid(orders, first, last, side, forbidden, until)
+        move(orders, first, last, side, row, mark, now)
+        end = (heads + steps).max()
         if end < best:
             best, since = end, now
-            starts[:] = times.head
+            starts[:] = heads
     return best

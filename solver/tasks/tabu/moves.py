@@ -4,55 +4,58 @@ from __future__ import annotations
 
 from numba import njit
 
-
-@njit(cache=True, nogil=True)
-def link(orders, before, after):  # type: ignore[no-untyped-def]
-    """Two jobs, or none, follow each other on a stream."""
-    if before >= 0:
-        orders.following[before] = after
-    if after >= 0:
-        orders.previous[after] = before
+from solver.tasks.tabu.paths import BEFORE, BEHIND, may_pass, set_longest
 
 
 @njit(cache=True, nogil=True)
-def move_behind(graph, orders, first, last, row, mark, now):  # type: ignore[no-untyped-def]
-    """The first job comes behind the last; with it, in the sequence, what waits for it. `mark` holds no `now` yet."""
-    before, after, inner = orders.previous[first], orders.following[last], orders.following[first]
-    link(orders, before, inner)
-    link(orders, last, first)
-    link(orders, first, after)
+def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
+    """Whether the first certainly comes behind the last, or the last before the first, without a cycle of waiting."""
+    return may_pass(orders, side, first, last) if side == BEHIND else may_pass(orders, side, last, first)
+
+
+@njit(cache=True, nogil=True)
+def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
+    """The first comes behind the last, or the last before the first, and the longest paths are set anew.
+
+    `row` is for what is moved; `mark` is by job and holds no `now` yet.
+    """
     low, high = orders.place[first], orders.place[last]
-    row[0], count, place, mark[first] = first, 1, low, now
-    for at in range(low + 1, high + 1):
+    if side == BEHIND:
+        move_past(orders, side, first, last, row, mark, now)
+    else:
+        move_past(orders, side, last, first, row, mark, now)
+    set_longest(orders, BEFORE, low)
+    set_longest(orders, BEHIND, high)
+
+
+@njit(cache=True, nogil=True)
+def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
+    """A job goes past the other one, which is on this side of it; in the sequence also what must stay on this side."""
+    back, step = 1 - side, 1 if side == BEHIND else -1
+    start, end, inner = orders.neighbour[back, moving], orders.neighbour[side, other], orders.neighbour[side, moving]
+    link(orders, side, start, inner)
+    link(orders, side, other, moving)
+    link(orders, side, moving, end)
+    place, stop = orders.place[moving], orders.place[other] + step
+    row[0], count, mark[moving] = moving, 1, now
+    for at in range(place + step, stop, step):
         n = orders.sequence[at]
-        waits = orders.previous[n] >= 0 and mark[orders.previous[n]] == now
-        for a in range(graph.before_at[n], graph.before_at[n + 1]):
-            waits = waits or mark[graph.before[a]] == now
-        if waits:
+        neighbour = orders.neighbour[back, n]
+        comes_along = neighbour >= 0 and mark[neighbour] == now
+        for a in range(orders.row_at[back, n], orders.row_at[back, n + 1]):
+            comes_along = comes_along or mark[orders.jobs[a]] == now
+        if comes_along:
             row[count], mark[n], count = n, now, count + 1
         else:
-            orders.sequence[place], orders.place[n], place = n, place, place + 1
+            orders.sequence[place], orders.place[n], place = n, place, place + step
     for at in range(count):
-        orders.sequence[place + at], orders.place[row[at]] = row[at], place + at
+        orders.sequence[place + step * at], orders.place[row[at]] = row[at], place + step * at
 
 
 @njit(cache=True, nogil=True)
-def move_before(graph, orders, first, last, row, mark, now):  # type: ignore[no-untyped-def]
-    """The last job comes before the first; with it, in the sequence, what it waits for."""
-    before, after, inner = orders.previous[first], orders.following[last], orders.previous[last]
-    link(orders, inner, after)
-    link(orders, before, last)
-    link(orders, last, first)
-    low, high = orders.place[first], orders.place[last]
-    row[0], count, place, mark[last] = last, 1, high, now
-    for at in range(high - 1, low - 1, -1):
-        n = orders.sequence[at]
-        waited = orders.following[n] >= 0 and mark[orders.following[n]] == now
-        for a in range(graph.after_at[n], graph.after_at[n + 1]):
-            waited = waited or mark[graph.after[a]] == now
-        if waited:
-            row[count], mark[n], count = n, now, count + 1
-        else:
-            orders.sequence[place], orders.place[n], place = n, place, place - 1
-    for at in range(count):
-        orders.sequence[place - at], orders.place[row[at]] = row[at], place - at
+def link(orders, side, one, other):  # type: ignore[no-untyped-def]
+    """Of two jobs of a stream, or none, the other is the first one's neighbour on this side."""
+    if one >= 0:
+        orders.neighbour[side, one] = other
+    if other >= 0:
+        orders.neighbour[1 - side, other] = one

@@ -1,4 +1,7 @@
-"""When jobs start by the orders of streams, what follows them, and which are critical, compiled for tabu search."""
+"""When jobs start by the orders of streams, what follows them, and which are critical, compiled for tabu search.
+
+What lies before a job and what lies behind it are mirror images: one function serves both sides.
+"""
 
 from __future__ import annotations
 
@@ -7,123 +10,100 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-Array = Any  # numpy arrays of int64, one dimension unless said
+BEFORE, BEHIND = 0, 1
 
-
-class Graph(NamedTuple):
-    """By job: steps, and what comes before and after it, with lags, in compressed rows."""
-
-    steps: Array
-    before_at: Array
-    before: Array
-    before_lag: Array
-    after_at: Array
-    after: Array
-    after_lag: Array
+Array = Any  # numpy arrays of int64
 
 
 class Orders(NamedTuple):
-    """By job its neighbours on its stream (-1: none), and its `place` in `sequence`, behind all that it waits for."""
+    """Jobs by what is before and what is behind them: the first axis of what has two is the side.
 
-    previous: Array
-    following: Array
+    By job: `steps`; its `place` in `sequence`, behind all that it waits for. By side and job: where its row begins in
+    `jobs` and `lags`, what it waits for or is awaited by (both sides in one array, and one end more); the `neighbour`
+    on its stream (-1: none); the `longest` path there, its start or the time from its end to the last end.
+    """
+
+    steps: Array
     sequence: Array
     place: Array
-
-
-class Times(NamedTuple):
-    """By job: its start, and the time from its end to the last end."""
-
-    head: Array
-    tail: Array
+    row_at: Array
+    jobs: Array
+    lags: Array
+    neighbour: Array
+    longest: Array
 
 
 @njit(cache=True, nogil=True)
-def set_heads(graph, orders, times, since):  # type: ignore[no-untyped-def]
-    """The starts of all from this place of the sequence on."""
-    for at in range(since, graph.steps.shape[0]):
-        n, begin = orders.sequence[at], 0
-        for a in range(graph.before_at[n], graph.before_at[n + 1]):
-            b = graph.before[a]
-            begin = max(begin, times.head[b] + graph.steps[b] + graph.before_lag[a])
-        b = orders.previous[n]
+def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
+    """The longest paths on a side of all from this place of the sequence on: to its end before, to its start behind."""
+    stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
+    for at in range(place, stop, step):
+        n, path = orders.sequence[at], 0
+        for a in range(orders.row_at[side, n], orders.row_at[side, n + 1]):
+            b = orders.jobs[a]
+            path = max(path, orders.longest[side, b] + orders.steps[b] + orders.lags[a])
+        b = orders.neighbour[side, n]
         if b >= 0:
-            begin = max(begin, times.head[b] + graph.steps[b])
-        times.head[n] = begin
+            path = max(path, orders.longest[side, b] + orders.steps[b])
+        orders.longest[side, n] = path
 
 
 @njit(cache=True, nogil=True)
-def set_tails(graph, orders, times, until):  # type: ignore[no-untyped-def]
-    """The times behind all up to this place of the sequence."""
-    for at in range(until, -1, -1):
-        n, rest = orders.sequence[at], 0
-        for a in range(graph.after_at[n], graph.after_at[n + 1]):
-            b = graph.after[a]
-            rest = max(rest, times.tail[b] + graph.steps[b] + graph.after_lag[a])
-        b = orders.following[n]
-        if b >= 0:
-            rest = max(rest, times.tail[b] + graph.steps[b])
-        times.tail[n] = rest
-
-
-@njit(cache=True, nogil=True)
-def may_move(graph, times, first, last, behind):  # type: ignore[no-untyped-def]
-    """Whether the first certainly comes `behind` the last, or the last before the first, without a cycle of waiting."""
-    if behind:
-        rest = times.tail[last] + graph.steps[last]
-        for a in range(graph.after_at[first], graph.after_at[first + 1]):
-            n = graph.after[a]
-            if n == last or rest < times.tail[n] + graph.steps[n]:
-                return False
-        return True
-    end = times.head[first] + graph.steps[first]
-    for a in range(graph.before_at[last], graph.before_at[last + 1]):
-        n = graph.before[a]
-        if n == first or end < times.head[n] + graph.steps[n]:
+def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
+    """Whether a job certainly gets past the other one, which is on this side of it, without a cycle of waiting."""
+    path = orders.longest[side, other] + orders.steps[other]
+    for a in range(orders.row_at[side, moving], orders.row_at[side, moving + 1]):
+        n = orders.jobs[a]
+        if n == other or path < orders.longest[side, n] + orders.steps[n]:
             return False
     return True
 
 
 @njit(cache=True, nogil=True)
-def length_through(graph, times, row, count, before, after, heads):  # type: ignore[no-untyped-def]
+def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: ignore[no-untyped-def]
+    """Add to the `paths` of a row's jobs the longest on this side, were the row to follow this neighbour there."""
+    path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
+    for at in range(first, stop, step):
+        n = row[at]
+        for a in range(orders.row_at[side, n], orders.row_at[side, n + 1]):
+            b = orders.jobs[a]
+            path = max(path, orders.longest[side, b] + orders.steps[b] + orders.lags[a])
+        paths[at] += path
+        path += orders.steps[n]
+
+
+@njit(cache=True, nogil=True)
+def length_through(orders, row, count, before, behind, paths):  # type: ignore[no-untyped-def]
     """The longest path through a row of jobs between two others of a stream, by what is known of all others."""
-    time, most = times.head[before] + graph.steps[before] if before >= 0 else 0, 0
     for at in range(count):
-        n = row[at]
-        for a in range(graph.before_at[n], graph.before_at[n + 1]):
-            b = graph.before[a]
-            time = max(time, times.head[b] + graph.steps[b] + graph.before_lag[a])
-        heads[at] = time
-        time += graph.steps[n]
-    time = times.tail[after] + graph.steps[after] if after >= 0 else 0
-    for at in range(count - 1, -1, -1):
-        n = row[at]
-        for a in range(graph.after_at[n], graph.after_at[n + 1]):
-            b = graph.after[a]
-            time = max(time, times.tail[b] + graph.steps[b] + graph.after_lag[a])
-        time += graph.steps[n]
-        most = max(most, heads[at] + time)
+        paths[at] = orders.steps[row[at]]
+    add_paths(orders, BEFORE, row, 0, count, 1, before, paths)
+    add_paths(orders, BEHIND, row, count - 1, -1, -1, behind, paths)
+    most = 0
+    for at in range(count):
+        most = max(most, paths[at])
     return most
 
 
 @njit(cache=True, nogil=True)
-def critical_path(graph, orders, times, end, path):  # type: ignore[no-untyped-def]
+def critical_path(orders, end, path):  # type: ignore[no-untyped-def]
     """One of the critical paths by chance, at the end of `path`; where it begins there."""
     n, seen, at = -1, 0, path.shape[0]
     for one in range(path.shape[0]):
-        if times.head[one] + graph.steps[one] == end:
+        if orders.longest[BEFORE, one] + orders.steps[one] == end:
             seen += 1
             n = one if np.random.randint(seen) == 0 else n
     while n >= 0:
         at -= 1
         path[at] = n
-        chosen, seen, previous = -1, 0, orders.previous[n]
-        if times.head[n] > 0:
-            if previous >= 0 and times.head[previous] + graph.steps[previous] == times.head[n]:
-                chosen, seen = previous, 1
-            for a in range(graph.before_at[n], graph.before_at[n + 1]):
-                b = graph.before[a]
-                if b != previous and times.head[b] + graph.steps[b] + graph.before_lag[a] == times.head[n]:
+        start = orders.longest[BEFORE, n]
+        chosen, seen, neighbour = -1, 0, orders.neighbour[BEFORE, n]
+        if start > 0:
+            if neighbour >= 0 and orders.longest[BEFORE, neighbour] + orders.steps[neighbour] == start:
+                chosen, seen = neighbour, 1
+            for a in range(orders.row_at[BEFORE, n], orders.row_at[BEFORE, n + 1]):
+                b = orders.jobs[a]
+                if b != neighbour and orders.longest[BEFORE, b] + orders.steps[b] + orders.lags[a] == start:
                     seen += 1
                     chosen = b if np.random.randint(seen) == 0 else chosen
         n = chosen

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from formulations.tasks.jobs import Jobs
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
-from solver.tasks.tabu.paths import Graph, Orders
+from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders
 
 # A run of the kernel; how many schedules are kept, no two of which end together; how far starts move at a change, in
 # mean lengths of jobs.
@@ -47,11 +47,8 @@ class TabuSearch:
         turns = [(one, other, 0) for one, other in jobs.consecutive if one in number and other in number]
         graph = graph_of(jobs, self._running, turns)
         self._steps = np.array([jobs.jobs[n].steps for n in self._running], np.int64)
-        before, after = (
-            _rows([[(number[b], lag) for b, lag in ways[n]] for n in self._running])
-            for ways in (graph.before, graph.after)
-        )
-        self._graph = Graph(self._steps, *before, *after)
+        ways = (graph.before, graph.after)
+        self._rows = _rows([[[(number[b], lag) for b, lag in way[n]] for n in self._running] for way in ways])
         self._before = [[number[b] for b, _ in graph.before[n]] for n in self._running]
         streams = {where: at for at, where in enumerate(jobs.on)}
         self._stream = np.array([streams[jobs.jobs[n].resource] for n in self._running])
@@ -77,7 +74,7 @@ class TabuSearch:
             key, seed = self._changed(begin) if self._changes else begin, self._random.randrange(2**31)
             self._changes = True
         starts = np.zeros(len(begin), np.int64)
-        ends = int(tabu_search(self._graph, self._orders(key), _EFFORT, seed, self.halt, starts))
+        ends = int(tabu_search(self._orders(key), _EFFORT, seed, self.halt, starts))
         with self._lock:
             better = ends < self.ends
             if all(ends != known for known, _ in self._kept):
@@ -96,18 +93,19 @@ class TabuSearch:
         return key
 
     def _orders(self, key: NDArray[np.float64]) -> Orders:
-        """Every stream's jobs by their keys."""
+        """Every stream's jobs by their keys; the longest paths are not set."""
         sequence = np.argsort(key, kind="stable").astype(np.int64)
-        place, previous, following = (np.full(len(key), -1, np.int64) for _ in range(3))
+        place, neighbour, longest = (np.full(shape, -1, np.int64) for shape in (len(key), (2, len(key)), (2, len(key))))
         place[sequence] = np.arange(len(key))
         for stream in range(int(self._stream.max()) + 1):
             order = sequence[self._stream[sequence] == stream]
-            previous[order[1:]], following[order[:-1]] = order[:-1], order[1:]
-        return Orders(previous, following, sequence, place)
+            neighbour[BEFORE, order[1:]], neighbour[BEHIND, order[:-1]] = order[:-1], order[1:]
+        return Orders(self._steps, sequence, place, *self._rows, neighbour, longest)
 
 
-def _rows(rows: Sequence[Sequence[tuple[int, int]]]) -> tuple[Starts, Starts, Starts]:
-    """Compressed rows: where each begins, jobs, lags."""
-    pairs = np.array([pair for row in rows for pair in row], np.int64).reshape(-1, 2)
-    at = np.cumsum([0, *map(len, rows)]).astype(np.int64)
+def _rows(sides: Sequence[Sequence[Sequence[tuple[int, int]]]]) -> tuple[Starts, Starts, Starts]:
+    """Compressed rows of both sides in one: where each begins, by side and job; jobs; lags."""
+    pairs = np.array([pair for rows in sides for row in rows for pair in row], np.int64).reshape(-1, 2)
+    lengths = np.array([[0, *map(len, rows)] for rows in sides], np.int64)
+    at = lengths.cumsum().reshape(lengths.shape)
     return at, pairs[:, 0].copy(), pairs[:, 1].copy()

@@ -23,8 +23,8 @@ from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import graph_of, with_modes
-from solver.tasks.tabu.moves import move_before, move_behind
-from solver.tasks.tabu.paths import Orders, Times, may_move, set_heads, set_tails
+from solver.tasks.tabu.moves import may_move, move
+from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders, set_longest
 from solver.tasks.tabu.search import TabuSearch, limits_nothing
 from tests.support.expert_parallel import mean_layers
 from tests.support.makers import problem
@@ -68,37 +68,39 @@ def test_moves_keep_the_sequence_and_the_links() -> None:
     """Whatever is moved, each job comes behind what it waits for, and the times are those of all orders anew."""
     jobs = jobs_of(mean_layers(interleaved(2, 2), 3))
     search = TabuSearch(jobs, in_turn(jobs), 0)
-    graph, orders = search._graph, search._orders(search._kept[0][1].astype(float))
-    count, random, moved = len(graph.steps), Random(0), 0
-    times, fresh = (Times(np.zeros(count, np.int64), np.zeros(count, np.int64)) for _ in range(2))
+    orders = search._orders(search._kept[0][1].astype(float))
+    count, random, moved = len(orders.steps), Random(0), 0
     row, mark = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    set_heads(graph, orders, times, 0)
-    set_tails(graph, orders, times, count - 1)
-    for now in range(1, 400):
+    _set_all(orders)
+    for now in range(1, 800):
         first = last = random.randrange(count)
         for _ in range(random.randint(1, 4)):
-            last = int(orders.following[last]) if orders.following[last] >= 0 else last
-        behind = random.random() < 0.5
-        if first == last or not may_move(graph, times, first, last, behind):
+            following = int(orders.neighbour[BEHIND, last])
+            last = following if following >= 0 else last
+        side = random.choice((BEFORE, BEHIND))
+        if first == last or not may_move(orders, first, last, side):
             continue
-        low, high = orders.place[first], orders.place[last]
-        (move_behind if behind else move_before)(graph, orders, first, last, row, mark, now)
-        set_heads(graph, orders, times, low)
-        set_tails(graph, orders, times, high)
+        move(orders, first, last, side, row, mark, now)
         moved += 1
         assert sorted(orders.sequence) == list(range(count))
         assert all(orders.sequence[orders.place[n]] == n for n in range(count))
-        assert all(orders.place[b] < orders.place[n] for n in range(count) for b in _before(graph, orders, n))
-        set_heads(graph, orders, fresh, 0)
-        set_tails(graph, orders, fresh, count - 1)
-        assert (times.head == fresh.head).all()
-        assert (times.tail == fresh.tail).all()
+        assert all(orders.place[b] < orders.place[n] for n in range(count) for b in _before(orders, n))
+        found = orders.longest.copy()
+        _set_all(orders)
+        assert (orders.longest == found).all()
     assert moved > 50
 
 
-def _before(graph: object, orders: Orders, n: int) -> list[int]:
-    at, row = graph.before_at, graph.before  # type: ignore[attr-defined]
-    return [*row[at[n] : at[n + 1]], *([orders.previous[n]] if orders.previous[n] >= 0 else [])]
+def _set_all(orders: Orders) -> None:
+    """The longest paths of all jobs, from nothing known."""
+    orders.longest[:] = -1
+    set_longest(orders, BEFORE, 0)
+    set_longest(orders, BEHIND, len(orders.steps) - 1)
+
+
+def _before(orders: Orders, n: int) -> list[int]:
+    row = orders.jobs[orders.row_at[BEFORE, n] : orders.row_at[BEFORE, n + 1]]
+    return [*row, *([orders.neighbour[BEFORE, n]] if orders.neighbour[BEFORE, n] >= 0 else [])]
 
 
 def test_a_job_shop_gets_shorter_by_the_phase_alone() -> None:
