@@ -31,7 +31,7 @@ def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     count = len(shade_names(problem.placement))
     colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in boxes]
     corners = _corners(problem, boxes)
-    _draw_boxes(axes, corners, colours)
+    draw_boxes(axes, corners, colours)
     labels = [(str(box.of.microbatch), "" if box.sends else box.name) for box in boxes]
     BoxNumbers(axes, labels, corners, [ink_on(colour) for colour in colours])
     _label_side_lanes(problem, axes)
@@ -44,7 +44,7 @@ def _corners(problem: Problem, boxes: list[Box]) -> NDArray[np.float64]:
     return np.array(rows, dtype=np.float64).reshape(-1, 4)
 
 
-def _draw_boxes(axes: Axes, corners: NDArray[np.float64], colours: list[RGB]) -> None:
+def draw_boxes(axes: Axes, corners: NDArray[np.float64], colours: list[RGB]) -> None:
     """All boxes as one collection: tens of thousands of them draw in a second or two."""
     widths = corners[:, 2] - corners[:, 0]
     left, right = axes.get_xlim()

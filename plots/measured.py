@@ -13,7 +13,7 @@ from pipesched.schedule.drawing.boxes import lanes, makespan
 from pipesched.schedule.drawing.colours import ink_on, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
-from plots.gantt import _draw_boxes, draw_gantt
+from plots.gantt import draw_boxes, draw_gantt
 from plots.render import DPI, MARGIN, figure_size, saved
 
 _BETWEEN = 1.2  # inches: titles and the legend of the first chart
@@ -56,7 +56,7 @@ def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
     corners: NDArray[np.float64] = np.array(rows, dtype=np.float64).reshape(-1, 4)
     shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
     colours = [shade(one.of.kind, shade_of[one.of.stage], count) for _, one in boxes]
-    _draw_boxes(axes, corners, colours)
+    draw_boxes(axes, corners, colours)
     BoxNumbers(
         axes, [(str(one.of.microbatch), "") for _, one in boxes], corners, [ink_on(colour) for colour in colours]
     )

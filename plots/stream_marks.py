@@ -50,14 +50,14 @@ def draw_tasks(timeline: Timeline, axes: Axes, where: Lanes) -> list[Drawn]:
     corners = np.array(
         [(problem.in_units(b.start), b.top, problem.in_units(b.end), b.bottom) for b in boxes], dtype=np.float64
     ).reshape(-1, 4)
-    _draw_boxes(axes, corners, boxes)
+    draw_boxes(axes, corners, boxes)
     numbered = [n for n, box in enumerate(boxes) if box.number]
     labels = [(boxes[n].number, boxes[n].name) for n in numbered]
     BoxNumbers(axes, labels, corners[numbered], [ink_on(boxes[n].colour) for n in numbered])
     return boxes
 
 
-def _draw_boxes(axes: Axes, corners: NDArray[np.float64], boxes: list[Drawn]) -> None:
+def draw_boxes(axes: Axes, corners: NDArray[np.float64], boxes: list[Drawn]) -> None:
     """All boxes as one collection, narrow ones with finer lines; strips have none."""
     left, right = axes.get_xlim()
     wide = [n for n, box in enumerate(boxes) if box.number]
