@@ -96,8 +96,10 @@ class Tally:
 def forge(count: int, seed: int, each: int = _EACH) -> Tally:
     """At least so many mutations of the certificates of random tiny problems, so many of each certificate."""
     random, tally = Random(seed), Tally()
+    kinds = dict.fromkeys(branch.kind for branch in BRANCHES)
+    of_kind = [[branch for branch in BRANCHES if branch.kind == kind] for kind in kinds]
     while tally.mutations < count:
-        problem = draw(random, random.choice(BRANCHES).likely)
+        problem = draw(random, random.choice(random.choice(of_kind)).likely)
         problem = replace(problem, objective=random.choice(list(Objective)))
         try:
             best = _least(problem)
@@ -122,7 +124,7 @@ def _least(problem: Problem) -> Fraction | None:
 def attack(problem: Problem, best: Fraction, random: Random, tally: Tally, each: int = _EACH) -> None:
     """Mutations of every certificate of a problem with this optimum."""
     of_period = problem.objective is Objective.PERIOD
-    kinds = OF_PERIODS if of_period else tuple(KINDS)
+    kinds = (*KINDS, *OF_PERIODS)
     for genuine in _period_certificates(problem) if of_period else _certificates(problem, best, random):
         row = f"{genuine.kind}, of periods" if of_period else genuine.kind
         if check_bound(problem, genuine).verdict is not Verdict.VERIFIED:

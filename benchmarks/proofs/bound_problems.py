@@ -38,7 +38,7 @@ def draw(random: Random, likely: Likely) -> Problem:
     equal, objective = random.random() < 0.4, random.choice((Objective.MAKESPAN, Objective.SPAN))
 
     def ticks(long: float) -> tuple[int, ...]:
-        drawn = [_ticks(random, long, likely.longest) for _ in range(stages)]
+        drawn = [0 if _zero(random, likely) else _ticks(random, long, likely.longest) for _ in range(stages)]
         return (drawn[0],) * stages if equal else tuple(drawn)
 
     forward, backward, weight = ticks(0.1), ticks(0.1), ticks(likely.long_weights)
@@ -69,6 +69,11 @@ def _links(random: Random, likely: Likely, devices: int) -> tuple[tuple[int, ...
     return tuple(map(tuple, ways))
 
 
+def _zero(random: Random, likely: Likely) -> bool:
+    """Without a draw where there are to be none, so that problems of other branches stay as they are."""
+    return likely.zeros > 0 and random.random() < likely.zeros
+
+
 def _ticks(random: Random, long: float, longest: int) -> int:
     return random.randint(10, longest) if random.random() < long else random.randint(0, 6)
 
@@ -85,6 +90,8 @@ def _capacity(
 ) -> int | None:
     if random.random() < likely.unlimited:
         return None
+    if _zero(random, likely):
+        return _needed(where, device, activation)
     needed, most = (
         _needed(where, device, activation),
         microbatches * sum(activation[s] for s in where.stages_of[device]),

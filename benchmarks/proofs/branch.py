@@ -46,7 +46,8 @@ class Likely:
 
     `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
     `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
-    devices on a line, and `longest` the most ticks of a long time.
+    devices on a line, and `longest` the most ticks of a long time. `zeros` is the probability that any time is nothing,
+    whatever else it would be, and that memory is just enough.
     """
 
     long_links: float = 0.3
@@ -61,6 +62,7 @@ class Likely:
     most: int = 3
     linear: float = 0.2
     longest: int = 120
+    zeros: float = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class Branch:
         problem = without_scale(self.posed(problem))
         if self.kind.startswith("period: "):
             return self._period(problem)
+        if self.kind in _FURTHER and not any(self.where(problem, device) for device in range(problem.devices)):
+            return None  # before the long work: their certificates all speak of a device
         objective = problem.objective
         found = [*self.further(problem)] if self.kind in _FURTHER else BOUNDS[self.kind].certify(problem, objective)
         own = [one for one in found if self._says(one.text, problem, one.device)]

@@ -37,6 +37,7 @@ _STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
     "links": ({"long_links": 1}, lambda problem, _: bool(problem.links)),
     "one stage a device": ({"linear": 0.6}, lambda problem, device: not several_stages(problem, device)),
     "two directions": ({}, lambda problem, _: len(problem.placement.chains) > 1),
+    "many zeros": ({"zeros": 0.4, "linear": 0.2}, lambda *_: True),
 }
 
 
@@ -48,7 +49,7 @@ def _outlast(also: Callable[[Problem, int], bool] = lambda *_: True) -> Callable
 _WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
     **{
         name: (_STEPS[name][0], _outlast(_STEPS[name][1]))
-        for name in ("room after W", "room after B", "short full backward", "two directions")
+        for name in ("room after W", "room after B", "short full backward", "two directions", "many zeros")
     },
     **{
         name: ({"tight": 0.6, **more}, _outlast(_STEPS[name][1]))
@@ -66,9 +67,12 @@ _WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] =
 }
 _BELOW_WITH_BLOCKS = (
     *("room after B", "one stage a device", "span", "makespan"),
-    *("split backwards", "one backward", "shorter than a pass"),
+    *("split backwards", "one backward", "shorter than a pass", "many zeros"),
 )
-_BELOW = ("room after W", "room after B", "one backward", "short full backward", "V", "interleaved", "span", "makespan")
+_BELOW = (
+    *("room after W", "room after B", "one backward", "short full backward"),
+    *("V", "interleaved", "span", "makespan", "many zeros"),
+)
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
     *(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from math import ceil
 from threading import Event
 
@@ -55,12 +56,15 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
     """With all labels told apart and with nearly all merged; from values far below the optimum to some far above.
 
     From nothing to the value of a schedule that is no good; and from the best bound in words, or a little less, by
-    small steps.
+    small steps. Only above what was claimed before: no value proves more than itself.
     """
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    claimed = Fraction(0)
     for width in (1, 64):
         for least, most in ((0, known), (proved - 1, proved + 16), (proved, known)):
-            yield from crossing_bounds_below(problem, Event(), least, most, (width,))
+            for one in crossing_bounds_below(problem, Event(), max(least, claimed), most, (width,)):
+                claimed = max(claimed, one.value)
+                yield one
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

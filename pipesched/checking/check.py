@@ -26,6 +26,7 @@ from pipesched.checking.streams.head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.streams.load import HARMLESS, stream_load
 from pipesched.checking.streams.memory import stream_memory
 from pipesched.checking.streams.tasks import stream_tasks
+from pipesched.checking.streams.weights import stream_weights
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import integral_warm_up
 from pipesched.problem.formatting import amount
@@ -50,6 +51,7 @@ from pipesched.results.evidence import (
     RowMultipliers,
     StreamMemory,
     StreamTasks,
+    StreamWeights,
 )
 
 Wanted = TypeVar("Wanted")
@@ -132,6 +134,8 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     of_period = problem.objective is Objective.PERIOD
     if isinstance(evidence, ResourceWeights) and not of_period:
         return memory_and_copies(problem, evidence)
+    if isinstance(evidence, StreamWeights) and not of_period:
+        return stream_weights(problem, evidence)
     if evidence is None or kind not in (_OF_PERIODS if of_period else _BY_KIND):
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
     problem = least_held(problem)

@@ -83,6 +83,21 @@ class StreamMemory:
 
 
 @dataclass(frozen=True)
+class StreamWeights:
+    """Those tasks of a stream, less the weight tasks for which memory has room when `tail` is left.
+
+    All as in `StreamTasks`.
+    """
+
+    device: int
+    stream: str
+    owner: int | None
+    tick: Fraction
+    head: int
+    tail: int
+
+
+@dataclass(frozen=True)
 class DeviceMultipliers:
     """Lagrangian multipliers of one device's time and memory, under which its micro-batches do not fit.
 
@@ -211,6 +226,7 @@ Evidence = (
     | AroundStream
     | StreamTasks
     | StreamMemory
+    | StreamWeights
     | DeviceMultipliers
     | RowMultipliers
     | ModeMultipliers

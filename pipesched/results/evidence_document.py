@@ -26,6 +26,7 @@ from pipesched.results.evidence import (
     RowMultipliers,
     StreamMemory,
     StreamTasks,
+    StreamWeights,
     WithMoreMemory,
 )
 from pipesched.results.relaxation_rows import RowName, parse_row
@@ -42,6 +43,7 @@ _FORMS: dict[str, type[Any]] = {
     "around stream": AroundStream,
     "tasks of a stream": StreamTasks,
     "memory of a stream": StreamMemory,
+    "weights of a stream": StreamWeights,
     "multipliers": DeviceMultipliers,
     "multipliers of rows": RowMultipliers,
     "multipliers of modes": ModeMultipliers,

@@ -122,8 +122,13 @@ TASK_ENGINE = Engine(
 # Where activations may be offloaded or recomputed.
 MEMORY_ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
-    opening=(Published(share=0.1, compare_up_to_passes=0), TaskSchedules(share=0.1)),
+    opening=(
+        TaskPolicies(share=0.0, many_share=0.7, waiting_share=0.2),
+        Published(share=0.1, compare_up_to_passes=0),
+        TaskSchedules(share=0.1),
+    ),
     phases=(
+        TaskPolicies(share=0.2, many_share=0.1),
         OneWayEach(ENGINE, share=0.1),
         TaskWindows(share=0.35, patience=16),
         TaskExactModel(share=0.1, in_order=True, name="CP-SAT, micro-batches in order"),

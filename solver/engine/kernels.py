@@ -104,6 +104,6 @@ TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 
 def kernels_for(problem: Problem) -> Kernels:
     """Those that a local search on this problem calls."""
-    if not problem.network.one_task_each:
+    if problem.network.options or not problem.network.one_task_each:
         return TASK_KERNELS
     return MODE_KERNELS if modes_matter(problem) else KERNELS

@@ -7,7 +7,7 @@ some stages and micro-batches, for a while, or for a few jobs. Justification is 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import copy
 from math import exp
 from random import Random
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from formulations.tasks.jobs import Jobs
 from pipesched.problem.passes import BW, B, F, W
-from solver.tasks.job_graph import graph_of
+from solver.tasks.job_graph import JobArc, graph_of
 from solver.tasks.serial_kernel import Gaps, Shop, generate
 
 Ranks = NDArray[np.float64]
@@ -29,31 +29,37 @@ _KINDS = ((F,), (B, BW), (W,), (F, B, BW), (B, BW, W), (F, B, BW, W))
 
 
 class Serial:
-    """Serial generation of schedules of the jobs that run. `ValueError` where a pass takes memory by several jobs."""
+    """Serial generation of schedules of the jobs that run, some of them behind others by further arcs.
 
-    def __init__(self, jobs: Jobs, running: Collection[int]) -> None:
+    `ValueError` where a pass takes memory by several jobs.
+    """
+
+    def __init__(self, jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> None:
         self.jobs, self.running = jobs, sorted(running)
         number = {n: place for place, n in enumerate(self.running)}
-        graph, self._streams = graph_of(jobs, self.running), {where: place for place, where in enumerate(jobs.on)}
+        graph, self._streams = graph_of(jobs, self.running, further), {where: place for place, where in enumerate(jobs.on)}
         self._heads = graph.heads()
         count = len(self.running)
         memory, takes, group = np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, -1, np.int64)
-        sizes, gives = [0], [0]
+        sizes, gives, given_to = [0], [0], [0]
         for one in jobs.holdings:
             if one.where not in number or jobs.room[one.pool] is None:
                 continue
-            if one.until is not None or (one.takes and len(one.first) > 1):
-                raise ValueError("memory that several jobs take, or that is given for a while")
-            for n in (*one.first[:1], *one.last):
-                memory[number[n]] = one.pool
             if one.takes:
-                takes[number[one.first[0]]] += one.takes
+                first = number[one.first[0]]
+                if len(one.first) > 1 or takes[first]:
+                    raise ValueError("memory that several jobs take, or a job that takes of two")
+                memory[first], takes[first] = one.pool, one.takes
             if one.gives:
-                group[[number[n] for n in one.last]] = len(sizes)
-                sizes.append(len(one.last))
+                last = [number[n] for n in one.last]
+                if (group[last] >= 0).any():
+                    raise ValueError("a job that gives back to two memories")
+                group[last] = len(sizes)
+                sizes.append(len(last))
                 gives.append(one.gives)
+                given_to.append(one.pool)
         room = np.array([-1 if room is None else room for room in jobs.room], np.int64)
-        held = memory, takes, group, np.array(sizes, np.int64), np.array(gives, np.int64), room
+        held = memory, takes, group, *(np.array(of_group, np.int64) for of_group in (sizes, gives, given_to)), room
         before, after = ([[(number[a], lag) for a, lag in ways[n]] for n in self.running]
                          for ways in (graph.before, graph.after))  # fmt: skip
         self.shop = self._shop(before, after, held)

@@ -16,9 +16,9 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 
 
 class Shop(NamedTuple):
-    """By job: steps, stream, memory, what it takes; the group of jobs after all of which something is given back.
+    """By job: steps, stream, what it takes and of which memory; the group of jobs after which something is given back.
 
-    `size` and `gives` are of groups, `room` of memories (-1: no limit). Groups without jobs give nothing. What follows
+    `size`, `gives` and the memory `given_to` are of groups, `room` of memories (-1: no limit). Groups without jobs give nothing. What follows
     each job, with lags, is in compressed rows.
     """
 
@@ -29,6 +29,7 @@ class Shop(NamedTuple):
     group: Array
     size: Array
     gives: Array
+    given_to: Array
     room: Array
     needs: Array
     feeds_at: Array
@@ -144,6 +145,7 @@ def generate(shop, rank, start, gaps):  # type: ignore[no-untyped-def]
             left[g] -= 1
             ends[g] = max(ends[g], end)
             if left[g] == 0:
+                m = shop.given_to[g]
                 given[m] = push(givers[m], ends, given[m], g)
                 giving[m] += shop.gives[g]
                 while held[m] >= 0:

@@ -119,3 +119,6 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "times: True -> False #2": _AS_LONG,
     },
 }
+
+# Of those made by hand, by file and mistake.
+BY_HAND: Mapping[str, str] = {}

@@ -9,6 +9,8 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
 
@@ -167,13 +169,18 @@ def load_libraries() -> None:
 
 def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
     """Whether the tests meant for the file fail in a copy of the repository where it reads so, or do not end."""
+    return fails(copy, file, source, seconds, lambda: _tests_of(file))
+
+
+def fails(copy: Path, file: str, source: str, seconds: float, run: Callable[[], int]) -> bool:
+    """Whether this gives another number than 0, or does not end, in a copy of the repository where a file reads so."""
     place = copy / file
     original = place.read_text(encoding="utf-8")
     place.write_text(source, encoding="utf-8")
     try:
         process = os.fork()
         if process == 0:
-            _run_tests(copy, file, ceil(seconds))
+            _run_in(copy, ceil(seconds), run)
         end = time.monotonic() + _PATIENCE * seconds
         while time.monotonic() < end:
             done, status = os.waitpid(process, os.WNOHANG)
@@ -187,8 +194,8 @@ def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
         place.write_text(original, encoding="utf-8")
 
 
-def _run_tests(copy: Path, file: str, seconds: int) -> None:
-    """Run the tests of a file in this process, which ends with 0 if they pass; packages come from the copy.
+def _run_in(copy: Path, seconds: int, run: Callable[[], int]) -> None:
+    """Run this in this process, which ends with the number that it gives; packages come from the copy.
 
     It is ended after so many seconds of processor time, so that a machine that is busy makes no mutant look noticed.
     """
@@ -201,10 +208,16 @@ def _run_tests(copy: Path, file: str, seconds: int) -> None:
     with Path(os.devnull).open("w", encoding="utf-8") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
-        import pytest
+        code = 1
+        with suppress(Exception):
+            code = run()
+    os._exit(code)
 
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *TESTS[file]])
-    os._exit(int(code))
+
+def _tests_of(file: str) -> int:
+    import pytest
+
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *TESTS[file]]))
 
 
 def copied(folder: Path) -> Path:

@@ -101,7 +101,7 @@ def least_value(steps: Steps, blocks: Numbers, width: int, work: int, stop: Even
         ended, one_more, two_more = _successors(layer, steps, blocks, done, stop)
         near, further = _joined([further, *one_more]), _joined([none, *two_more])
         best, used, done = min(best, ended), used + len(near.keys), done + 1
-        if used > work or len(near.keys) > _LAYER or stop.is_set():
+        if used > work or len(near.keys) + len(further.keys) > _LAYER or stop.is_set():
             return Least(None, used, True)
         order = np.argsort(near.keys, kind="stable")
         *parts, merges_here = merged(near.keys[order], near.labels[order], width)

@@ -7,30 +7,36 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.problem.passes import F, W
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from solver.tasks.policy.kernel import BACKWARD, FORWARD, URGENT, WEIGHT, Decided, Flow, dispatch
 from solver.tasks.policy.policy import Policy
 from solver.tasks.rank_search import Ranks, Serial
+from solver.tasks.serial_kernel import Shop
 
 
 class Dispatcher:
     """Schedules of the jobs of `serial` by policies."""
 
     def __init__(self, serial: Serial) -> None:
-        self._shop, jobs = serial.shop, serial.jobs
+        self.serial, self._shop, jobs = serial, serial.shop, serial.jobs
         tasks = [jobs.jobs[n].task for n in serial.running]
         walked = jobs.problem.microbatches_of
         places = [{j: place for place, j in enumerate(own)} for own in walked]
         self._turn = np.array([places[task.of.stage][task.of.microbatch] for task in tasks], np.float64)
         self._behind = np.array([len(walked[task.of.stage]) for task in tasks]) - 1 - self._turn
         kinds = [FORWARD if task.of.kind is F else WEIGHT if task.of.kind is W else BACKWARD for task in tasks]
+        self._saves = np.array([task.of.kind not in (F, B, W, BW) for task in tasks])
+        self._mean_takes = _mean_takes(self._shop)
         self._kind, self._heads = np.array(kinds, np.int64), serial.heads
         self._flow = self._flow_of(serial)
+        # Arcs by which what comes back waits for another stage.
+        before = np.repeat(self._flow.stage, np.diff(self._shop.feeds_at))
+        self._releases = self._saves[self._shop.feeds_to] & (before != self._flow.stage[self._shop.feeds_to])
         self._comes_again = _comes_again(jobs.problem)
         self._again = self._comes_again[[task.of.stage for task in tasks]]
         self._period = max(1.0, np.bincount(self._shop.stream, self._shop.steps).max() / jobs.problem.microbatches)
-        self._mean, self._way = float(np.mean(self._shop.steps)), 0.0
+        self._mean, self._way = float(np.mean(self._shop.steps[~self._saves])), 0.0
         self._lengths(serial)
         self._start = np.zeros(len(tasks), np.int64)
 
@@ -38,6 +44,11 @@ class Dispatcher:
     def again(self) -> bool:
         """Whether a chain comes to a device again."""
         return bool(self._comes_again.any())
+
+    @property
+    def back(self) -> bool:
+        """Whether activations are copied back or recomputed."""
+        return bool(self._releases.any())
 
     def twin(self) -> Dispatcher:
         """The same with room of its own to work in, for another thread."""
@@ -47,8 +58,15 @@ class Dispatcher:
 
     def run(self, policy: Policy) -> tuple[int, Ranks] | None:
         """The last end and the starts, in steps; None where the policy lets nothing begin any more."""
-        ends = int(dispatch(self._shop, self._flow, self._decided(policy), self._start))
+        ends = int(dispatch(self._delayed(policy), self._flow, self._decided(policy), self._start))
         return None if ends < 0 else (ends, self._start.astype(np.float64))
+
+    def _delayed(self, policy: Policy) -> Shop:
+        """What comes back does so later than it may."""
+        if not self.back:
+            return self._shop
+        lags = self._shop.feeds_lag + np.where(self._releases, int(policy.later * self._period), 0)
+        return self._shop._replace(feeds_lag=lags)
 
     def _flow_of(self, serial: Serial) -> Flow:
         """Where each task runs, and what it begins and ends, by the numbers of `serial.running`."""
@@ -97,6 +115,7 @@ class Dispatcher:
         urgent = (turn < of(policy.early, policy.early_again) * way) & (self._kind != WEIGHT)
         urgent |= (behind < of(policy.late, policy.late_again) * way) & (self._kind == BACKWARD)
         urgent |= (behind < policy.late_forward * way) & forward
+        urgent &= ~self._saves
         first = np.minimum(turn, of(policy.first, policy.first_again) * way)
         apart = of(policy.forward, policy.forward_again)
         forwards = apart * turn + (of(policy.forward_first, policy.forward_first_again) - apart) * first
@@ -116,7 +135,8 @@ class Dispatcher:
         kind = np.where(urgent, URGENT, self._kind)
         return Decided(
             kind, _places(rank), patience.astype(np.int64), most.astype(np.int64),
-            stock[self._flow.stream_device].astype(np.int64), policy.order > 0.5,
+            stock[self._flow.stream_device].astype(np.int64), (policy.reserve * self._mean_takes).astype(np.int64),
+            policy.order > 0.5,
         )  # fmt: skip
 
 
@@ -125,6 +145,13 @@ def _places(rank: NDArray[np.float64]) -> NDArray[np.int64]:
     found = np.empty(len(rank), np.int64)
     found[np.argsort(rank, kind="stable")] = np.arange(len(rank))
     return found
+
+
+def _mean_takes(shop: Shop) -> NDArray[np.float64]:
+    """What a job takes on average that takes of each memory."""
+    takers, rooms = shop.takes > 0, len(shop.room)
+    found: NDArray[np.float64] = np.bincount(shop.memory[takers], shop.takes[takers], rooms)
+    return found / np.maximum(1, np.bincount(shop.memory[takers], minlength=rooms))
 
 
 def _comes_again(problem: Problem) -> NDArray[np.bool_]:

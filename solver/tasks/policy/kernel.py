@@ -20,6 +20,8 @@ Array = Any  # numpy arrays, of one dimension unless said
 URGENT, BACKWARD, FORWARD, WEIGHT = range(4)
 # Urgent tasks that a stream may know of before they are ready; and tasks looked at to find one that is short enough.
 _MOST_COMING, _MOST_ASIDE = 64, 12
+# Streams that take of one memory at once.
+_MOST_TAKING = 16
 
 
 class Flow(NamedTuple):
@@ -43,7 +45,8 @@ class Decided(NamedTuple):
     """What a policy decides.
 
     By job its class, its rank, no two alike, and how long its stream waits for it if it is urgent; by stage how many
-    micro-batches may be under way; by stream how many weight tasks may wait before they come second.
+    micro-batches may be under way; by stream how many weight tasks may wait before they come second; by memory what
+    forwards leave to others.
     """
 
     kind: Array
@@ -51,7 +54,18 @@ class Decided(NamedTuple):
     patience: Array
     most: Array
     stock: Array
+    reserve: Array
     backwards_first: bool
+
+
+class Taking(NamedTuple):
+    """Of each memory the jobs that run and took of it: how many, which, and what would have been left for others when
+    each began; and whether a job was refused on their account."""
+
+    count: Array
+    job: Array
+    spare: Array
+    refused: Array
 
 
 @njit(cache=True, nogil=True)
@@ -67,12 +81,56 @@ def _until(now, r, coming, count, begin, heap, open_urgent, decided):  # type: i
 
 
 @njit(cache=True, nogil=True)
-def _fits(shop, flow, decided, n, under_way, level):  # type: ignore[no-untyped-def]
-    """Whether a job may begin: its stage has few enough micro-batches under way, and its memory room."""
+def _fits(shop, flow, decided, n, under_way, level, taking):  # type: ignore[no-untyped-def]
+    """Whether a job may begin: its stage has few enough micro-batches under way, and its memory room.
+
+    While a job runs that takes memory, what other streams take counts for it too, since in other timings they may take
+    it first: what has been given back since it began is not there for them.
+    """
     if flow.opens[n] and under_way[flow.stage[n]] >= decided.most[flow.stage[n]]:
         return False
     m = shop.memory[n]
-    return shop.takes[n] == 0 or shop.room[m] < 0 or level[m] + shop.takes[n] <= shop.room[m]
+    if shop.takes[n] == 0 or shop.room[m] < 0:
+        return True
+    wanted = shop.takes[n] + (decided.reserve[m] if flow.opens[n] else 0)
+    if level[m] + wanted > shop.room[m]:
+        return False
+    for k in range(taking.count[m]):
+        if taking.count[m] == _MOST_TAKING or taking.spare[m, k] < shop.takes[n]:
+            taking.refused[m] = True
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _take(shop, n, level, taking):  # type: ignore[no-untyped-def]
+    """A job begins that takes memory."""
+    m = shop.memory[n]
+    level[m] += shop.takes[n]
+    if shop.takes[n] == 0 or shop.room[m] < 0:
+        return
+    for k in range(taking.count[m]):
+        taking.spare[m, k] -= shop.takes[n]
+    k = taking.count[m]
+    taking.job[m, k], taking.spare[m, k] = n, shop.room[m] - level[m]
+    taking.count[m] += 1
+
+
+@njit(cache=True, nogil=True)
+def _taken(shop, n, taking):  # type: ignore[no-untyped-def]
+    """A job that took memory has ended; whether others were refused meanwhile that may fit now."""
+    m = shop.memory[n]
+    if shop.takes[n] == 0 or shop.room[m] < 0:
+        return False
+    for k in range(taking.count[m]):
+        if taking.job[m, k] == n:
+            taking.count[m] -= 1
+            last = taking.count[m]
+            taking.job[m, k], taking.spare[m, k] = taking.job[m, last], taking.spare[m, last]
+            break
+    refused = taking.refused[m]
+    taking.refused[m] = False
+    return refused
 
 
 @njit(cache=True, nogil=True)
@@ -82,7 +140,11 @@ def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
     devices = flow.stream_device.max() + 1
     missing, begin, left = shop.needs.copy(), np.zeros(n_jobs, np.int64), shop.size.copy()
     parts, under_way = flow.parts.copy(), np.zeros(flow.device.shape[0], np.int64)
-    level = np.zeros(shop.room.shape[0], np.int64)
+    memories = shop.room.shape[0]
+    level, shape = np.zeros(memories, np.int64), (memories, _MOST_TAKING)
+    taking = Taking(
+        np.zeros(memories, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(memories, np.bool_)
+    )
     # Ends of jobs (n), and their getting ready (n_jobs + n), by time.
     times, events, n_events = np.zeros(2 * n_jobs, np.int64), np.zeros(2 * n_jobs + 2, np.int64), 0
     counts = np.zeros((streams, 4), np.int64)
@@ -113,25 +175,26 @@ def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
                         break
             else:
                 busy[r], last, done = False, now, done + 1
-                freed, g, whole = False, shop.group[n], flow.behind[n]
+                freed, shared, g, whole = _taken(shop, n, taking), False, shop.group[n], flow.behind[n]
                 if g >= 0:
                     left[g] -= 1
                     if left[g] == 0:
-                        level[shop.memory[n]] -= shop.gives[g]
-                        freed = True
+                        level[shop.given_to[g]] -= shop.gives[g]
+                        freed, shared = True, shop.given_to[g] >= devices
                 if whole >= 0:
                     parts[whole] -= 1
                     if parts[whole] == 0:
                         under_way[flow.stage[n]] -= 1
                         freed = True
-                for k in range(n_held[device] if freed else 0):
-                    m = held[device, k]
-                    other, kind = shop.stream[m], decided.kind[m]
-                    open_jobs[other, kind] = push(ready[other, kind], decided.rank, open_jobs[other, kind], m)
-                    if not touched[other]:
-                        touched[other], now_open[changed], changed = True, other, changed + 1
-                if freed:
-                    n_held[device] = 0
+                for d in range(devices if shared else 1 if freed else 0):
+                    at = d if shared else device
+                    for k in range(n_held[at]):
+                        m = held[at, k]
+                        other, kind = shop.stream[m], decided.kind[m]
+                        open_jobs[other, kind] = push(ready[other, kind], decided.rank, open_jobs[other, kind], m)
+                        if not touched[other]:
+                            touched[other], now_open[changed], changed = True, other, changed + 1
+                    n_held[at] = 0
             if not touched[r]:
                 touched[r], now_open[changed], changed = True, r, changed + 1
         for late in (False, True):
@@ -154,8 +217,8 @@ def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
                         n, open_jobs[r, kind] = pop(ready[r, kind], decided.rank, open_jobs[r, kind])
                         if now + shop.steps[n] > limit:
                             aside[n_aside], n_aside = n, n_aside + 1
-                        elif not _fits(shop, flow, decided, n, under_way, level):
-                            device = flow.stream_device[r]
+                        elif not _fits(shop, flow, decided, n, under_way, level, taking):
+                            device = flow.device[flow.stage[n]]
                             held[device, n_held[device]], n_held[device] = n, n_held[device] + 1
                         else:
                             chosen = n
@@ -167,7 +230,7 @@ def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
                 n, busy[r], start[chosen] = chosen, True, now
                 if flow.opens[n]:
                     under_way[flow.stage[n]] += 1
-                level[shop.memory[n]] += shop.takes[n]
+                _take(shop, n, level, taking)
                 times[n] = now + shop.steps[n]
                 n_events = push(events, times, n_events, n)
                 for a in range(shop.feeds_at[n], shop.feeds_at[n + 1]):

@@ -23,6 +23,9 @@ class Policy(NamedTuple):
     On stages where a chain comes to its device again, numbers `_again` stand for the others, but `slack_again`, which
     is added. There forwards and backwards rank `forward_later` and `backward_later` periods later, and forwards of the
     last `closing` ways `hurry` sooner for each micro-batch from the first of these on.
+
+    Where activations come back, by copies or recomputed, forwards leave room for `reserve` of them, and they come back
+    `later` periods after they may.
     """
 
     stretch: float
@@ -55,12 +58,15 @@ class Policy(NamedTuple):
     backward_later: float
     early_again: float
     late_again: float
+    reserve: float
+    later: float
 
-    def moved(self, random: Random, again: bool = True) -> Policy:
-        """Some of the numbers a little or far from here; not those of stages `again`, where there are none."""
-        found, count = list(self), len(self) if again else Policy._fields.index("slack_again")
+    def moved(self, random: Random, again: bool = True, back: bool = False) -> Policy:
+        """Some of the numbers a little or far from here; not those of stages `again`, or of what comes `back`, if none."""
+        found, count = list(self), Policy._fields.index("reserve" if again else "slack_again")
         for _ in range(random.choice((1, 1, 2, 3))):
-            at = random.randrange(count)
+            at = random.randrange(count + 2 * back)
+            at = at if at < count else at - count + Policy._fields.index("reserve")
             low, high = LOWEST[at], HIGHEST[at]
             found[at] += random.gauss(0, random.choice((0.005, 0.02, 0.05, 0.15, 0.4)) * (high - low))
             found[at] = min(high, max(low, found[at]))
@@ -69,24 +75,25 @@ class Policy(NamedTuple):
 
 LOWEST = Policy(
     1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0,
-    -8.0, 0.0, 0.0, 0.0, -6.0, 0.0, 0.0, 0.0, -6.0, 0.0, 0.0
+    -8.0, 0.0, 0.0, 0.0, -6.0, 0.0, 0.0, 0.0, -6.0, 0.0, 0.0, 0.0, 0.0
 )  # fmt: skip
 HIGHEST = Policy(
     4.0, 5.0, 8.0, 6.0, 3.0, 2.0, 6.0, 2.0, 2.0, 2.0, 2.0, 1.0, 2.0, 2.0, 4.0, 4.0, 0.6, 0.6, 1.0,
-    8.0, 2.0, 4.0, 2.0, 6.0, 2.0, 2.0, 2.0, 6.0, 2.0, 2.0
+    8.0, 2.0, 4.0, 2.0, 6.0, 2.0, 2.0, 2.0, 6.0, 2.0, 2.0, 4.0, 1.0
 )  # fmt: skip
 # Tuned on Kimi K2's 61 layers on 16 devices: it lets the first and the last micro-batch pass, and forwards go ahead.
 STEADY = Policy(
     3.0277, 1.2118, 3.1509, 5.3379, 0.7076, 0.306, 4.6705, 0.0, 0.5396, 0.4263, 0.2237, 0.0, 0.5583, 0.6589, 0.4115,
-    2.9143, 0.2047, 0.0952, 0.3236, 7.9057, 0.3375, 0.0, 0.2881, -0.071, 1.4206, 0.062, 0.5794, -2.2469, 0.7133, 0.5892
+    2.9143, 0.2047, 0.0952, 0.3236, 7.9057, 0.3375, 0.0, 0.2881, -0.071, 1.4206, 0.062, 0.5794, -2.2469, 0.7133, 0.5892,
+    0.0, 0.0
 )  # fmt: skip
 # It holds less, and has the same numbers wherever a chain is on its way.
 LEAN = Policy(
     2.46, 2.58, 1.04, 1.91, 0.5, 0.4, 2.0, 0.97, 0.256, 0.482, 0.487, 0.0, 0.65, 0.65, 0.684, 4.0, 0.164, 0.0958, 0.2,
-    0.0, 0.4, 2.0, 0.97, 0.0, 0.0, 0.0, 0.256, 0.0, 0.482, 0.487
+    0.0, 0.4, 2.0, 0.97, 0.0, 0.0, 0.0, 0.256, 0.0, 0.482, 0.487, 0.0, 0.0
 )  # fmt: skip
 # Backwards first, and nothing waits.
 EAGER = Policy(
     1.5, 2.0, 0.0, 0.3, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0,
-    0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0
+    0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0
 )  # fmt: skip

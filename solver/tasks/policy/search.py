@@ -9,32 +9,43 @@ from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, LEAN, STEADY, Policy
 from solver.tasks.rank_search import Ranks
 
+# How often it tries a policy for other jobs, where there are.
+_OTHER = 0.1
+
 
 class PolicySearch:
-    """`best` are the starts of the schedule that ends first, `ends` is when; None until a policy gives one."""
+    """`best` are the starts of the schedule that ends first, `ends` is when; None until a policy gives one.
 
-    def __init__(self, dispatcher: Dispatcher, seed: int) -> None:
-        self._dispatcher, self._random = dispatcher, Random(seed)
-        self._untried = [STEADY, LEAN, EAGER]
+    Each of the dispatchers has other jobs that run: `dispatcher` is that of the best schedule.
+    """
+
+    def __init__(self, dispatchers: Sequence[Dispatcher], seed: int) -> None:
+        self._dispatchers, self._random = [one.twin() for one in dispatchers], Random(seed)
+        self._untried = [(one, policy) for policy in (STEADY, LEAN, EAGER) for one in self._dispatchers]
+        self.dispatcher = self._dispatchers[0]
         self.policy: Policy | None = None
         self.best: Ranks | None = None
         self.ends: int | None = None
 
     def step(self) -> bool:
         """Try another policy; whether the best got better. One that ends as soon replaces it too."""
-        policy = self._untried.pop(0) if self._untried else self._moved()
-        found = self._dispatcher.run(policy)
+        dispatcher, policy = self._untried.pop(0) if self._untried else self._moved()
+        found = dispatcher.run(policy)
         if found is None or (self.ends is not None and found[0] > self.ends):
             return False
         better = self.ends is None or found[0] < self.ends
-        self.policy, (self.ends, self.best) = policy, found
+        self.dispatcher, self.policy, (self.ends, self.best) = dispatcher, policy, found
         return better
 
-    def _moved(self) -> Policy:
-        return (self.policy or STEADY).moved(self._random, self._dispatcher.again)
+    def _moved(self) -> tuple[Dispatcher, Policy]:
+        dispatcher = self.dispatcher
+        if len(self._dispatchers) > 1 and self._random.random() < _OTHER:
+            dispatcher = self._random.choice(self._dispatchers)
+        return dispatcher, (self.policy or STEADY).moved(self._random, dispatcher.again, dispatcher.back)
 
     def go_on_from(self, others: Sequence[PolicySearch]) -> None:
-        """The best policy of several searches is that of this one."""
+        """The best policy of several searches of the same jobs is that of this one."""
         known = [one for one in (self, *others) if one.ends is not None]
         best = min(known, key=lambda one: one.ends or 0, default=self)
+        self.dispatcher = self._dispatchers[best._dispatchers.index(best.dispatcher)]
         self.policy, self.best, self.ends = best.policy, best.best, best.ends

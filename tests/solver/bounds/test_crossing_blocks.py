@@ -17,7 +17,7 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_blocks import bound
 from solver.bounds.crossing_blocks.blocks import block_ticks
-from solver.bounds.crossing_blocks.bound import Least, crossing_block_bounds, least_value
+from solver.bounds.crossing_blocks.bound import Labels, Least, crossing_block_bounds, least_value
 from solver.bounds.crossing_steps.steps import Numbers, Steps, steps_of, walked_chains
 from solver.limits import Limits
 from solver.solve import solve
@@ -116,6 +116,24 @@ def test_nothing_is_said_without_blocks_or_of_tasks_or_after_a_stop_or_with_too_
     assert list(crossing_block_bounds(one, stop)) == []
     assert list(crossing_block_bounds(one, Event(), work=10)) == []
     assert least(one, (0, 1), 64, work=100).ticks is None
+
+
+def test_a_layer_that_is_broken_off_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels after a block count too: where those of a layer are too many, some of its states have been left out."""
+    one, sizes = posed(2, 4, 4, times=UNEVEN), set[int]()
+    whole, successors = least(one, (0, 1), 64).ticks, bound._successors
+
+    def seen(*given: object) -> tuple[int, list[Labels], list[Labels]]:
+        ended, near, far = successors(*given)  # type: ignore[arg-type]
+        sizes.add(sum(len(part.keys) for part in (*near, *far)))
+        return ended, near, far
+
+    monkeypatch.setattr(bound, "_successors", seen)
+    monkeypatch.setattr(bound, "_AT_ONCE", 1)
+    assert least(one, (0, 1), 64).ticks == whole
+    for most in range(1, max(sizes)):
+        monkeypatch.setattr(bound, "_LAYER", most)
+        assert least(one, (0, 1), 64).ticks is None
 
 
 def test_devices_that_have_too_many_states_wait_their_turn() -> None:

@@ -11,8 +11,8 @@ from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.problem.problem import Problem
 from solver.engine.search import Search
-from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher
+from solver.tasks.policy.saving import ways_to_run
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 
@@ -34,7 +34,7 @@ class TaskPolicies:
 
     def applies(self, search: Search) -> bool:
         problem = search.problem
-        return not problem.network.options and not problem.overlaps and self._share_of(problem) > 0
+        return not problem.overlaps and self._share_of(problem) > 0
 
     def _share_of(self, problem: Problem) -> float:
         kinds = problem.network.tasks.items()
@@ -46,12 +46,11 @@ class TaskPolicies:
             return
         jobs, clock, limits = jobs_of(search.problem), search.clock, search.limits
         try:
-            serial = Serial(jobs, with_modes(jobs, fused=False))
+            dispatchers = [Dispatcher(Serial(jobs, *running)) for running in ways_to_run(jobs)]
         except ValueError:
             return
         workers = 1 if clock.counts_work else limits.workers or os.cpu_count() or 1
-        first = Dispatcher(serial)
-        searches = [PolicySearch(first.twin(), limits.seed * 1_000_003 + worker) for worker in range(workers)]
+        searches = [PolicySearch(dispatchers, limits.seed * 1_000_003 + worker) for worker in range(workers)]
         length, known = clock.left(self._share_of(search.problem)) / self.rounds, None
         for _ in range(self.rounds):
             self._climb(search, searches, clock.seconds + length)
@@ -60,7 +59,8 @@ class TaskPolicies:
             best = searches[0].best
             schedule = None
             if best is not None and searches[0].ends != known:
-                known, schedule = searches[0].ends, schedule_of_starts(jobs, serial.starts(best), "optimised")
+                starts = searches[0].dispatcher.serial.starts(best)
+                known, schedule = searches[0].ends, schedule_of_starts(jobs, starts, "optimised")
             if schedule is not None:
                 search.start_from(schedule)
             if search.done():

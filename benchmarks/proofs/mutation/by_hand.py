@@ -1,0 +1,159 @@
+"""Mutants made by hand, each held to an attack and, if it survives that, to the tests of its file.
+
+    python -m benchmarks.proofs.mutation.by_hand [--files TEXT] [--resume] [--write docs/proofs.md]
+
+A mutant of a bound claims too much of some problem; one of the check proves more than the optimum, or not what the
+bound claims. Exit code 1 if one is not noticed. Needs a system with fork (Linux, macOS).
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+import tempfile
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from pathlib import Path
+
+import numba
+
+from benchmarks.proofs.mutation.equivalent_mutants import BY_HAND
+from benchmarks.proofs.mutation.hand_made import HAND_MADE, HandMade
+from benchmarks.proofs.mutation.mutant_tests import copied, fails, load_libraries, noticed
+from benchmarks.reporting.machine import machine
+from benchmarks.reporting.page import exit_code, put, table
+from pipesched.files.atomic_write import write_whole
+from pipesched.problem.formatting import counted
+
+COMMAND = "python -m benchmarks.proofs.mutation.by_hand"
+# By mutant: how it was noticed, or None.
+Results = dict[str, str | None]
+_RESULTS = Path(__file__).with_name("by_hand.json")
+_COUNT, _ANSWER = 300, "refuted.json"
+_PACKAGES = tuple(
+    f"{top}.crossing_{name}" for top in ("solver.bounds", "pipesched.checking") for name in ("steps", "blocks", "below")
+)
+
+
+def name_of(mutant: HandMade) -> str:
+    """Of its file, since the same mistake may be made in several."""
+    return f"{mutant.file}: {mutant.mistake}"
+
+
+def changed(source: str, mutant: HandMade) -> str:
+    """The source with the mistake."""
+    assert source.count(mutant.before) == 1, name_of(mutant)
+    return source.replace(mutant.before, mutant.after)
+
+
+def markdown(results: Results, described: str) -> str:
+    """A row for each mutant that was run."""
+    rows = []
+    for mutant in HAND_MADE:
+        name = name_of(mutant)
+        if name in results:
+            how = results[name] or ("changes nothing" if name in BY_HAND else "not noticed")
+            rows.append([f"`{mutant.file}`", mutant.mistake, how])
+    return f"{described}\n\n{table(('file', 'mistake', 'noticed by'), rows)}"
+
+
+def main() -> int:
+    """Run them, print the table and what was not noticed; 1 if there is any."""
+    args = arguments()
+    return exit_code(lambda: run(args))
+
+
+def run(args: Namespace) -> int:
+    """Run what was asked for; results are kept after every mutant."""
+    load_libraries()
+    results: Results = {}
+    if args.resume and args.results.exists():
+        results = json.loads(args.results.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copied(Path(folder))
+        numba.config.CACHE_DIR = ""  # beside the files of the copy
+        for how in (refuted, fails_tests):
+            for mutant in (one for one in HAND_MADE if args.files in one.file):
+                name = name_of(mutant)
+                if results.get(name) is None and name not in BY_HAND:
+                    results[name] = how(copy, mutant, args)
+                    write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
+                    print(f"{name}: {results[name]}", file=sys.stderr, flush=True)
+    text = markdown(results, f"{machine(0, 1, 'numba')}; {args.count} problems of a branch at most")
+    print(text)
+    if args.write is not None:
+        put(args.write, COMMAND, text)
+    return 1 if any(how is None and name not in BY_HAND for name, how in results.items()) else 0
+
+
+def refuted(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
+    """By how many problems of which branch; None where it survives all."""
+    source, answer = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant), copy / _ANSWER
+    answer.unlink(missing_ok=True)
+    if not fails(copy, mutant.file, source, args.seconds, lambda: _attack(mutant, args.count, answer)):
+        return None
+    found = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None
+    return f"{counted(found[0], 'problem')} of *{found[1]}*" if found else "the attack: an error, or no end"
+
+
+def fails_tests(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
+    """Compiled, by the tests of its file; None where they pass."""
+    source = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant)
+    forget_compiled(copy, mutant.file)
+    try:
+        return "tests" if noticed(copy, mutant.file, source, args.seconds) else None
+    finally:
+        forget_compiled(copy, mutant.file)
+
+
+def _attack(mutant: HandMade, count: int, answer: Path) -> int:
+    """Say what refuted it, in the copy whose packages this process imports; whether anything did.
+
+    The kernels of bounds and checks run as Python: compiling each of them takes longer than hundreds of tiny problems.
+    """
+    numba.config.DISABLE_JIT = 1
+    for package in _PACKAGES:
+        for file in Path(*package.split(".")).glob("*.py"):
+            importlib.import_module(f"{package}.{file.stem}")
+    numba.config.DISABLE_JIT = 0
+    from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted
+
+    attack = check_refuted if mutant.file.startswith("pipesched/") else bound_refuted
+    found = attack(mutant.branches, count)
+    if found is not None:
+        answer.write_text(json.dumps(found), encoding="utf-8")
+    return int(found is not None)
+
+
+def forget_compiled(copy: Path, file: str) -> None:
+    """What is compiled of a file, and of all bounds and checks that import it: kernels hold what they call."""
+    folders = [copy / package.replace(".", "/") for package in _PACKAGES]
+    every = {path: path.read_text(encoding="utf-8") for folder in folders for path in folder.glob("*.py")}
+    found, left = set[Path](), [copy / file]
+    while left:
+        path = left.pop()
+        if path not in found:
+            found.add(path)
+            module = ".".join(path.relative_to(copy).with_suffix("").parts)
+            left += [other for other, text in every.items() if f"from {module} import" in text]
+    for path in found:
+        for kernel in (path.parent / "__pycache__").glob(f"{path.stem}.*.nb?"):
+            kernel.unlink()
+
+
+def arguments() -> Namespace:
+    """The command line."""
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=_COUNT, help="problems of each branch (default 300)")
+    parser.add_argument(
+        "--seconds", type=float, default=300, help="of processor time for each mutant, and again for its tests"
+    )
+    parser.add_argument("--files", metavar="TEXT", default="", help="only those whose names have this text")
+    parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FILE")
+    parser.add_argument("--resume", action="store_true", help="run only mutants that were not noticed, or not run")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/proofs.md")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

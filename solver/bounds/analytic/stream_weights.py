@@ -1,0 +1,137 @@
+"""Weight tasks that wait in memory: after the last backward of a device only so many of them can be left.
+
+From its backward to the end of its weight tasks an activation is on its device, also where it was offloaded or
+recomputed before. So when all backwards of a device have ended from which some time is left to the end of all, no more
+weight tasks are left on it than its memory holds. All others have run before, one task at a time on their stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.network.task_network import Resource, TaskType
+from pipesched.problem.passes import B, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import StreamWeights
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.idle_time.knapsack import most_value
+from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
+
+# As the least head so many of the least first starts of a type are tried, as the least tail each type's last ends.
+_HEADS, _LAST = 4, 3
+
+
+class _Found(NamedTuple):
+    """From `head` on `work` runs on a stream, then `tail`; weight tasks of at most `waiting` may be left then."""
+
+    head: int
+    work: int
+    tail: int
+    waiting: int
+
+    @property
+    def value(self) -> int:
+        return self.head + self.work + self.tail
+
+
+def stream_weights(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For each stream of a device with limited memory the strongest of all devices' spans."""
+    limited = {device for device, room in enumerate(problem.room) if room is not None}
+    chains = stream_chains(problem) if limited and problem.splittable else None
+    if chains is None:
+        return []
+    strongest: dict[Resource, tuple[_Found, int | None]] = {}
+    for whose in [None] if objective is Objective.MAKESPAN else range(problem.devices):
+        heads, tails = chains.heads(whose), chains.tails(whose)
+        for where, tasks in chains.on.items():
+            if where.device in limited and any(task.kind is W for task in tasks):
+                known = strongest[where][0].value if where in strongest else 0
+                found = _Stream(problem, chains, where, heads, tails).strongest(known)
+                if found is not None:
+                    strongest[where] = found, whose
+    return [_certificate(problem, where, *found) for where, found in strongest.items()]
+
+
+class _Stream:
+    """The tasks of a stream, and what memory says of those for weights."""
+
+    def __init__(self, problem: Problem, chains: StreamChains, where: Resource, heads: Ways, tails: Ways) -> None:
+        self._ticks, self._heads, self._tails = chains.ticks, heads, tails
+        self._tasks = chains.on[where]
+        self._weights: dict[int, list[TaskType]] = {}
+        for task in self._tasks:
+            if task.kind is W:
+                self._weights.setdefault(task.stage, []).append(task)
+        network = problem.network
+        self._ends = {s: [TaskType(B, s, part) for part in network.ends[B, s]] for s in self._weights}
+        self._held = {s: -network.change[W, s].total for s in self._weights}
+        self._count = {s: len(problem.microbatches_of[s]) for s in self._weights}
+        room = problem.room[where.device]
+        assert room is not None
+        self._room = room
+
+    def strongest(self, known: int) -> _Found | None:
+        """Of the heads and tails that are tried those that prove most, if that is more than is known."""
+        heads = self._levels(self._heads, slice(None, 1))[:_HEADS]
+        best = None
+        for head, tail in product(heads, self._levels(self._tails, slice(-_LAST, None))):
+            found = self._between(head, tail, known)
+            if found is not None and found.value > known:
+                best, known = found, found.value
+        return best
+
+    def _levels(self, ways: Ways, which: slice) -> Sequence[int]:
+        known = [own[which] for task in self._tasks if (own := ways[task]) is not None]
+        return [] if not known else sorted(set(np.concatenate(known).tolist()))
+
+    def _between(self, head: int, tail: int, known: int) -> _Found | None:
+        """What runs between the head and the instant from which the tail is left; None if that proves no more."""
+        others = sum(self._inside(task, head, tail) * self._ticks[task] for task in self._tasks if task.kind is not W)
+        items = []
+        for stage, tasks in self._weights.items():
+            ended = min(self._after(self._tails[end], tail) for end in self._ends[stage])
+            early = max(self._before(self._heads[task], stage, head) for task in tasks)
+            ticks = sum(self._ticks[task] for task in tasks)
+            items.append((ticks, self._held[stage], max(0, ended - early)))
+        whole = sum(ticks * count for ticks, _, count in items)
+        if head + others + whole + tail <= known:
+            return None
+        waiting = most_value(items, self._room)
+        sure = sum(self._inside(task, head, tail) * self._ticks[task] for own in self._weights.values() for task in own)
+        work = others + max(sure, whole - waiting)
+        return _Found(head, work, tail, waiting) if work > 0 else None
+
+    def _inside(self, task: TaskType, head: int, tail: int) -> int:
+        """How many of a type begin no sooner than the head and leave no less than the tail."""
+        begin, left = self._heads[task], self._tails[task]
+        return 0 if begin is None or left is None else int(((begin >= head) & (left >= tail)).sum())
+
+    def _before(self, begin: NDArray[np.int64] | None, stage: int, head: int) -> int:
+        return self._count[stage] if begin is None else int((begin < head).sum())
+
+    def _after(self, left: NDArray[np.int64] | None, tail: int) -> int:
+        return 0 if left is None else int((left >= tail).sum())
+
+
+def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | None) -> Certificate:
+    evidence = StreamWeights(*where, whose, problem.tick, found.head, found.tail)
+    since, until = "", "the end of all"
+    if whose is not None:
+        since, until = f" after device {whose} began", f"the end of what device {whose} runs"
+    text = (
+        f"When {amount(problem, found.tail)} are left to {until}, the memory of device {where.device} holds weight tasks "
+        f"that wait for {amount(problem, found.waiting)} of stream {where.stream} at most. All others behind backwards "
+        f"that have ended by then have run, and with what else leaves as much they take {amount(problem, found.work)}, "
+        f"one at a time, not before {amount(problem, found.head)}{since}: {amount(problem, found.value)}."
+    )
+    return Certificate("waiting weight tasks", found.value, text, where.device, evidence)
+
+
+BOUNDS.register(Bound("waiting weight tasks", stream_weights, several_streams=True, any_way=True))
