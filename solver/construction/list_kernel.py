@@ -17,14 +17,16 @@ DEVICE, BEFORE, AFTER, LAG_FORWARD, LAG_BACKWARD, FIRST, STOP, CHAIN, TICKS, STA
 STAGE_COLUMNS = 17
 # Columns of `Shop.devices`: whether memory is limited, the room, where its stages begin and end in `Shop.on`.
 LIMITED, ROOM, AT, END = range(4)
-# Columns of `Rules.stages`.
-MOST, PATIENCE, YIELDS = range(3)
+# Columns of `Rules.stages`; the ranks are of its forwards and of its gradients.
+MOST, PATIENCE, YIELDS, RANKS, AHEAD = 0, 1, 2, 3, 5
+RULE_COLUMNS = 6
 # Of a device while it runs: when it is free, what it holds, the first and the last micro-batch under way there and how
 # many of them owe something, when it began; what it runs next: start, kind and stage.
 _FREE, _HELD, _LOW, _HIGH, _OWING, _OPENED, _START, _KIND, _STAGE = range(9)
 # What a micro-batch is on a device: not begun, under way with memory taken or owed, over.
 _NOT_BEGUN, _UNDER_WAY, _OVER = 0, 1, 2
 _COUNT, _HOLDS, _OWES = range(3)
+_NEVER = 2**60
 
 
 class Shop(NamedTuple):
@@ -40,10 +42,12 @@ class Shop(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What a run prefers. `flags`: backwards split, later devices first, deepest stage first.
+    """What a run prefers. `flags`: backwards split, later devices first, deepest stage first, passes by their ranks.
 
     For each stage how many of its micro-batches may be in flight, how long its weight passes wait for what is about to
-    become ready, and how long its forwards wait for a gradient.
+    become ready, and how long its forwards wait for a gradient. Where passes are chosen by their ranks, the lowest goes
+    first of all that start no later than that after the soonest, and `AHEAD` is how many micro-batches further on the
+    weight passes of a stage may be run before those of others.
     """
 
     flags: Array
@@ -131,6 +135,55 @@ def _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d
 
 
 @njit(inline="always")
+def _weight_ahead(devices, on, flags, rules, turn, d):  # type: ignore[no-untyped-def]
+    """The stage whose weight pass a device would run, -1 for none."""
+    found, first = -1, np.int64(_NEVER)
+    for k in range(devices[d, AT], devices[d, END]):
+        j = turn[on[k], WEIGHT]
+        if flags[0] and j < turn[on[k], BACKWARD] and j - rules[on[k], AHEAD] < first:
+            found, first = on[k], j - rules[on[k], AHEAD]
+    return found
+
+
+@njit(inline="always")
+def _choose_by_rank(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d, restrained):  # type: ignore[no-untyped-def]
+    """What a device runs next: of all that can start about as soon as anything, what ranks first.
+
+    If that is a forward which waits for memory only, a weight pass.
+    """
+    limited, free, soonest = devices[d, LIMITED] != 0, now[d, _FREE], np.int64(_NEVER)
+    kind, s, at, rank, rank_without_room = NOTHING, -1, np.int64(_NEVER), np.int64(_NEVER), np.int64(_NEVER)
+    for choosing in range(2):
+        for k in range(devices[d, AT], devices[d, END]):
+            one = on[k]
+            for what in range(2):
+                j, other = turn[one, what], stages[one, BEFORE + what]
+                may = j < (stages[one, STOP] if what == FORWARD else turn[one, FORWARD])
+                if not may or (other >= 0 and j >= turn[other, what]):
+                    continue
+                if what == FORWARD and restrained and j - turn[one, BACKWARD] >= rules[one, MOST]:
+                    continue
+                start = free if other < 0 else max(free, ends[other, j, what] + stages[one, LAG_FORWARD + what])
+                if not limited:
+                    fits = True
+                elif what == FORWARD:
+                    fits = _has_room(stages, devices, owed, now, batches, d, one, j)
+                else:
+                    fits = devices[d, ROOM] - now[d, _HELD] >= stages[one, STARTS + BACKWARD]
+                if not choosing:
+                    soonest = min(soonest, start) if fits else soonest
+                elif not fits:
+                    blocked = what == FORWARD and start <= soonest
+                    rank_without_room = min(rank_without_room, rules[one, RANKS]) if blocked else rank_without_room
+                elif start <= soonest + max(0, rules[one, YIELDS]) and rules[one, RANKS + what] < rank:
+                    kind, s, at, rank = what, one, start, rules[one, RANKS + what]
+    weight = _weight_ahead(devices, on, flags, rules, turn, d)
+    if weight >= 0 and (s < 0 or at > free + rules[weight, PATIENCE] or rank_without_room < rank):
+        kind, s, at = WEIGHT, weight, free
+    now[d, _START], now[d, _KIND], now[d, _STAGE] = at, kind, s
+
+
+@njit(inline="always")
 def _earliest(now, later):  # type: ignore[no-untyped-def]
     """The device whose next pass starts first, -1 for none; of those at one time the last if `later`, or the first."""
     best = -1
@@ -161,7 +214,11 @@ def run_list(stages, devices, on, owed, flags, rules, put, halt):  # type: ignor
     done, restrained = 0, True
     while not halt[0]:
         for k in range(many):
-            _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, changed[k], restrained)
+            d = changed[k]
+            if flags[3]:
+                _choose_by_rank(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d, restrained)
+            else:
+                _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d, restrained)
         best = _earliest(now, later)
         if best < 0 and not (restrained and left):
             break

@@ -11,7 +11,20 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.pass_table import PassTable
 from pipesched.schedule.schedule import Schedule
 from solver.construction.in_flight_shares import in_flight_shares
-from solver.construction.list_kernel import FIRST, STAGE_COLUMNS, STOP, TICKS, WEIGHT, Array, Rules, Shop, run_list
+from solver.construction.list_kernel import (
+    FIRST,
+    MOST,
+    PATIENCE,
+    RULE_COLUMNS,
+    STAGE_COLUMNS,
+    STOP,
+    TICKS,
+    WEIGHT,
+    Array,
+    Rules,
+    Shop,
+    run_list,
+)
 from solver.construction.policy import Policy
 
 # More than any number of micro-batches.
@@ -62,10 +75,10 @@ def shop_of(problem: Problem, split: bool) -> Shop:
 def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
     """A policy as arrays."""
     shares = in_flight_shares(problem) if policy.shares else {}
-    rules = np.zeros((len(shop.stages), 3), np.int64)
-    rules[:, 0] = [shares.get(s, ANY) for s in range(len(rules))]
-    rules[:, 1] = shop.stages[:, TICKS + WEIGHT] * policy.patience // 100
-    flags = policy.split and problem.splittable, policy.later_devices_first, policy.deepest_first
+    rules = np.zeros((len(shop.stages), RULE_COLUMNS), np.int64)
+    rules[:, MOST] = [shares.get(s, ANY) for s in range(len(rules))]
+    rules[:, PATIENCE] = shop.stages[:, TICKS + WEIGHT] * policy.patience // 100
+    flags = policy.split and problem.splittable, policy.later_devices_first, policy.deepest_first, False
     return Rules(np.array(flags, np.int64), rules)
 
 

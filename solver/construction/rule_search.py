@@ -14,14 +14,18 @@ import numpy as np
 
 from pipesched.problem.problem import Problem
 from solver.construction.list_kernel import (
+    AHEAD,
     BACKWARD,
+    BEFORE,
     FORWARD,
     LAG_BACKWARD,
     LAG_FORWARD,
     LIMITED,
     MOST,
     PATIENCE,
+    RANKS,
     ROOM,
+    RULE_COLUMNS,
     STARTS,
     TICKS,
     WEIGHT,
@@ -34,6 +38,8 @@ from solver.construction.list_tables import ANY
 # Percent of forwards and of weight passes, by which they wait; negative: a gradient waits for the forward.
 _YIELDS = (0, 25, 50, 75, 100, 150, -25, -50, -100)
 _PATIENCE = (0, 25, 50, 75, 100, 150, 200, 400)
+# How many micro-batches further on the weight passes of a stage may be run before those of others: at most all of them.
+_AHEAD = 100
 
 
 class Simple(NamedTuple):
@@ -68,24 +74,46 @@ class RuleMaker:
         device = shop.stages[:, 0]
         limited = (shop.devices[device, LIMITED] != 0) & (shop.stages[:, STARTS] > 0)
         room = shop.devices[device, ROOM] // np.maximum(1, shop.stages[:, STARTS])
+        # The place of each stage among those of its device.
+        self._chunk = np.zeros(len(device), np.int64)
+        for held in problem.placement.stages_of:
+            self._chunk[list(held)] = np.arange(len(held))
         self._ceiling = np.where(limited, np.maximum(1, room), np.ceil(3 * self._in_flight).astype(np.int64) + 3)
 
     def simple(self, of: Simple) -> Rules:
         """Rules alike on all stages."""
-        rules = np.empty((len(self._ticks), 3), np.int64)
+        rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
         rules[:, MOST] = ANY
         if of.share is not None:
             rules[:, MOST] = np.maximum(1, np.floor(self._in_flight * of.share / 100 + of.more + 1e-9))
         rules[:, PATIENCE] = self._ticks[:, WEIGHT] * of.patience // 100
         rules[:, YIELDS] = self._ticks[:, FORWARD] * of.yields // 100
-        return Rules(np.array((self._split, 1, 0), np.int64), rules)
+        return Rules(np.array((self._split, 1, 0, 0), np.int64), rules)
+
+    def ranked(self, random: np.random.Generator) -> Rules:
+        """Random rules by which the passes of a device are chosen by their ranks, the same on all devices.
+
+        In flight are limited on the first stage of a chain, if anywhere, to half to twice as many as there are devices.
+        """
+        devices = len(self._shop.devices)
+        rules = np.zeros((len(self._ticks), RULE_COLUMNS), np.int64)
+        rules[:, MOST] = ANY
+        if random.random() < 0.7:
+            first = self._shop.stages[:, BEFORE] < 0
+            rules[first, MOST] = random.integers(max(2, devices // 2), 2 * devices + 1)
+        rules[:, PATIENCE] = self._ticks[:, WEIGHT] * random.choice((30, 50, 70, 100)) // 100
+        rules[:, YIELDS] = self._ticks[:, FORWARD] * random.choice((0, 0, 20, 50)) // 100
+        ranks = random.permutation(2 * (self._chunk.max() + 1)).reshape(2, -1)
+        rules[:, RANKS], rules[:, RANKS + 1] = ranks[0, self._chunk], ranks[1, self._chunk]
+        rules[:, AHEAD] = -_AHEAD * self._chunk * random.integers(2)
+        return Rules(np.array((self._split, random.integers(2), 0, 1), np.int64), rules)
 
     def changed(self, rules: Rules, random: np.random.Generator) -> Rules:
         """Rules with one to three random changes, each of one stage or of some in a row."""
         flags, table = rules.flags.copy(), rules.stages.copy()
         stages = len(table)
         for _ in range(random.integers(1, 4)):
-            what, first = random.integers(MOST, YIELDS + 1), random.integers(stages)
+            what, first = random.integers(MOST, AHEAD + 1 if flags[3] else YIELDS + 1), random.integers(stages)
             several = slice(first, first + (1 + random.integers(stages) if random.random() < 0.5 else 1))
             if what == MOST:
                 ceiling = self._ceiling[several]
@@ -93,6 +121,10 @@ class RuleMaker:
                 table[several, MOST] = np.clip(moved, 1, ceiling)
             elif what == PATIENCE and self._split:
                 table[several, PATIENCE] = self._ticks[several, WEIGHT] * random.choice(_PATIENCE) // 100
+            elif what in (RANKS, RANKS + 1):
+                table[several, what] = random.integers(2 * self._chunk.max() + 2)
+            elif what == AHEAD:
+                table[several, AHEAD] = random.choice((-_AHEAD, _AHEAD, int(random.integers(-16, 17))))
             else:
                 table[several, YIELDS] = self._ticks[several, FORWARD] * random.choice(_YIELDS) // 100
         if random.random() < 0.05:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Lock
@@ -16,6 +17,9 @@ from solver.construction.list_kernel import Rules
 from solver.construction.list_tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
 from solver.construction.rule_search import SEARCH_STARTS, RuleMaker, Simple
+
+# Random rules by ranks of which the best one is kept.
+_RANKED = 200
 
 
 class TunedLists:
@@ -41,7 +45,8 @@ class TunedLists:
     def descend(self, over: Callable[[], bool]) -> None:
         """Rules alike on all stages: from the best start each number in turn is set to the best, while that helps.
 
-        A few policies of the plain list scheduler count too, though nothing is changed in them yet.
+        Then rules by ranks. A few policies of the plain list scheduler count too, though nothing is changed in them
+        yet.
         """
         for patience in (50, 100):
             for shares in (True, False):
@@ -65,7 +70,19 @@ class TunedLists:
                 if over():
                     return
             if value == before:
-                return
+                break
+        self._by_rank(over)
+
+    def _by_rank(self, over: Callable[[], bool]) -> None:
+        """Random rules that choose by ranks, where a device has several stages to choose from."""
+        if all(len(held) < 2 for held in self.problem.placement.stages_of):
+            return
+        random = self._randoms[0]
+        with ThreadPoolExecutor(self.workers) as pool:
+            for _ in range(_RANKED // self.workers):
+                deque(pool.map(self._try, [self._maker.ranked(random) for _ in range(self.workers)]), 0)
+                if over():
+                    return
 
     def vary(self, over: Callable[[], bool], runs: int | None = None) -> None:
         """Random changes of the best rules, by all workers; so many runs of one where work is counted."""
