@@ -12,11 +12,12 @@ from formulations.window.order_units import Orders, Units
 from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
-from solver.local_search.annealing_kernel import Best, anneal, anneal_with_modes
+from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes
 from solver.local_search.exchange import exchangeable
 from solver.local_search.mode_edits import MOST_EDITS
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
+from solver.local_search.propagation import times_of
 
 _NO_MODES = np.zeros(0, np.int64)
 
@@ -26,7 +27,8 @@ class AnnealingParameters(NamedTuple):
 
     Temperatures are in mean pass durations; `evenness` is the weight of the mean over devices in the energy. A unit
     jumps over `reach` others at most, and `filling` is the share of moves that bring one from anywhere into an
-    idle time. `changing` is the share of moves that change modes, where those are open.
+    idle time. `changing` is the share of moves that change modes, where those are open. A run that is `leaving`
+    returns the best of its second half where the first met nothing better than it began with.
     """
 
     hot: float
@@ -35,6 +37,12 @@ class AnnealingParameters(NamedTuple):
     filling: float
     reach: int = 8
     changing: float = 0.0
+    leaving: bool = False
+
+    def in_ticks(self, mean: float) -> AnnealingParameters:
+        """With temperatures in ticks, above 0; every number of one type, so that one machine code does for all."""
+        hot, cold = max(1e-6, self.hot * mean), max(1e-9, self.cold * mean)
+        return self._replace(hot=hot, cold=cold, evenness=float(self.evenness), filling=float(self.filling))
 
 
 class Found(NamedTuple):
@@ -108,7 +116,7 @@ class Annealer:
         shop, modes, rows = self.arrays(orders)
         joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
         best = Best(rows.order.copy(), rows.count.copy(), *joined)
-        hot, cold = max(1e-6, parameters.hot * self.mean), max(1e-9, parameters.cold * self.mean)
+        how = parameters.in_ticks(self.mean)
         opening = np.array(openings, np.int64)
         halt = np.zeros(1, np.int64) if halt is None else halt
         kernel = anneal if modes is None else anneal_with_modes
@@ -116,15 +124,12 @@ class Annealer:
             shop,
             modes,
             rows,
+            times_of(len(self.units.needs)),
+            self._work(rows),
             self.groups,
             opening,
-            hot,
-            cold,
+            how,
             moves,
-            parameters.evenness,
-            parameters.reach,
-            parameters.filling,
-            parameters.changing,
             seed,
             best,
             halt,
@@ -149,6 +154,10 @@ class Annealer:
             return self.units.schedule(orders_of(best), best.fused.tolist(), best.mate.tolist())
         assert isinstance(self.units, Units), "other units make no schedule of passes"
         return self.units.schedule(orders_of(best))
+
+    def _work(self, rows: Rows) -> Work:
+        path, gaps = (np.zeros(len(self.units.needs), np.int64) for _ in range(2))
+        return Work(path, gaps, np.zeros_like(rows.order))
 
     def rows(self, orders: Orders) -> Rows:
         """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none); all ranks 0."""
@@ -192,7 +201,7 @@ def _modes(units: Operations, shop: Shop) -> Modes:
     numbers = (role, other, units.fused, free, units.ticks, units.takes, units.gives)
     whole = (units.whole_ticks, units.whole_takes, units.whole_gives)
     of = np.ascontiguousarray(np.array((*numbers, *whole), np.int64).T)
-    log, touched = np.zeros((MOST_EDITS + 2, 4), np.int64), np.zeros(3, np.int64)
+    log, touched = np.zeros((MOST_EDITS + 2, 4), np.int64), np.zeros(4, np.int64)
     return Modes(of, np.full(len(of), NONE, np.int64), block, gains, _twins(shop), log, touched)
 
 

@@ -10,11 +10,12 @@ import math
 import numpy as np
 from numba import njit
 
+from solver.backends.compiled import inner
 from solver.local_search.incremental_simulation import evaluate, simulate_from
 from solver.local_search.moves import critical_path, fill, pick, shift
 
 
-@njit(cache=True, nogil=True)
+@inner
 def delay(new_end, i, before, lag, rank, first, end):  # type: ignore[no-untyped-def]
     """Let `new_end[i]`, which is still a start, be no earlier than a lag after the end of the one before."""
     old = rank[before] < first
@@ -22,7 +23,7 @@ def delay(new_end, i, before, lag, rank, first, end):  # type: ignore[no-untyped
         new_end[i, s] = max(new_end[i, s], (end[before, s] if old else new_end[before, s]) + lag)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def sample_from(shop, order, place, held, ticks, sequence, rank, first, end, new_end):  # type: ignore[no-untyped-def]
     """The ends, in every sample, of the units from `first` on in `sequence`; those of old `rank` before it keep `end`.
 
@@ -42,7 +43,7 @@ def sample_from(shop, order, place, held, ticks, sequence, rank, first, end, new
             new_end[i, s] += ticks[i, s]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def mean_value(order, count, ticks, span, rank, first, end, new_end):  # type: ignore[no-untyped-def]
     """The mean over the samples of the last end, or with `span` of the longest time from a device's first start."""
     total = 0.0
@@ -60,7 +61,7 @@ def mean_value(order, count, ticks, span, rank, first, end, new_end):  # type: i
     return total / ticks.shape[1]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def held_on(shop, order, count, d):  # type: ignore[no-untyped-def]
     """The peak memory of a device, and the mean of what it holds while each of its units runs."""
     level, peak, total = 0, 0, 0.0
@@ -73,7 +74,7 @@ def held_on(shop, order, count, d):  # type: ignore[no-untyped-def]
     return peak, total / max(1, count[d])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
     """The fullest device's memory, a part of all devices' peaks, and a small part of what they hold on average."""
     worst, peaks, means = 0.0, 0.0, 0.0
@@ -85,7 +86,7 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
     return worst + (peaks / 4 + means / 64) / count.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def keep(best_order, order, count):  # type: ignore[no-untyped-def]
     """Let this order be the best."""
     for d in range(count.shape[0]):
@@ -130,7 +131,22 @@ def settle(  # type: ignore[no-untyped-def]
                 first = min(first, rank[order[d, k]])
         room = shop.capacity[d] < 0 or held_on(shop, order, count, d)[0] <= shop.capacity[d]
         accepted = room and simulate_from(
-            shop, None, order, count, place, opening, start, sequence, rank, first, n, new_start, new_sequence, missing
+            shop,
+            None,
+            order,
+            count,
+            place,
+            opening,
+            start,
+            sequence,
+            rank,
+            first,
+            n,
+            first,
+            n,
+            new_start,
+            new_sequence,
+            missing,
         )
         longest = 0
         if accepted:

@@ -6,9 +6,9 @@ Where their order is free, which of them goes first decides much, and no short m
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from formulations.window.order_units import Units
+from solver.backends.compiled import inner
 from solver.local_search.moves import Array
 
 # Of all moves, where there is something to exchange; each is simulated whole.
@@ -35,7 +35,7 @@ def exchangeable(units: object) -> Array:
     return np.array(most, np.int64) if len(most) > 1 else NOTHING
 
 
-@njit(cache=True, nogil=True)
+@inner
 def draw_pair(groups):  # type: ignore[no-untyped-def]
     """Two different rows."""
     count = groups.shape[0]
@@ -43,7 +43,7 @@ def draw_pair(groups):  # type: ignore[no-untyped-def]
     return one, (one + np.random.randint(1, count)) % count
 
 
-@njit(cache=True, nogil=True)
+@inner
 def exchange(shop, rows, one, other):  # type: ignore[no-untyped-def]
     """Every unit of a row takes the place of its counterpart in the other. Doing it again undoes it."""
     for k in range(one.shape[0]):

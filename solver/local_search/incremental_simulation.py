@@ -1,23 +1,21 @@
-"""Simulation of what a move can change, compiled: from the first unit that it touches in topological order on."""
+"""Simulation of a part of the topological order, compiled: of what a move can change the order of, or all."""
 
 from __future__ import annotations
 
-from numba import njit
-
-from solver.local_search.mode_edits import begin
+from solver.backends.compiled import inner
 from solver.local_search.modes import ABSENT
 
 
-@njit(cache=True, nogil=True)
+@inner
 def reopen(  # type: ignore[no-untyped-def]
-    shop, modes, order, place, opening, start, sequence, rank, first, length, new_start, new_sequence, missing
+    shop, modes, order, place, opening, start, sequence, rank, first, begin, length, new_start, new_sequence, missing
 ):
-    """Begin to simulate from `first` on: what each unit waits for, and a start after what came before.
+    """Begin to simulate: what each unit waits for, and a start after what came before.
 
     Returns the length of the new sequence, and what it is with the units that have to wait.
     """
-    ready = last = first
-    for k in range(first, length):
+    ready = last = begin
+    for k in range(begin, length):
         i = sequence[k]
         if place[i] < 0:
             continue
@@ -50,19 +48,47 @@ def reopen(  # type: ignore[no-untyped-def]
     return ready, last
 
 
-@njit(cache=True, nogil=True)
+@inner
 def simulate_from(  # type: ignore[no-untyped-def]
-    shop, modes, order, count, place, opening, start, sequence, rank, first, length, new_start, new_sequence, missing
+    shop,
+    modes,
+    order,
+    count,
+    place,
+    opening,
+    start,
+    sequence,
+    rank,
+    first,
+    last,
+    begin,
+    length,
+    new_start,
+    new_sequence,
+    missing,
 ):
-    """Starts as soon as possible of the units from `first` on in the old sequence; whether the order has no cycle.
+    """Starts as soon as possible of the units in `sequence` from `begin` on; whether their order has no cycle.
 
-    What came before `first` in the old topological `sequence` cannot depend on what moved, and keeps its `start`. The
-    sequence has this `length`; what has no place is left out.
+    They are those of ranks `first` to `last`, and those with none but a place. What came before cannot depend on what
+    moved, and keeps its `start`. The sequence has this `length`; what has no place is left out.
     """
-    tail, last = reopen(
-        shop, modes, order, place, opening, start, sequence, rank, first, length, new_start, new_sequence, missing
+    tail, units = reopen(
+        shop,
+        modes,
+        order,
+        place,
+        opening,
+        start,
+        sequence,
+        rank,
+        first,
+        begin,
+        length,
+        new_start,
+        new_sequence,
+        missing,
     )
-    head = first
+    head = begin
     while head < tail:
         i = new_sequence[head]
         head += 1
@@ -71,27 +97,29 @@ def simulate_from(  # type: ignore[no-untyped-def]
         behind = place[i] + 1
         if behind < count[d]:
             j = order[d, behind]
-            new_start[j] = max(new_start[j], end)
-            missing[j] -= 1
-            if missing[j] == 0:
-                new_sequence[tail] = j
-                tail += 1
+            if rank[j] <= last or rank[j] == ABSENT:
+                new_start[j] = max(new_start[j], end)
+                missing[j] -= 1
+                if missing[j] == 0:
+                    new_sequence[tail] = j
+                    tail += 1
         unit = i
         while unit >= 0:
             for a in range(shop.feeds_at[unit], shop.feeds_at[unit + 1]):
                 j = shop.feeds_to[a]
-                new_start[j] = max(new_start[j], end + shop.feeds_lag[a])
-                missing[j] -= 1
-                if missing[j] == 0 and place[j] >= 0:
-                    new_sequence[tail] = j
-                    tail += 1
+                if place[j] >= 0 and (rank[j] <= last or rank[j] == ABSENT):
+                    new_start[j] = max(new_start[j], end + shop.feeds_lag[a])
+                    missing[j] -= 1
+                    if missing[j] == 0:
+                        new_sequence[tail] = j
+                        tail += 1
             if modes is None:
                 break
             unit = modes.mate[unit]
-    return tail == last
+    return tail == units
 
 
-@njit(cache=True, nogil=True)
+@inner
 def evaluate(shop, order, count, opening, rank, first, start, new_start):  # type: ignore[no-untyped-def]
     """The longest any device takes from its opening, the mean over the devices, and which device is the longest."""
     worst, worst_device, total = -1, 0, 0.0
@@ -105,19 +133,3 @@ def evaluate(shop, order, count, opening, rank, first, start, new_start):  # typ
         if took > worst:
             worst, worst_device = took, d
     return worst, total / count.shape[0], worst_device
-
-
-@njit(cache=True, nogil=True)
-def accept(modes, rows, first, length, start, sequence, new_start, new_sequence):  # type: ignore[no-untyped-def]
-    """Let what was simulated anew from `first` on be so; the length of the sequence from now on."""
-    if modes is not None:
-        for k in range(first, length):
-            rows.rank[sequence[k]] = ABSENT
-        begin(modes)
-        length = rows.count.sum()
-    for k in range(first, length):
-        i = new_sequence[k]
-        sequence[k] = i
-        rows.rank[i] = k
-        start[i] = new_start[i]
-    return length

@@ -1,13 +1,12 @@
 """The edits that a move of annealing may consist of where modes are open, compiled, and their undoing.
 
 The edits of a move are noted in `log`, by which `undo` takes them back. `touched` is what they reach: the lowest and
-the highest place on the device, and the least rank of what they met.
+the highest place on the device, and the least and the highest rank of what they met.
 """
 
 from __future__ import annotations
 
-from numba import njit
-
+from solver.backends.compiled import inner
 from solver.local_search.modes import ABSENT, FORWARD, FUSED, OTHER, ROLE, attach, detach, insert, remove, renew
 
 # Edits that a move may consist of at most.
@@ -15,23 +14,26 @@ MOST_EDITS = 12
 _CARRY, _JOIN, _CUT, _FUSE, _SPLIT = range(5)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def begin(modes):  # type: ignore[no-untyped-def]
     """Begin a move: nothing is noted, nothing touched."""
     modes.log[0, 0] = 0
-    modes.touched[0], modes.touched[1], modes.touched[2] = ABSENT, -1, ABSENT
+    modes.touched[0], modes.touched[1], modes.touched[2], modes.touched[3] = ABSENT, -1, ABSENT, -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def touch(modes, rows, d, low, high):  # type: ignore[no-untyped-def]
     """Note that an edit reaches these places."""
     modes.touched[0] = min(modes.touched[0], low)
     modes.touched[1] = max(modes.touched[1], high)
     for k in range(low, high + 1):
-        modes.touched[2] = min(modes.touched[2], rows.rank[rows.order[d, k]])
+        rank = rows.rank[rows.order[d, k]]
+        modes.touched[2] = min(modes.touched[2], rank)
+        if rank != ABSENT:
+            modes.touched[3] = max(modes.touched[3], rank)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
     """Add an edit to the log."""
     modes.log[0, 0] += 1
@@ -39,7 +41,7 @@ def note(modes, edit, d, x, y):  # type: ignore[no-untyped-def]
     entry[0], entry[1], entry[2], entry[3] = edit, d, x, y
 
 
-@njit(cache=True, nogil=True)
+@inner
 def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
     """Join a backward to its weight pass, wherever that is."""
     d, w = shop.device[b], modes.of[b, OTHER]
@@ -52,7 +54,7 @@ def fuse(shop, modes, rows, b):  # type: ignore[no-untyped-def]
     note(modes, _FUSE, d, b, k)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
     """Give a backward's weight pass a place of its own, behind the backward."""
     d = shop.device[b]
@@ -65,7 +67,7 @@ def split(shop, modes, rows, b, k):  # type: ignore[no-untyped-def]
     note(modes, _SPLIT, d, b, k)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
     """Make a block of a forward and a fused backward, one right behind the other."""
     touch(modes, rows, d, k, k + 1)
@@ -78,7 +80,7 @@ def join(shop, modes, rows, d, k):  # type: ignore[no-untyped-def]
     note(modes, _JOIN, d, k, forward_first)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
     """Make a block's two passes run one after the other."""
     insert(rows, d, k + 1 - forward_first, detach(shop, modes, rows.order[d, k]))
@@ -87,7 +89,7 @@ def cut(shop, modes, rows, d, k, forward_first):  # type: ignore[no-untyped-def]
     note(modes, _CUT, d, k, forward_first)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
     """Move what is at one place of a device towards another; where it got to. Carrying it back undoes it.
 
@@ -114,19 +116,19 @@ def carry(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
     return k
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _joined_line(shop, modes, node):  # type: ignore[no-untyped-def]
     """The line of the forward joined to a backward; -1 if there is none."""
     return shop.line[modes.mate[node]] if modes.mate[node] >= 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _may_pass(shop, modes, left, moved):  # type: ignore[no-untyped-def]
     """Whether no split backward comes into a block when these two pass each other."""
     return shop.line[left] != shop.line[moved] or (modes.of[left, FUSED] and modes.of[moved, FUSED])
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
     """What two become, at least one of them a block, when they pass: what they have of one line changes sides."""
     if shop.line[left] == shop.line[moved]:
@@ -158,7 +160,7 @@ def _pass(shop, modes, rows, left, moved):  # type: ignore[no-untyped-def]
     return left, moved
 
 
-@njit(cache=True, nogil=True)
+@inner
 def undo(shop, modes, rows):  # type: ignore[no-untyped-def]
     """Take back the edits in the log, the last first."""
     for number in range(modes.log[0, 0], 0, -1):

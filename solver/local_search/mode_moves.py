@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from solver.backends.compiled import inner
 from solver.local_search.mode_edits import carry, cut, fuse, join, split
 from solver.local_search.modes import BACKWARD, FORWARD, FREE, FUSED, OTHER, ROLE, WEIGHT
 from solver.local_search.moves import distance
 
 
-@njit(cache=True, nogil=True)
+@inner
 def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-untyped-def]
     """Change how one operation is joined, mostly one on the critical path; its device. The log tells what was done."""
     node = np.random.randint(shop.ticks.shape[0])
@@ -35,7 +35,7 @@ def change_mode(shop, modes, rows, path, critical, reach):  # type: ignore[no-un
     return d
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
     """Separate a block; then mostly join one of its passes to another one, or carry it away."""
     forward_first = np.random.randint(2)
@@ -56,7 +56,7 @@ def _dissolve(shop, modes, rows, d, b, reach):  # type: ignore[no-untyped-def]
             carry(shop, modes, rows, d, k + 1, min(rows.count[d] - 1, k + 1 + far))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-def]
     """Join a forward or a backward to a near one that is alone, other than `but`."""
     step = 1 if np.random.random() < 0.5 else -1
@@ -75,7 +75,7 @@ def _pair(shop, modes, rows, d, node, but, reach):  # type: ignore[no-untyped-de
             return
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _bring_together(shop, modes, rows, d, f, b):  # type: ignore[no-untyped-def]
     """Carry one of the two to the other and join them."""
     if not modes.of[b, FUSED]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from numba import njit
-
+from solver.backends.compiled import inner
 from solver.local_search.moves import Array
 
 # The rank of what has no place: behind everything that has one.
@@ -50,7 +49,7 @@ class Rows(NamedTuple):
     rank: Array
 
 
-@njit(cache=True, nogil=True)
+@inner
 def renew(shop, modes, b):  # type: ignore[no-untyped-def]
     """Duration and memory of a backward as it is joined now."""
     at = WHOLE_TICKS if modes.of[b, FUSED] else TICKS
@@ -62,7 +61,7 @@ def renew(shop, modes, b):  # type: ignore[no-untyped-def]
         shop.gives[b] += modes.of[f, GIVES]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
     """Let the arcs of a forward lead to and from this operation."""
     for a in range(shop.feeds_at[f], shop.feeds_at[f + 1]):
@@ -71,7 +70,7 @@ def lead(shop, modes, f, node):  # type: ignore[no-untyped-def]
         shop.feeds_to[modes.twin[0, a]] = node
 
 
-@njit(cache=True, nogil=True)
+@inner
 def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
     """Join a forward to a backward; the forward loses its place."""
     modes.mate[b] = f
@@ -80,7 +79,7 @@ def attach(shop, modes, rows, f, b):  # type: ignore[no-untyped-def]
     renew(shop, modes, b)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def detach(shop, modes, b):  # type: ignore[no-untyped-def]
     """The forward that was joined to a backward and has yet to get a place."""
     f = modes.mate[b]
@@ -90,7 +89,7 @@ def detach(shop, modes, b):  # type: ignore[no-untyped-def]
     return f
 
 
-@njit(cache=True, nogil=True)
+@inner
 def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
     """Put an operation at a place; those from there on go one further."""
     order, place = rows.order, rows.place
@@ -101,7 +100,7 @@ def insert(rows, d, k, node):  # type: ignore[no-untyped-def]
     order[d, k], place[node] = node, k
 
 
-@njit(cache=True, nogil=True)
+@inner
 def remove(rows, d, k):  # type: ignore[no-untyped-def]
     """Take away what is at a place; those behind it close up."""
     order, place = rows.order, rows.place

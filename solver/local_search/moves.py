@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from solver.backends.compiled import inner
 
 Array = Any  # numpy arrays of int64, one dimension unless said
 
@@ -36,7 +37,7 @@ class Shop(NamedTuple):
     feeds_lag: Array
 
 
-@njit(cache=True, nogil=True)
+@inner
 def critical_path(shop, modes, order, count, place, start, device, path, gaps):  # type: ignore[no-untyped-def]
     """A path that decides when the device ends: units that wait for the one before them on their device, in `path`.
 
@@ -72,7 +73,7 @@ def critical_path(shop, modes, order, count, place, start, device, path, gaps): 
     return found, waiting
 
 
-@njit(cache=True, nogil=True)
+@inner
 def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def]
     """Move the unit at one place of a device to another; those between close up. Moving it back undoes it."""
     moved = order[d, source]
@@ -90,22 +91,7 @@ def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def
     place[moved] = target
 
 
-@njit(cache=True, nogil=True)
-def fits(shop, order, d, low, high):  # type: ignore[no-untyped-def]
-    """Whether memory holds at the places from low to high of a device."""
-    if shop.capacity[d] < 0:
-        return True
-    level = 0
-    for k in range(high + 1):
-        i = order[d, k]
-        level += shop.takes[i]
-        if k >= low and level > shop.capacity[d]:
-            return False
-        level -= shop.gives[i]
-    return True
-
-
-@njit(cache=True, nogil=True)
+@inner
 def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # type: ignore[no-untyped-def]
     """A move: the device, the place a unit leaves and the place it goes to; equal places where there is none.
 
@@ -135,7 +121,7 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
     return d, source, target
 
 
-@njit(cache=True, nogil=True)
+@inner
 def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
     """A move that brings a unit from anywhere later into an idle time of any device; the longer, the likelier."""
     d = np.random.randint(count.shape[0])
@@ -149,7 +135,7 @@ def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
     return d, min(count[d] - 1, target + distance(shop.ticks.shape[0])), target
 
 
-@njit(cache=True, nogil=True)
+@inner
 def distance(n):  # type: ignore[no-untyped-def]
     """From 1 to n, each order of magnitude as likely as the next."""
     return int(n ** np.random.random())

@@ -17,7 +17,8 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits
 from solver.local_search.annealing import Annealer, AnnealingParameters
-from solver.local_search.window_lns import Windows
+from solver.local_search.pool import Member, Pool
+from solver.local_search.window_lns import Windows, timed
 
 # Low temperatures refine an order, high ones leave it; which helps differs from problem to problem.
 _STRONG = (
@@ -56,10 +57,11 @@ _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
 
 class OrderSearch:
-    """Rounds of jobs: annealing from the best timeline or from others, and LNS windows of the best."""
+    """Rounds of jobs, annealing and LNS windows: half of them from the best timeline, half from those of a pool."""
 
     def __init__(self, best: Timeline, others: Sequence[Timeline], limits: Limits, done: Callable[[], bool]) -> None:
-        self.best, self.others, self.limits, self.done = best, list(others), limits, done
+        self.best, self.limits, self.done = best, limits, done
+        self._pool = Pool(best, others)
         self.workers = limits.workers or os.cpu_count() or 1
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
         self._annealers: dict[int, tuple[Timeline, Units | Operations, Annealer]] = {}
@@ -69,6 +71,7 @@ class OrderSearch:
         self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
         self._open_modes = modes_matter(best.problem)
         self._parameters = _OPEN_MODES if self._open_modes else (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
+        self._leaving = max(self._parameters, key=lambda one: one.hot)._replace(leaving=True)
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
         self._halt = np.zeros(1, np.int64)
@@ -91,7 +94,11 @@ class OrderSearch:
                 first = number * self.workers
                 jobs = range(first, first + self.workers)
                 before = self.best
-                futures = [pool.submit(self._job, job, before, moves, seconds) for job in jobs]
+                members = [self._pool.member(job // 2, before) if job % 2 else None for job in jobs]
+                futures = [
+                    pool.submit(self._job, job, before, member, moves, seconds)
+                    for job, member in zip(jobs, members, strict=True)
+                ]
                 try:
                     while wait(futures, timeout=0.1).not_done:
                         # A Ctrl-C is heard here, and rounds may be long.
@@ -100,12 +107,26 @@ class OrderSearch:
                 except BaseException:
                     self._halt[0] = True
                     raise
-                for future in futures:
-                    schedule = future.result()
-                    better = offer(schedule) if schedule is not None else None
-                    if better is not None:
-                        self.best = better
+                for future, member in zip(futures, members, strict=True):
+                    self._take(future.result(), member, offer)
+                self._forget()
                 length = _FIRST_ROUND if self.best is not before else min(_LONGEST_ROUND, length * _LONGER)
+
+    def _take(
+        self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
+    ) -> None:
+        """What a job found: for the incumbent, and for the member of the pool that it began with."""
+        better = None if schedule is None else offer(schedule)
+        if better is not None:
+            self.best = better
+        if member is not None:
+            timeline = timed(member.timeline.problem, schedule) if better is None and schedule is not None else better
+            member.became(timeline)
+
+    def _forget(self) -> None:
+        """What was made for timelines that nothing goes on from any more."""
+        used = {id(self.best), *(id(one.timeline) for one in self._pool.members)}
+        self._annealers = {key: made for key, made in self._annealers.items() if key in used}
 
     def _rounds(self) -> Sequence[int] | count[int]:
         if self.limits.deterministic is None:
@@ -124,13 +145,16 @@ class OrderSearch:
                 self._per_second = self._probe / (time.monotonic() - started)
         return max(self._probe, int(self._per_second * seconds))
 
-    def _job(self, number: int, best: Timeline, moves: int, seconds: float) -> Schedule | None:
-        """Now and then windows; every third annealing from another start, the rest from the best."""
+    def _job(self, number: int, best: Timeline, member: Member | None, moves: int, seconds: float) -> Schedule | None:
+        """Now and then windows; every second annealing from one of the pool, the rest from the best."""
         seed = self._seed + number
+        start = best if member is None else member.timeline
         if number % _WINDOWS_EVERY == 1:
-            return self._windows.improve(best, seed, seconds)
-        start = self.others[number // 3 % len(self.others)] if self.others and number % 3 == 2 else best
-        return self._anneal(start, self._parameters[number % len(self._parameters)], seed, moves)
+            return self._windows.improve(start, seed, seconds)
+        parameters = self._parameters[(number - (number + 3) // _WINDOWS_EVERY) % len(self._parameters)]
+        if member is not None and member.stuck:
+            parameters = self._leaving
+        return self._anneal(start, parameters, seed, moves)
 
     def _anneal(self, start: Timeline, parameters: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
         problem = start.problem

@@ -1,0 +1,14 @@
+"""How inner loops are compiled: without counts of the references to the arrays that they work on.
+
+With them a call that hands on a few dozen arrays takes as long as the work of a small move. What is compiled so may
+use arrays, also in named tuples, but make none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import njit
+
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+inner: Any = njit(**_OPTIONS)

@@ -1,0 +1,39 @@
+"""Memory along the orders of devices, compiled: what is held behind every place, and whether a move fits."""
+
+from __future__ import annotations
+
+from solver.backends.compiled import inner
+
+
+@inner
+def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
+    """The memory held behind every place of a device from `low` on."""
+    held = level[d, low - 1] if low > 0 else 0
+    for k in range(low, rows.count[d]):
+        i = rows.order[d, k]
+        held += shop.takes[i] - shop.gives[i]
+        level[d, k] = held
+
+
+@inner
+def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
+    """Whether memory holds at the places from low to high of a device, by what is held before."""
+    if shop.capacity[d] < 0:
+        return True
+    held = level[d, low - 1] if low > 0 else 0
+    for k in range(low, high + 1):
+        i = rows.order[d, k]
+        held += shop.takes[i]
+        if held > shop.capacity[d]:
+            return False
+        held -= shop.gives[i]
+    return True
+
+
+@inner
+def all_fit(shop, rows, level):  # type: ignore[no-untyped-def]
+    """Whether memory holds everywhere."""
+    d, devices = 0, rows.count.shape[0]
+    while d < devices and fits_from(shop, rows, level, d, 0, rows.count[d] - 1):
+        d += 1
+    return d == devices

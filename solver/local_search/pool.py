@@ -1,0 +1,59 @@
+"""Schedules that a local search goes on from besides the best one, each for as long as it gets better.
+
+One that does not is left by strong annealing, and one far behind the best gives way to a copy of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+
+# How many there are; after how many runs without gain one is left; how far behind the best one may be, as a share.
+MEMBERS = 4
+_PATIENCE = 3
+_FAR = 0.03
+
+
+@dataclass
+class Member:
+    """A schedule of the pool, its value, and how many runs from it have gained nothing."""
+
+    timeline: Timeline
+    value: float
+    stale: int = 0
+
+    @property
+    def stuck(self) -> bool:
+        return self.stale >= _PATIENCE
+
+    def became(self, timeline: Timeline | None) -> None:
+        """Go on from what a run came to: if it is better, or in any case if it had to leave."""
+        if timeline is not None and (self.stuck or length(timeline) < self.value):
+            self.timeline, self.value, self.stale = timeline, length(timeline), 0
+        else:
+            self.stale += 1
+
+
+class Pool:
+    """Members are taken in turn."""
+
+    def __init__(self, best: Timeline, others: Sequence[Timeline]) -> None:
+        given = [*others, *[best] * MEMBERS][:MEMBERS]
+        self.members = [Member(one, length(one)) for one in given]
+
+    def member(self, number: int, best: Timeline) -> Member:
+        """The one whose turn it is; a copy of the best, to be left at once, where it is stuck far behind."""
+        one = self.members[number % MEMBERS]
+        value = length(best)
+        if one.stuck and one.value > value + _FAR * value:
+            one.timeline, one.value = best, value
+        return one
+
+
+def length(timeline: Timeline) -> float:
+    """What the objective makes of a timeline, in units of the file: its ticks may be finer than those of another."""
+    problem = timeline.problem
+    return problem.in_units(measure(timeline).value(problem.objective))
