@@ -5,13 +5,16 @@ Where passes overlap, those by crossings with blocks.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
+from solver.bounds.crossing_steps.in_a_row import LABELS_IN_A_ROW, bounds_in_a_row
 from solver.bounds.crossing_steps.steps import walked_chains
 from solver.engine.cheapest_modes import cheapest_modes_prove_nothing
 from solver.engine.kernels import BLOCK_KERNELS, STEP_KERNELS
@@ -72,10 +75,17 @@ class CrossingSteps:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
         if not search.compiled(BLOCK_KERNELS if blocks else STEP_KERNELS, self.share):
             return
-        bounds_of = crossing_block_bounds if blocks else crossing_step_bounds
-        bounds = bounds_of(search.problem, search.stop, self.widths, work)
         # The check of the last takes as long again, and longer beside a local search.
-        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 2.5))
+        argue_meanwhile(search, self._bounds(search, work), min(clock.allowed(self.share), clock.allowed() / 2.5))
+
+    def _bounds(self, search: Search, work: int) -> Iterator[Certificate]:
+        problem, stop = search.problem, search.stop
+        if problem.overlaps:
+            yield from crossing_block_bounds(problem, stop, self.widths, work)
+            return
+        if not self.again:
+            yield from bounds_in_a_row(problem, stop, min(work, LABELS_IN_A_ROW))
+        yield from crossing_step_bounds(problem, stop, self.widths, work)
 
     def _has_few_states(self, problem: Problem) -> bool:
         states = order_count(problem)

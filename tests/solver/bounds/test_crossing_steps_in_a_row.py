@@ -1,0 +1,76 @@
+"""Crossings of steps on the first devices of a line: proved by the check, never above the optimum, and where they count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from threading import Event
+
+import pytest
+
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import CrossingSteps
+from pipesched.schedule.metrics import measure
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.crossing_steps.in_a_row import bounds_in_a_row
+from solver.construction.list_scheduling import list_schedules
+from solver.construction.timing import best_times
+from solver.engine.engine import ENGINE
+from solver.engine.phases.bounds import crossing_steps as phase
+from solver.engine.search import Engine, Search
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.certified import assert_proved_and_no_more
+from tests.support.makers import problem
+
+TIMES = {"forward": [9, 11, 10, 12, 9, 10], "backward": [10, 9, 11, 10, 12, 9], "weight": 9}
+
+
+def test_they_are_proved_by_the_check_and_a_tick_more_is_not() -> None:
+    one = problem(6, 9, times=TIMES, memory={"capacity": 3}, objective="span")
+    found = list(bounds_in_a_row(one, Event(), few_states=0))
+    assert_proved_and_no_more(one, found)
+    kept = [each.evidence.devices for each in found if isinstance(each.evidence, CrossingSteps)]
+    assert kept[0] == (0, 1, 2) and len(kept) == len(found)
+    assert [each.value for each in found] == sorted({each.value for each in found})
+    assert found[-1].value > max(each.value for each in certificates(one, Objective.SPAN))
+
+
+def test_nothing_where_all_devices_are_kept_elsewhere_or_a_chain_comes_back() -> None:
+    few = problem(6, 9, times=TIMES, memory={"capacity": 3}, objective="span")
+    assert not list(bounds_in_a_row(few, Event()))
+    back = problem(6, 9, placement="v-shape", memory={"capacity": 6}, objective="span")
+    assert not list(bounds_in_a_row(back, Event(), few_states=0))
+    assert not list(bounds_in_a_row(few, Event(), work=10, few_states=0))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_schedule_is_shorter(seed: int) -> None:
+    random = Random(seed)
+
+    def each() -> list[int]:
+        return [random.randint(1, 4) for _ in range(5)]
+
+    times = {"forward": each(), "backward": each(), "weight": each(), "transfer": random.randint(0, 1)}
+    objective = random.choice(["span", "makespan"])
+    one = problem(5, 6, times=times, memory={"capacity": random.randint(2, 3)}, objective=objective)
+    schedules = (best_times(one, schedule) for schedule in list_schedules(one))
+    least = min(measure(timeline).value(one.objective) for timeline in schedules)
+    assert all(found.value <= least for found in bounds_in_a_row(one, Event(), few_states=0))
+
+
+def test_a_solve_tries_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[Problem] = []
+
+    def recorded(one: Problem, *_: object) -> Iterator[Certificate]:
+        tried.append(one)
+        yield from bounds_in_a_row(one, Event(), few_states=0)
+
+    monkeypatch.setattr(phase, "bounds_in_a_row", recorded)
+    one = problem(6, 9, times=TIMES, memory={"capacity": 3}, objective="span")
+    phases = phase.CrossingSteps(), phase.CrossingSteps(again=True, near=0.0)
+    engine = Engine(ENGINE.bounds, ENGINE.opening, phases, Search.solution)
+    found = solve(one, Limits(seconds=60, workers=1, deterministic=20), engine=engine)
+    assert tried == [one]
+    assert found.certificate is not None
