@@ -36,6 +36,7 @@ from pipesched.results.evidence import (
     AroundDevice,
     CrossingBlocks,
     Crossings,
+    CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
     DeviceMultipliers,
@@ -47,6 +48,7 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
@@ -71,6 +73,7 @@ KINDS = {
     "crossings": Crossings,
     "crossings of steps": CrossingSteps,
     "crossings of steps below a value": CrossingStepsBelow,
+    "crossings of steps of some stages": CrossingStages,
     "crossings with blocks": CrossingBlocks,
     "Lagrangian": DeviceMultipliers,
 }
@@ -153,6 +156,8 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from crossing_step_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     near = ceil(best) + random.choice((-1, 0, 1, 20))
     yield from crossing_bounds_below(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
+    device = random.randrange(problem.devices)
+    yield from crossing_bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:

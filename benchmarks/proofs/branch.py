@@ -26,6 +26,7 @@ _FURTHER = {
     "crossings with blocks": "solver/bounds/crossing_blocks/bound.py",
     "crossings of steps": "solver/bounds/crossing_steps/bound.py",
     "crossings of steps below a value": "solver/bounds/crossing_below/bound.py",
+    "crossings of steps of some stages": "solver/bounds/crossing_stages/bound.py",
 }
 
 

@@ -12,6 +12,7 @@ from benchmarks.proofs.further_bounds import (
     crossings,
     crossings_below,
     crossings_merged,
+    crossings_of_stages,
     crossings_of_steps,
     crossings_with_blocks,
 )
@@ -73,6 +74,7 @@ _BELOW = (
     *("room after W", "room after B", "one backward", "short full backward"),
     *("V", "interleaved", "span", "makespan", "many zeros"),
 )
+_STAGES_WITH_BLOCKS = ("room after B", "V", "split backwards", "shorter than a pass")
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
     *(
@@ -109,6 +111,26 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
             further=crossings_below,
         )
         for name in _BELOW_WITH_BLOCKS
+    ),
+    *(
+        Branch(
+            f"crossings of steps of some stages, {name}",
+            "crossings of steps of some stages",
+            where=_STEPS[name][1],
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
+            further=crossings_of_stages,
+        )
+        for name in _STEPS
+    ),
+    *(
+        Branch(
+            f"crossings of steps of some stages, blocks, {name}",
+            "crossings of steps of some stages",
+            where=_WITH_BLOCKS[name][1],
+            likely=replace(ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **_WITH_BLOCKS[name][0]}),
+            further=crossings_of_stages,
+        )
+        for name in _STAGES_WITH_BLOCKS
     ),
     *(
         Branch(

@@ -14,6 +14,7 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
@@ -65,6 +66,14 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
             for one in crossing_bounds_below(problem, Event(), max(least, claimed), most, (width,)):
                 claimed = max(claimed, one.value)
                 yield one
+
+
+def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
+    """From each device's stages on, as crossings below a value."""
+    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    for device in range(problem.devices):
+        for width, least, most in ((1, 0, known), (64, 0, known), (64, proved - 1, proved + 16)):
+            yield from crossing_bounds_of_stages(problem, Event(), least, most, device, width)
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

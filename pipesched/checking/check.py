@@ -10,6 +10,7 @@ from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
+from pipesched.checking.crossing_stages.argument import crossings_of_stages
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
 from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
@@ -38,6 +39,7 @@ from pipesched.results.evidence import (
     AroundStream,
     CrossingBlocks,
     Crossings,
+    CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
     DeviceMultipliers,
@@ -76,6 +78,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "crossings of steps": lambda problem, evidence, _: crossings_of_steps(problem, _as(CrossingSteps, evidence)),
     "crossings of steps below a value": lambda problem, evidence, _: crossings_below(
         problem, _as(CrossingStepsBelow, evidence)
+    ),
+    "crossings of steps of some stages": lambda problem, evidence, _: crossings_of_stages(
+        problem, _as(CrossingStages, evidence)
     ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),

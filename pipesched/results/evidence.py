@@ -191,6 +191,15 @@ class CrossingStepsBelow:
 
 
 @dataclass(frozen=True)
+class CrossingStages:
+    """The same for some stages of a chain, in its order; its other stages are delays."""
+
+    stages: tuple[int, ...]
+    width: int
+    below: int
+
+
+@dataclass(frozen=True)
 class CrossingBlocks:
     """The same where a forward and a gradient of a device may run as one block, and all ways to form them are tried."""
 
@@ -234,6 +243,7 @@ Evidence = (
     | Crossings
     | CrossingSteps
     | CrossingStepsBelow
+    | CrossingStages
     | CrossingBlocks
     | Refutation
     | WithMoreMemory

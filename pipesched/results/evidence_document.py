@@ -13,6 +13,7 @@ from pipesched.results.evidence import (
     AroundStream,
     CrossingBlocks,
     Crossings,
+    CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
     DeviceMultipliers,
@@ -51,6 +52,7 @@ _FORMS: dict[str, type[Any]] = {
     "crossings": Crossings,
     "crossings of steps": CrossingSteps,
     "crossings of steps below a value": CrossingStepsBelow,
+    "crossings of steps of some stages": CrossingStages,
     "crossings with blocks": CrossingBlocks,
     "refutation": Refutation,
 }

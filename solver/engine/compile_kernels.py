@@ -2,8 +2,9 @@
 
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
-steps; with `below` those of crossings of steps below a value; with `blocks` those of crossings with blocks; with
-`orders` those of orders of steps; with `beam` those of beam search; with `tabu` those of tabu search.
+steps; with `below` those of crossings of steps below a value; with `stages` those of crossings of steps of some stages;
+with `blocks` those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam search;
+with `tabu` those of tabu search.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pipesched.results.certificate import Certificate
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.construction.beam_search import BeamSearch
 from solver.engine.final_phase import finished, task_level
@@ -99,6 +101,8 @@ if __name__ == "__main__":
         compile_crossings(crossing_step_bounds)
     elif "below" in sys.argv[1:]:
         compile_crossings(lambda problem, stop: crossing_bounds_below(problem, stop, 1, 100))
+    elif "stages" in sys.argv[1:]:
+        compile_crossings(lambda problem, stop: crossing_bounds_of_stages(problem, stop, 1, 100, 0))
     elif "blocks" in sys.argv[1:]:
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     elif "orders" in sys.argv[1:]:

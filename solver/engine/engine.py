@@ -9,6 +9,7 @@ from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_stages import CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
@@ -68,6 +69,7 @@ ENGINE = Engine(
         StepOrders(share=0.12, near=0.02, most=16),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),
+        CrossingStages(),
         StepOrders(share=0.2),
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         BeamSchedules(),

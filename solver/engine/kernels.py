@@ -95,6 +95,7 @@ BELOW_KERNELS = Kernels(
     _COMPILER,
     "below",
 )
+STAGE_KERNELS = Kernels((successors, *BELOW_KERNELS.functions), _COMPILER, "stages")
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
 ORDER_KERNELS = Kernels((keys_after, rests_before, longer, best_of, advance_whole, settle_step), _COMPILER, "orders")
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")

@@ -93,6 +93,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
+        f"{name}.py": ("tests/solver/bounds/test_crossing_stages.py",)
+        for name in (
+            *(f"solver/bounds/crossing_stages/{one}" for one in ("bound", "stages")),
+            "pipesched/checking/crossing_stages/argument",
+        )
+    },
+    **{
         f"{name}.py": ("tests/solver/bounds/test_crossing_blocks.py",)
         for name in (
             *(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),

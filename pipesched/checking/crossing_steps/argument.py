@@ -59,9 +59,15 @@ def crossings_of_steps(problem: Problem, evidence: CrossingSteps) -> int:
 
 def way_on(problem: Problem, chain: tuple[int, ...], devices: tuple[int, ...], width: int) -> Way:
     """The way of a chain's micro-batches over these devices, of which so many orders are to be told apart."""
+    where = problem.placement.stage_device
+    return way_along(problem, tuple(stage for stage in chain if where[stage] in devices), devices, width)
+
+
+def way_along(problem: Problem, down: tuple[int, ...], devices: tuple[int, ...], width: int) -> Way:
+    """The same over some stages of a chain, in its order, and their devices."""
     if not 0 < width <= _MOST_WIDTH:
         raise RefusedEvidenceError(f"{width} orders are told apart")
-    way = _way(problem, chain, devices)
+    way = _way(problem, down, devices)
     if way.admitted < 1:
         raise RefusedEvidenceError("nothing is admitted")
     total = way.microbatches * int(way.ticks.sum() + way.after.sum() + way.before.sum())
@@ -85,12 +91,12 @@ def chain_of(problem: Problem, first: int, devices: tuple[int, ...]) -> tuple[in
     return chain
 
 
-def _way(problem: Problem, chain: tuple[int, ...], devices: tuple[int, ...]) -> Way:
-    """The steps of a chain on these devices; all others are time that passes."""
+def _way(problem: Problem, down: tuple[int, ...], devices: tuple[int, ...]) -> Way:
+    """The steps of a chain's stages on these devices; all others are time that passes."""
     where, times = problem.placement.stage_device, least_times(problem)
-    down = [stage for stage in chain if where[stage] in devices]
     device = np.array([devices.index(where[stage]) for stage in (*down, *reversed(down))], np.int64)
-    starts = [times[s].begins for s in down] + [times[s].turns for s in reversed(down)]
+    away = times[down[0]].begins
+    starts = [times[s].begins - away for s in down] + [times[s].turns - away for s in reversed(down)]
     ticks = [times[s].forward for s in down] + [times[s].gradient for s in reversed(down)]
     ends = [0, *(start + own for start, own in zip(starts, ticks, strict=True))]
     of = [[s for s in down if where[s] == one] for one in devices]
@@ -106,8 +112,8 @@ def _way(problem: Problem, chain: tuple[int, ...], devices: tuple[int, ...]) -> 
         room=np.array([_free(problem, one) for one in devices], np.int64),
         open_=np.array([min(map(_open, (problem.stages[s] for s in own))) for own in of], np.int64),
         weight=np.array([max(after[s] for s in own) for own in of], np.int64),
-        microbatches=len(problem.microbatches_of[chain[0]]),
-        admitted=_admitted(problem, chain[0]),
+        microbatches=len(problem.microbatches_of[down[0]]),
+        admitted=_admitted(problem, down[0]),
     )
 
 

@@ -1,0 +1,1 @@
+"""The check of crossings of steps of some stages of a chain."""

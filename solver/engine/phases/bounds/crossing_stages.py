@@ -1,0 +1,63 @@
+"""Phase: lower bounds by crossings of steps of some stages, where one device with several stages decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pipesched.results.evidence import AroundDevice, OnDevice
+from pipesched.results.gap import gap
+from solver.bounds.crossing_stages.bound import KIND, WORK, crossing_bounds_of_stages
+from solver.engine.kernels import STAGE_KERNELS
+from solver.engine.meanwhile import argue_meanwhile
+from solver.engine.search import Search
+
+# Labels and states for a unit of counted work, which is about a second.
+_WORK_A_UNIT = 300_000
+
+
+@dataclass(frozen=True)
+class CrossingStages:
+    """Values between lower bound and incumbent are tried, within a share of the time; the check takes as long again.
+
+    Only where a gap of more than `above` is left and the lower bound is still what words say of one device with several
+    stages. Of few devices, crossings of steps keep all.
+    """
+
+    share: float = 0.2
+    above: float = 0.01
+    least_devices: int = 6
+    name: str = "crossings of steps of some stages"
+
+    def applies(self, search: Search) -> bool:
+        """Where what is said of one device decides."""
+        state = search.incumbent.state
+        if not search.engine.raise_bounds or search.problem.devices < self.least_devices:
+            return False
+        if state.value is None or gap(state.value, state.lower_bound) <= self.above:
+            return False
+        return _deciding(search) is not None and not any(one.kind == KIND for one in state.certificates)
+
+    def run(self, search: Search) -> None:
+        clock, state, work, device = search.clock, search.incumbent.state, WORK, _deciding(search)
+        if clock.counts_work:
+            work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
+        if device is None or not search.compiled(STAGE_KERNELS, self.share):
+            return
+        assert state.value is not None
+        bounds = crossing_bounds_of_stages(
+            search.problem, search.stop, float(state.lower_bound), float(state.value), device, work=work
+        )
+        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))
+
+
+def _deciding(search: Search) -> int | None:
+    """The device with several stages of a chain of which the lower bound is said."""
+    state, where = search.incumbent.state, search.problem.placement.stage_device
+    for one in state.certificates:
+        if one.value == state.lower_bound and isinstance(one.evidence, OnDevice | AroundDevice):
+            device = one.evidence.device
+            several = any(
+                sum(where[stage] == device for stage in chain) > 1 for chain in search.problem.placement.chains
+            )
+            return device if several else None
+    return None
