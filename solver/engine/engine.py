@@ -130,7 +130,7 @@ MEMORY_ENGINE = Engine(
         TaskSchedules(share=0.1),
     ),
     phases=(
-        TaskPolicies(share=0.2, many_share=0.1),
+        TaskPolicies(share=0.1, many_share=0.0),
         OneWayEach(ENGINE, share=0.1),
         TaskWindows(share=0.35, patience=16),
         TaskExactModel(share=0.1, in_order=True, name="CP-SAT, micro-batches in order"),

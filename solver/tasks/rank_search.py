@@ -37,7 +37,8 @@ class Serial:
     def __init__(self, jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = ()) -> None:
         self.jobs, self.running = jobs, sorted(running)
         number = {n: place for place, n in enumerate(self.running)}
-        graph, self._streams = graph_of(jobs, self.running, further), {where: place for place, where in enumerate(jobs.on)}
+        graph = graph_of(jobs, self.running, further)
+        self._streams = {where: place for place, where in enumerate(jobs.on)}
         self._heads = graph.heads()
         count = len(self.running)
         memory, takes, group = np.zeros(count, np.int64), np.zeros(count, np.int64), np.full(count, -1, np.int64)

@@ -18,8 +18,8 @@ Array = Any  # numpy arrays of int64, one dimension unless said
 class Shop(NamedTuple):
     """By job: steps, stream, what it takes and of which memory; the group of jobs after which something is given back.
 
-    `size`, `gives` and the memory `given_to` are of groups, `room` of memories (-1: no limit). Groups without jobs give nothing. What follows
-    each job, with lags, is in compressed rows.
+    `size`, `gives` and the memory `given_to` are of groups, `room` of memories (-1: no limit). Groups without jobs give
+    nothing. What follows each job, with lags, is in compressed rows.
     """
 
     steps: Array

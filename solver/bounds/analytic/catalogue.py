@@ -50,11 +50,8 @@ def certificates(
     if problem.network.options:
         relaxed = problem.keeping_activations().with_room([None] * problem.devices)
         kept = certificates(relaxed, objective, run)
-        found = [replace(one, text=f"{one.text} {_RELAXED}", evidence=None) for one in kept]
-        for bound in (bound for bound in BOUNDS if bound.any_way):
-            certify = partial(bound.certify, problem.keeping_activations(), objective)
-            found += certify() if run is None else run(bound.name, certify)
-        return sorted(found, key=lambda certificate: -certificate.value)
+        kept = [replace(one, text=f"{one.text} {_RELAXED}", evidence=None) for one in kept]
+        return sorted([*kept, *of_any_way(problem, objective, run)], key=lambda certificate: -certificate.value)
     found: list[Certificate] = []
     several = not problem.network.one_task_each
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
@@ -63,3 +60,14 @@ def certificates(
         certify = partial(bound.certify, problem, objective)
         found += certify() if run is None or bound.name == "load" else run(bound.name, certify)
     return sorted(found, key=lambda certificate: -certificate.value)
+
+
+def of_any_way(
+    problem: Problem, objective: Objective, run: Callable[[str, Certify], list[Certificate]] | None = None
+) -> list[Certificate]:
+    """The certificates that hold for any way to hold less of activations, with the memory there is."""
+    found: list[Certificate] = []
+    for bound in (bound for bound in BOUNDS if bound.any_way):
+        certify = partial(bound.certify, problem.keeping_activations(), objective)
+        found += certify() if run is None else run(bound.name, certify)
+    return found

@@ -126,10 +126,11 @@ def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | 
     if whose is not None:
         since, until = f" after device {whose} began", f"the end of what device {whose} runs"
     text = (
-        f"When {amount(problem, found.tail)} are left to {until}, the memory of device {where.device} holds weight tasks "
-        f"that wait for {amount(problem, found.waiting)} of stream {where.stream} at most. All others behind backwards "
-        f"that have ended by then have run, and with what else leaves as much they take {amount(problem, found.work)}, "
-        f"one at a time, not before {amount(problem, found.head)}{since}: {amount(problem, found.value)}."
+        f"When {amount(problem, found.tail)} are left to {until}, the memory of device {where.device} holds weight "
+        f"tasks that wait for {amount(problem, found.waiting)} of stream {where.stream} at most. All others behind "
+        f"backwards that have ended by then have run. With what else leaves as much they take "
+        f"{amount(problem, found.work)}, one at a time, not before {amount(problem, found.head)}{since}: "
+        f"{amount(problem, found.value)}."
     )
     return Certificate("waiting weight tasks", found.value, text, where.device, evidence)
 

@@ -22,7 +22,7 @@ def certificates(
     """Every certificate that holds for the problem, strongest first; `run` is as for `catalogue.certificates`.
 
     Where activations may be offloaded or recomputed, the bounds of the catalogue are those of the problem that holds
-    each of them as little as any way allows (`holding_least`).
+    each of them as little as any way allows (`holding_least`); besides, those that hold for any way.
     """
     problem = without_scale(problem)
     if not problem.network.options:
@@ -32,6 +32,7 @@ def certificates(
         return memory_and_copies(problem, objective)
 
     found = own() if run is None else run(KIND, own)
+    found += catalogue.of_any_way(problem, objective, run)
     for one in catalogue.certificates(holding_least(problem), objective, run):
         found.append(replace(one, text=f"{one.text} {_RELAXED}"))
     return sorted(found, key=lambda certificate: -certificate.value)

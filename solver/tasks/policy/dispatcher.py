@@ -150,7 +150,7 @@ def _places(rank: NDArray[np.float64]) -> NDArray[np.int64]:
 def _mean_takes(shop: Shop) -> NDArray[np.float64]:
     """What a job takes on average that takes of each memory."""
     takers, rooms = shop.takes > 0, len(shop.room)
-    found: NDArray[np.float64] = np.bincount(shop.memory[takers], shop.takes[takers], rooms)
+    found = np.bincount(shop.memory[takers], shop.takes[takers].astype(np.float64), rooms)
     return found / np.maximum(1, np.bincount(shop.memory[takers], minlength=rooms))
 
 

@@ -7,7 +7,7 @@ from itertools import count
 
 from formulations.tasks.jobs import Jobs
 from pipesched.problem.passes import BW, RELOAD, B, F, Pass, PassKind, Task
-from solver.tasks.job_graph import JobArc, JobGraph, graph_of
+from solver.tasks.job_graph import JobArc, JobGraph, graph_of, with_modes
 
 # The jobs that run, and further arcs between them.
 Running = tuple[list[int], list[JobArc]]
@@ -18,7 +18,7 @@ def ways_to_run(jobs: Jobs) -> Iterator[Running]:
     options = jobs.problem.network.options
     kinds = {kind for ways in options.values() for way in ways for kind in way}
     if not kinds:
-        yield _with_options(jobs, dict.fromkeys(options, 0)), []
+        yield with_modes(jobs, fused=False), []
     for kind in sorted(kinds, key=lambda kind: (kind is not RELOAD, kind.value)):
         if kind is RELOAD or not any(RELOAD in way and kind in way for ways in options.values() for way in ways):
             yield running_with(jobs, kind)
@@ -85,7 +85,11 @@ def _with_options(jobs: Jobs, chosen: dict[int, int]) -> list[int]:
     found = []
     for n, job in enumerate(jobs.jobs):
         p = job.task.of
-        saves = any(p.kind in way for way in kinds.get(p.stage, ()))
-        if p.kind in kinds.get(p.stage, ((),))[chosen.get(p.stage, 0)] if saves else job.choice is None or not job.option:
+        ways = kinds.get(p.stage, ())
+        if any(p.kind in way for way in ways):
+            runs = p.kind in ways[chosen[p.stage]]
+        else:
+            runs = job.choice is None or not job.option
+        if runs:
             found.append(n)
     return found

@@ -37,6 +37,7 @@ from pipesched.results.evidence import (
     Refutation,
     StreamMemory,
     StreamTasks,
+    StreamWeights,
 )
 from solver.analysis.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import certificates
@@ -158,6 +159,7 @@ def test_no_evidence_proves_more_of_a_stream_than_the_optimum(seed: int) -> None
             ("stream head and tail", AroundStream(device, stream, owner)),
             ("stream heads and tails", StreamTasks(device, stream, owner, one.tick, head, tail)),
             ("stream memory", StreamMemory(device, stream, owner, one.tick, head, tail)),
+            ("waiting weight tasks", StreamWeights(device, stream, owner, one.tick, head, tail)),
         ):
             false = Certificate(kind, floor(best) + 1, "", None, evidence)
             assert check_bound(one, false).verdict is not Verdict.VERIFIED

@@ -11,7 +11,7 @@ import numpy as np
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.files.problem_file import read_problem
-from pipesched.problem.passes import B, F, Pass, W
+from pipesched.problem.passes import RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.placement import interleaved, linear
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
@@ -24,11 +24,14 @@ from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
 from solver.tasks.policy.dispatcher import Dispatcher
 from solver.tasks.policy.policy import EAGER, HIGHEST, LEAN, LOWEST, STEADY, Policy
+from solver.tasks.policy.saving import ways_to_run
 from solver.tasks.policy.search import PolicySearch
 from solver.tasks.rank_search import Serial
 from tests.support.expert_parallel import mean_layers
 from tests.support.task_brute_force import always_fits, optimum, tiny_tasks
+from tests.support.tiny_memory import tiny_memory
 
+RECOMPUTE = RECOMPUTATIONS[0]
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
@@ -73,6 +76,48 @@ def test_schedules_of_policies_are_valid_safe_and_never_below_the_optimum() -> N
             attained += value_of(problem, timeline) == best
     assert complete > 30
     assert attained > 10
+
+
+def test_activations_come_back_in_time_and_fit_on_any_timing() -> None:
+    """Offloaded or recomputed: every schedule is valid and holds its memory, whatever its tasks take."""
+    complete, refused = dict.fromkeys((RELOAD, RECOMPUTE), 0), 0
+    for seed in range(60):
+        problem, random = tiny_memory(Random(seed)), Random(seed)
+        jobs = jobs_of(problem)
+        for running in ways_to_run(jobs):
+            own = Dispatcher(Serial(jobs, *running))
+            for policy in (EAGER, EAGER._replace(reserve=2.0, later=1.0), LEAN.moved(random, back=True)):
+                found = own.run(policy)
+                schedule = None if found is None else schedule_of_starts(jobs, own.serial.starts(found[1]))
+                refused += found is not None and schedule is None
+                if schedule is None:
+                    continue
+                assert validate(simulate(problem, schedule)) == [] and always_fits(problem, schedule), seed
+                for kind in complete:
+                    complete[kind] += any(p.kind is kind for p in schedule.passes())
+    assert min(complete.values()) > 30 and not refused
+
+
+def test_copies_back_leave_when_they_are_needed() -> None:
+    """On two of four devices: not before the backward of the next stage has begun, later by the policy's number."""
+    problem = read_problem(EXAMPLES / "kimi-k2-offload-mini.yaml")
+    jobs = jobs_of(problem)
+    ((running, arcs),) = ways_to_run(jobs)
+    own = Dispatcher(Serial(jobs, running, arcs))
+    assert own.back and not dispatcher(mean_layers(linear(2), 4))[1].back
+    # The last two stages are over before a copy out and back.
+    copied = {jobs.jobs[n].task.of.stage for n in running if jobs.jobs[n].task.of.kind is RELOAD}
+    assert copied == set(range(7))
+    for policy in (STEADY, STEADY._replace(later=0.1)):
+        found = own.run(policy)
+        assert found is not None
+        starts = own.serial.starts(found[1])
+        lag = policy.later * 47.68 / float(problem.tick) * jobs.scale
+        for stage in range(6):
+            begun = starts[jobs.number[Task(Pass(B, stage + 1, 3))]]
+            assert starts[jobs.number[Task(Pass(RELOAD, stage, 3))]] >= begun + lag
+        schedule = schedule_of_starts(jobs, starts)
+        assert schedule is not None and validate(simulate(problem, schedule)) == []
 
 
 def test_no_more_micro_batches_are_under_way_than_a_policy_admits() -> None:
@@ -122,7 +167,7 @@ def test_policies_beat_published_schedules_of_kimi_k2() -> None:
 
 def test_a_search_keeps_the_best_of_all_and_moves_within_the_ranges() -> None:
     _, own = dispatcher(mean_layers(linear(4), 8))
-    searches = [PolicySearch(own.twin(), seed) for seed in range(2)]
+    searches = [PolicySearch([own], seed) for seed in range(2)]
     for one in searches:
         ends = [one.ends for _ in range(12) if one.step() or one.ends]
         assert ends == sorted(ends, reverse=True)  # type: ignore[type-var]

@@ -1,0 +1,60 @@
+"""The bound by weight tasks that wait in memory: never above the optimum, and what its check finds."""
+
+from __future__ import annotations
+
+from random import Random
+
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.checking.streams.weights import stream_weights as checked
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.problem import Objective
+from pipesched.results.evidence import StreamWeights
+from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.stream_weights import stream_weights
+from tests.support.task_brute_force import optimum
+from tests.support.tiny_weights import tiny_weights
+
+
+def test_waiting_weights_prove_nothing_above_the_optimum() -> None:
+    tight = offloaded = 0
+    for seed in range(60):
+        problem = tiny_weights(Random(seed))
+        found = stream_weights(problem.keeping_activations(), problem.objective)
+        try:
+            best = optimum(problem, problem.objective, most_waits=4)
+        except ValueError:
+            continue
+        if best is None or not found:
+            continue
+        for one in found:
+            assert isinstance(one.evidence, StreamWeights)
+            assert checked(problem, one.evidence) == one.value <= best, seed
+        offloaded += bool(problem.network.options)
+        tight += max(one.value for one in found) == best
+    assert tight > 15 and offloaded > 5
+
+
+def test_the_way_back_waits_for_weights_that_do_not_fit() -> None:
+    """Device 1 has 3 x (4 + 5 + 6) to run from 5 on and holds one activation, so that its last backward waits for two
+    weight passes: it ends at 44, and then device 0 gets its gradient at 46, which takes 1 + 5 + 6.
+    """
+    backward = [{"name": "combine", "on": "comm", "time": 1}, {"name": "attn", "time": 5}]
+    keys = {
+        "devices": 2,
+        "microbatches": 3,
+        "streams": ["compute", "comm"],
+        "tasks": {
+            "forward": [{"name": "attn", "time": 4}],
+            "backward": backward,
+            "weight": [{"name": "attn-w", "time": 6}],
+        },
+        "times": {"transfer": 2},
+        "memory": {"capacity": 1, "activation": 1, "offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"]}},
+    }
+    one = problem_from(keys)
+    best, *_ = certificates(one, Objective.MAKESPAN)
+    assert (best.kind, best.device) == ("waiting weight tasks", 1)
+    assert best.value == (4 + 2) + (3 * (4 + 5 + 6) - 6) + (2 + 1 + 5 + 6)
+    assert check_bound(one, best).verdict is Verdict.VERIFIED
+    assert "the memory of device 1 holds weight tasks that wait for 6 of stream compute at most" in best.text
