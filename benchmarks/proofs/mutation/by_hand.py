@@ -29,7 +29,7 @@ COMMAND = "python -m benchmarks.proofs.mutation.by_hand"
 # By mutant: how it was noticed, or None.
 Results = dict[str, str | None]
 _RESULTS = Path(__file__).with_name("by_hand.json")
-_COUNT, _ANSWER = 300, "refuted.json"
+_COUNT, _FEW, _ANSWER = 300, 40, "refuted.json"
 _PACKAGES = tuple(
     f"{top}.crossing_{name}" for top in ("solver.bounds", "pipesched.checking") for name in ("steps", "blocks", "below")
 )
@@ -93,7 +93,10 @@ def refuted(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
     if not fails(copy, mutant.file, source, args.seconds, lambda: _attack(mutant, args.count, answer)):
         return None
     found = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None
-    return f"{counted(found[0], 'problem')} of *{found[1]}*" if found else "the attack: an error, or no end"
+    if not found:
+        return "an error in the attack, or no end"
+    seen, branch, how = found
+    return f"{how} in {counted(seen, 'problem')} of *{branch}*"
 
 
 def fails_tests(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
@@ -116,13 +119,16 @@ def _attack(mutant: HandMade, count: int, answer: Path) -> int:
         for file in Path(*package.split(".")).glob("*.py"):
             importlib.import_module(f"{package}.{file.stem}")
     numba.config.DISABLE_JIT = 0
-    from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted
+    from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted, rests_differ
 
-    attack = check_refuted if mutant.file.startswith("pipesched/") else bound_refuted
-    found = attack(mutant.branches, count)
-    if found is not None:
-        answer.write_text(json.dumps(found), encoding="utf-8")
-    return int(found is not None)
+    of_check = mutant.file.startswith("pipesched/")
+    attacks = [check_refuted] if of_check else [bound_refuted, check_refuted]
+    for attack in [*attacks, rests_differ]:
+        found = attack(mutant.branches, count if attack is attacks[0] else _FEW) if mutant.branches else None
+        if found is not None:
+            answer.write_text(json.dumps(found), encoding="utf-8")
+            return 1
+    return 0
 
 
 def forget_compiled(copy: Path, file: str) -> None:

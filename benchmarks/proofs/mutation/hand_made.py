@@ -66,7 +66,7 @@ HAND_MADE: tuple[HandMade, ...] = (
             "a block only if nothing else may be next",
             "and pending[gradient] != _NOT_NEXT",
             "and pending[gradient] != _NOT_NEXT and found < 2",
-            (_PAIRS,),
+            (_PAIRS, _BELOW + "blocks, one stage a device"),
         ),
     ),
     *_of(
