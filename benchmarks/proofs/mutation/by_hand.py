@@ -121,10 +121,10 @@ def _attack(mutant: HandMade, count: int, answer: Path) -> int:
     numba.config.DISABLE_JIT = 0
     from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted, rests_differ
 
-    of_check = mutant.file.startswith("pipesched/")
-    attacks = [check_refuted] if of_check else [bound_refuted, check_refuted]
-    for attack in [*attacks, rests_differ]:
-        found = attack(mutant.branches, count if attack is attacks[0] else _FEW) if mutant.branches else None
+    first = check_refuted if mutant.file.startswith("pipesched/") else bound_refuted
+    # What survives few problems of each attack is attacked by many.
+    for attack, problems in ((first, _FEW), (check_refuted, _FEW), (rests_differ, _FEW), (first, count)):
+        found = attack(mutant.branches, problems) if mutant.branches else None
         if found is not None:
             answer.write_text(json.dumps(found), encoding="utf-8")
             return 1
