@@ -54,7 +54,10 @@ def check_refuted(names: tuple[str, ...], count: int) -> Refuted | None:
 
 
 def rests_differ(names: tuple[str, ...], count: int) -> Refuted | None:
-    """In one of so many problems: bound and check find other rests, each from the end of its own relaxation."""
+    """In one of so many problems: bound and check find other rests, each from the end of its own relaxation.
+
+    No optimum is asked for, so that there may be more micro-batches, and memory for more of them.
+    """
     return _first(
         names, count, "rests of bound and check differ", lambda _, problem, __: any(map(_differs, _both(problem)))
     )
@@ -74,6 +77,8 @@ def _first(
 
 def _both(problem: Problem) -> Iterator[tuple[Remaining | None, list[Ahead]]]:
     """What remains as bound and as check have it, on all devices of each chain."""
+    more = [None if room is None else 2 * room for room in problem.room]
+    problem = replace(problem.with_room(more), microbatches=problem.microbatches + 2)
     where, paths = problem.placement.stage_device, Paths(problem)
     for chain in walked_chains(problem):
         devices = tuple(dict.fromkeys(where[stage] for stage in chain))

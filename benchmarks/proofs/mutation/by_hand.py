@@ -71,7 +71,7 @@ def run(args: Namespace) -> int:
         results = json.loads(args.results.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         copy = copied(Path(folder))
-        numba.config.CACHE_DIR = ""  # beside the files of the copy
+        numba.config.CACHE_DIR = ""  # type: ignore[attr-defined]  # beside the files of the copy
         for how in (refuted, fails_tests):
             for mutant in (one for one in HAND_MADE if args.files in one.file):
                 name = name_of(mutant)
@@ -114,11 +114,11 @@ def _attack(mutant: HandMade, count: int, answer: Path) -> int:
 
     The kernels of bounds and checks run as Python: compiling each of them takes longer than hundreds of tiny problems.
     """
-    numba.config.DISABLE_JIT = 1
+    numba.config.DISABLE_JIT = 1  # type: ignore[attr-defined]
     for package in _PACKAGES:
         for file in Path(*package.split(".")).glob("*.py"):
             importlib.import_module(f"{package}.{file.stem}")
-    numba.config.DISABLE_JIT = 0
+    numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
     from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted, rests_differ
 
     first = check_refuted if mutant.file.startswith("pipesched/") else bound_refuted

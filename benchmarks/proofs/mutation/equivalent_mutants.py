@@ -122,6 +122,8 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
 
 # Of those made by hand, by file and mistake.
 BY_HAND: Mapping[str, str] = {
+    "pipesched/checking/crossing_below/orders.py: what is left out ends later": "The least is "
+    "taken of the value and all ends.",
     **dict.fromkeys(
         (
             "solver/bounds/crossing_below/bound.py: ways to save memory are not seen",
