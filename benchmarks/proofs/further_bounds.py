@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from fractions import Fraction
 from math import ceil
 from threading import Event
 
@@ -60,11 +59,11 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
     small steps. Only above what was claimed before: no value proves more than itself.
     """
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
-    claimed = Fraction(0)
+    claimed = 0.0
     for width in (1, 64):
         for least, most in ((0, known), (proved - 1, proved + 16), (proved, known)):
             for one in crossing_bounds_below(problem, Event(), max(least, claimed), most, (width,)):
-                claimed = max(claimed, one.value)
+                claimed = max(claimed, float(one.value))
                 yield one
 
 

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.mutants import markdown
 from benchmarks.proofs.mutation import by_hand
-from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted
+from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted, rests_differ
 from benchmarks.proofs.mutation.equivalent_mutants import BY_HAND, EQUIVALENT
 from benchmarks.proofs.mutation.hand_made import HAND_MADE
 from benchmarks.proofs.mutation.mutant_tests import TESTS
@@ -98,6 +98,7 @@ def test_an_attack_ends_at_the_first_wrong_claim(monkeypatch: pytest.MonkeyPatch
     branch = ("crossings of steps below a value, blocks, span",)
     assert bound_refuted(branch, 2) is None
     assert check_refuted(branch, 2) is None
+    assert rests_differ(branch, 2) is None
     sound = check.crossings_below
 
     def more(problem: Problem, evidence: CrossingStepsBelow) -> int:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
+from itertools import islice
+from math import ceil
+from threading import Event
 from typing import NamedTuple
+
+import numpy as np
 
 from benchmarks.proofs.bound_attack import problems
 from benchmarks.proofs.bound_branches import BRANCHES
@@ -13,45 +19,85 @@ from benchmarks.proofs.branch import Branch
 from benchmarks.proofs.exhaustive.optimum import NotTiny
 from benchmarks.proofs.in_order import compared_to
 from pipesched.checking.check import check_bound
+from pipesched.checking.crossing_below.rest import Ahead, what_follows
+from pipesched.checking.crossing_blocks.argument import block_ticks as check_block_ticks
+from pipesched.checking.crossing_steps.argument import way_on
 from pipesched.checking.finding import Verdict
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import CrossingStepsBelow
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing_below.remaining import Remaining, remaining
+from solver.bounds.crossing_blocks.blocks import block_ticks
+from solver.bounds.crossing_steps.steps import steps_of, walked_chains
 
 # Orders that are tried for one problem.
 _STEPS = 3_000
 
 
 class Refuted(NamedTuple):
-    """The problems looked at until a claim was wrong, and the branch."""
+    """The problems looked at until something was wrong, their branch, and what was wrong."""
 
     problems: int
     branch: str
+    how: str
 
 
 def bound_refuted(names: tuple[str, ...], count: int) -> Refuted | None:
-    """By one of so many problems of one of these branches, whose optimum is below what the bound claims."""
-    return _first(names, count, lambda _, problem, value: _compared(problem, value) is None)
+    """By one of so many problems of these branches, whose optimum is below what the bound claims."""
+    return _first(names, count, "claim above the optimum", lambda _, problem, value: _compared(problem, value) is None)
 
 
 def check_refuted(names: tuple[str, ...], count: int) -> Refuted | None:
     """By one of so many problems: the check proves more than the optimum, or not what the bound claims."""
-    return _first(names, count, _verdict_wrong)
+    return _first(names, count, "wrong verdict of the check", _verdict_wrong)
 
 
-def _first(names: tuple[str, ...], count: int, wrong: Callable[[Branch, Problem, Fraction], bool]) -> Refuted | None:
+def rests_differ(names: tuple[str, ...], count: int) -> Refuted | None:
+    """In one of so many problems: bound and check find other rests, each from the end of its own relaxation.
+
+    No optimum is asked for, so that there may be more micro-batches, and memory for more of them.
+    """
+    return _first(
+        names, count, "rests of bound and check differ", lambda _, problem, __: any(map(_differs, _both(problem)))
+    )
+
+
+def _first(
+    names: tuple[str, ...], count: int, how: str, wrong: Callable[[Branch, Problem, Fraction], bool]
+) -> Refuted | None:
+    """The problems are shared out among the branches."""
     for branch in (one for one in BRANCHES if one.name in names):
-        seen = 0
-        for problem, claim in problems(branch, 0):
-            try:
-                seen += 1
+        for seen, (problem, claim) in enumerate(islice(problems(branch, 0), ceil(count / len(names))), 1):
+            with suppress(NotTiny):
                 if wrong(branch, problem, claim.value):
-                    return Refuted(seen, branch.name)
-            except NotTiny:
-                continue
-            if seen >= count:
-                break
+                    return Refuted(seen, branch.name, how)
     return None
+
+
+def _both(problem: Problem) -> Iterator[tuple[Remaining | None, list[Ahead]]]:
+    """What remains as bound and as check have it, on all devices of each chain."""
+    more = [None if room is None else 2 * room for room in problem.room]
+    problem = replace(problem.with_room(more), microbatches=problem.microbatches + 2)
+    where, paths = problem.placement.stage_device, Paths(problem)
+    for chain in walked_chains(problem):
+        devices = tuple(dict.fromkeys(where[stage] for stage in chain))
+        steps = steps_of(problem, paths, chain, devices)
+        if steps is not None:
+            way = way_on(problem, chain, devices, 8)
+            blocks = check_block_ticks(problem, list(chain))
+            yield (
+                remaining(steps, block_ticks(problem, chain, devices), 10**6, Event()),
+                what_follows(way, blocks, problem.objective is Objective.MAKESPAN),
+            )
+
+
+def _differs(both: tuple[Remaining | None, list[Ahead]]) -> bool:
+    own, check = both
+    return own is not None and not all(
+        np.array_equal(one.keys, other.keys) and np.array_equal(one.rests, other.follows)
+        for one, other in zip(own.layers, check, strict=True)
+    )
 
 
 def _compared(problem: Problem, value: Fraction) -> bool | None:

@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 _BELOW = "crossings of steps below a value, "
 _SPLIT, _SPAN, _V = _BELOW + "room after W", _BELOW + "span", _BELOW + "V"
-_PAIRS = _BELOW + "blocks, split backwards"
+_PAIRS = tuple(
+    f"{_BELOW}blocks, {name}" for name in ("one backward", "one stage a device", "makespan", "split backwards")
+)
 _WITH_BLOCKS = "crossings with blocks, "
-_BLOCKS = (_WITH_BLOCKS + "split backwards", _WITH_BLOCKS + "span")
-_PLAIN = (_SPLIT, _SPAN)
+_BLOCKS = tuple(_WITH_BLOCKS + name for name in ("one backward", "span", "split backwards"))
+_PLAIN = (_SPLIT, _SPAN, _BELOW + "makespan")
 
 
 class HandMade(NamedTuple):
@@ -60,13 +62,13 @@ HAND_MADE: tuple[HandMade, ...] = (
             "no block at the chain's last stage",
             "range(step + 1, count):",
             "range(step + 2, count):",
-            (_PAIRS, _BELOW + "blocks, one stage a device"),
+            _PAIRS,
         ),
         (
             "a block only if nothing else may be next",
             "and pending[gradient] != _NOT_NEXT",
             "and pending[gradient] != _NOT_NEXT and found < 2",
-            (_PAIRS,),
+            _PAIRS,
         ),
     ),
     *_of(
@@ -78,12 +80,12 @@ HAND_MADE: tuple[HandMade, ...] = (
             "max(np.int64(found[state, time]) % ENDLESS, row[time])",
             _PLAIN,
         ),
-        ("a block takes a tick more", "else blocks[step, gradient]\n", "else blocks[step, gradient] + 1\n", (_PAIRS,)),
+        ("a block takes a tick more", "else blocks[step, gradient]\n", "else blocks[step, gradient] + 1\n", _PAIRS),
         (
             "a weight pass is left of a block",
             "if gradient == NONE else ticks\n",
             "if gradient == NONE else ticks + steps.later[gradient]\n",
-            (_PAIRS,),
+            _PAIRS,
         ),
         (
             "micro-batches stay in their places when one is through",
@@ -96,7 +98,7 @@ HAND_MADE: tuple[HandMade, ...] = (
             "the gradient that is through still waits",
             "and ran[gradient] >= shift:",
             "and ran[gradient] >= 0:",
-            (_PAIRS, _BELOW + "blocks, one stage a device"),
+            _PAIRS,
         ),
         (
             "others start after this step ends",
@@ -114,7 +116,7 @@ HAND_MADE: tuple[HandMade, ...] = (
             "the way of a block's gradient takes a tick more",
             "= started + steps.lag[gradient]",
             "= started + steps.lag[gradient] + 1",
-            (_PAIRS, _BELOW + "blocks, one stage a device"),
+            _PAIRS,
         ),
         (
             "weight passes count twice",
@@ -126,7 +128,7 @@ HAND_MADE: tuple[HandMade, ...] = (
         ("one weight pass fewer may wait", "started - pending *", "started - max(0, pending - 1) *", _PLAIN),
         ("what ends a tick below the value is left out", "+ row[time] < value", "+ row[time] < value - 1", _PLAIN),
         ("rests are too large for their numbers", "or longest >= ENDLESS", "or longest < 0", _PLAIN),
-        ("blocks do not count for how large numbers become", "lag.sum() + in_blocks)", "lag.sum())", (_PAIRS,)),
+        ("blocks do not count for how large numbers become", "lag.sum() + in_blocks)", "lag.sum())", _PAIRS),
     ),
     *_of(
         "solver/bounds/crossing_below/follow.py",
@@ -137,13 +139,13 @@ HAND_MADE: tuple[HandMade, ...] = (
             "what blocks lead to is forgotten",
             "_joined([further, *found.near])",
             "_joined([none, *found.near])",
-            (_PAIRS,),
+            _PAIRS,
         ),
         (
             "over when only blocks lead on",
             "while len(layer.keys) or len(further.keys):",
             "while len(layer.keys):",
-            (_PAIRS, _BELOW + "blocks, one stage a device"),
+            _PAIRS,
         ),
         (
             "rests of a layer too early",
@@ -247,13 +249,13 @@ HAND_MADE: tuple[HandMade, ...] = (
             "over when only blocks lead on",
             "if not len(run) and not len(waits[0]):",
             "if not len(run):",
-            (_PAIRS, _BELOW + "blocks, one stage a device"),
+            _PAIRS,
         ),
         (
             "what blocks lead to is forgotten",
             "zip(after, waits, strict=True))",
             "zip(after, (waits[0][:0], waits[1][:0]), strict=True))",
-            (_PAIRS,),
+            _PAIRS,
         ),
         ("what ends a tick below the value is left out", ">= value:", ">= value - 1:", _PLAIN),
         ("the span counts every device", "ends.max(axis=1) if makespan else ends[:, 0]", "ends.max(axis=1)", (_SPAN,)),
@@ -272,13 +274,13 @@ HAND_MADE: tuple[HandMade, ...] = (
             "a weight pass is left of a block",
             "    now[whole + device] += ticks\n",
             "    now[whole + device] += ticks + way.after[g]\n",
-            (_PAIRS,),
+            _PAIRS,
         ),
         (
             "a block's gradient ends later",
             "start = max(ticks + ends, now[free:].max())",
             "start = max(ticks + ends + 1, now[free:].max())",
-            (_PAIRS,),
+            _PAIRS,
         ),
         (
             "the way there takes a tick more",
@@ -290,14 +292,14 @@ HAND_MADE: tuple[HandMade, ...] = (
             "the way of a block's gradient takes a tick more",
             "= start + way.before[g]",
             "= start + way.before[g] + 1",
-            (_PAIRS, _BELOW + "blocks, one stage a device"),
+            _PAIRS,
         ),
         ("the one that is back still waits", "if back else max(", "if back > 1 else max(", _PLAIN),
         (
             "the gradient that is back still waits",
             "    if not back:\n",
             "    if back >= 0:\n",
-            (_PAIRS, _BELOW + "blocks, one stage a device"),
+            _PAIRS,
         ),
         (
             "others start after this step ends",

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from pipesched.checking.finding import Verdict
+from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.stage import TaskSpec
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import CrossingBlocks
 from solver.bounds.analytic.catalogue import certificates
@@ -38,6 +40,13 @@ UNEVEN = {
 def posed(devices: int, microbatches: int, capacity: float, objective: str = "makespan", **keys: object) -> Problem:
     given: dict[str, object] = {"times": EVEN, "memory": {"capacity": capacity}, "placement": "v-shape", **keys}
     return problem(devices, microbatches, objective=objective, **given)
+
+
+def of_tasks(one: Problem) -> Problem:
+    """The same, where each forward sends something on another stream before it ends: no file has that and blocks."""
+    parts = TaskSpec("compute", 10, "whole"), TaskSpec("comm", 1, "send")
+    stages = tuple(replace(stage, tasks=((F, parts),)) for stage in one.stages)
+    return replace(one, stages=stages, stream_names=("compute", "comm"))
 
 
 def strongest(one: Problem, widths: tuple[int, ...] = (64,)) -> Certificate:
@@ -111,6 +120,7 @@ def test_nothing_is_said_without_blocks_or_of_tasks_or_after_a_stop_or_with_too_
     one = posed(2, 8, 3)
     without = {name: time for name, time in EVEN.items() if name != "overlapped"}
     assert list(crossing_block_bounds(posed(2, 8, 3, times=without), Event())) == []
+    assert list(crossing_block_bounds(of_tasks(one), Event())) == []
     stop = Event()
     stop.set()
     assert list(crossing_block_bounds(one, stop)) == []
@@ -205,6 +215,9 @@ def test_evidence_of_no_steps_is_refused(evidence: CrossingBlocks) -> None:
 def test_the_check_does_not_begin_what_takes_too_long_or_has_tasks() -> None:
     claim = Certificate(bound.KIND, 1, "", 0, CrossingBlocks(0, (0, 1, 2, 3), 8))
     assert verdict(posed(4, 40, 40), claim) is Verdict.NOT_VERIFIED
+    few = replace(claim, evidence=CrossingBlocks(0, (0, 1), 8))
+    assert verdict(of_tasks(posed(2, 4, 4)), few) is Verdict.NOT_VERIFIED
+    assert verdict(posed(2, 4, 4), few) is Verdict.VERIFIED
 
 
 def test_the_sentence() -> None:

@@ -1,0 +1,64 @@
+"""The bounds by crossings on problems that are unfair to a sentence of their arguments: against all orders, and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.proofs.further_bounds import crossings_below, crossings_of_steps, crossings_with_blocks
+from benchmarks.proofs.in_order import compared_to
+from pipesched.checking.finding import Verdict
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from tests.support.certified import verdict
+from tests.support.makers import problem
+
+LINE, V = {"placement": "linear"}, {"placement": "v-shape"}
+TIMES = {"forward": 3, "backward": 4, "weight": 5}
+WHOLE = {"forward": 3, "backward": 7}
+
+# The sentence that each is unfair to; the devices, micro-batches, times, memory and more.
+UNFAIR: dict[str, tuple[int, int, dict[str, object], dict[str, object], dict[str, object]]] = {
+    "steps have a length": (2, 4, {"forward": 0, "backward": 0, "weight": 2}, {"capacity": 2}, LINE),
+    "steps have an order": (2, 2, {"forward": [0, 1, 0, 0], "backward": [0, 0, 1, 0], "weight": 0}, {"capacity": 3}, V),
+    "times tell steps apart": (2, 3, {"forward": 1, "backward": 1, "weight": 1, "transfer": 1}, {"capacity": 3}, V),
+    "weight passes wait": (2, 4, TIMES | {"weight": 50}, {"capacity": 3, "freed_by_backward": 1}, LINE),
+    "weight passes give something back": (2, 4, TIMES | {"weight": 20}, {"capacity": 2, "freed_by_backward": 1}, LINE),
+    "gradients give something back": (2, 4, TIMES, {"capacity": 2, "freed_by_backward": 0}, LINE),
+    "gradients take nothing": (2, 3, TIMES, {"capacity": 4, "freed_by_backward": -1}, V),
+    "memory has room for two": (2, 3, TIMES, {"capacity": 2}, V),
+    "a device's memory decides": (2, 4, TIMES, {"capacity": 2, "activation": [0, 2]}, LINE),
+    "a way is short": (2, 4, TIMES | {"transfer": 50}, {"capacity": 2}, LINE),
+    "micro-batches pass each other": (3, 1, TIMES | {"transfer": 7}, {"capacity": 1}, LINE),
+    "the first device is device 0": (2, 4, TIMES, {"capacity": 2}, {"placement": [1, 0]}),
+    "a chain has its devices alone": (2, 4, TIMES, {"capacity": 2}, {"placement": "bidirectional"}),
+    "blocks take no less than a pass": (2, 4, WHOLE | {"overlapped": 2}, {"capacity": 2}, LINE),
+    "blocks take time": (2, 2, TIMES | {"overlapped": [0, 9, 9, 0]}, {"capacity": 4}, V),
+    "blocks pay": (2, 2, TIMES | {"overlapped": 500}, {"capacity": 4}, V),
+    "a block has room": (2, 4, WHOLE | {"overlapped": 8}, {"capacity": 1}, LINE),
+    "full backwards are longer": (2, 4, TIMES | {"fused": 5, "overlapped": 6}, {"capacity": 2}, LINE),
+    "blocks are of one chain": (2, 4, WHOLE | {"overlapped": 7}, {"capacity": 2}, {"placement": "bidirectional"}),
+}
+
+
+def claims(one: Problem) -> Iterable[Certificate]:
+    yield from crossings_below(one)
+    yield from crossings_with_blocks(one) if one.overlaps else crossings_of_steps(one)
+
+
+@pytest.mark.parametrize("objective", list(Objective)[:2])
+@pytest.mark.parametrize("sentence", UNFAIR)
+def test_no_more_is_claimed_or_proved_than_the_optimum(sentence: str, objective: Objective) -> None:
+    devices, microbatches, times, memory, more = UNFAIR[sentence]
+    one = problem(devices, microbatches, times=times, memory=memory, objective=objective.value, **more)
+    found = list(claims(one))
+    assert found
+    for genuine in found:
+        assert verdict(one, genuine) is Verdict.VERIFIED
+    strongest = max(found, key=lambda claim: claim.value)
+    best = compared_to(one, objective, strongest.value, 100_000)
+    assert not best.below
+    if best.attained:
+        assert verdict(one, replace(strongest, value=strongest.value + 1)) is Verdict.REFUSED
