@@ -67,7 +67,8 @@ def crossing_bounds_of_stages(
         kept = tuple(stage for stage in chain if where[stage] == device)
         for _ in range(BESIDES if kept else 0):
             before = kept
-            # While a micro-batch is at later ones, the device holds its activation; of the last ones more prove something.
+            # While a micro-batch is at later ones, the device holds its activation; more of the last ones prove
+            # something.
             for stage in reversed(chain[chain.index(kept[0]) :]):
                 stages = tuple(one for one in chain if one in (*before, stage))
                 if stages == before or _numbers(problem, stages) > _OVERSTATED * numbers:
