@@ -146,7 +146,7 @@ class OrderSearch:
         return max(self._probe, int(self._per_second * seconds))
 
     def _member(self, number: int, best: Timeline) -> Member | None:
-        """Whom a job goes on from: every third one from the pool, unless it solves windows, the others from the best."""
+        """Whom a job goes on from: every third from the pool, unless it solves windows, the others from the best."""
         return self._pool.member(number // 3, best) if number % 3 == 2 and number % _WINDOWS_EVERY != 1 else None
 
     def _job(self, number: int, best: Timeline, member: Member | None, moves: int, seconds: float) -> Schedule | None:
