@@ -57,7 +57,7 @@ _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
 
 class OrderSearch:
-    """Rounds of jobs, annealing and LNS windows: half of them from the best timeline, half from those of a pool."""
+    """Rounds of jobs, annealing and LNS windows: a third of them from the timelines of a pool, else from the best."""
 
     def __init__(self, best: Timeline, others: Sequence[Timeline], limits: Limits, done: Callable[[], bool]) -> None:
         self.best, self.limits, self.done = best, limits, done
@@ -94,7 +94,7 @@ class OrderSearch:
                 first = number * self.workers
                 jobs = range(first, first + self.workers)
                 before = self.best
-                members = [self._pool.member(job // 2, before) if job % 2 else None for job in jobs]
+                members = [self._member(job, before) for job in jobs]
                 futures = [
                     pool.submit(self._job, job, before, member, moves, seconds)
                     for job, member in zip(jobs, members, strict=True)
@@ -145,16 +145,20 @@ class OrderSearch:
                 self._per_second = self._probe / (time.monotonic() - started)
         return max(self._probe, int(self._per_second * seconds))
 
+    def _member(self, number: int, best: Timeline) -> Member | None:
+        """Whom a job goes on from: every third from the pool, unless it solves windows, the others from the best."""
+        return self._pool.member(number // 3, best) if number % 3 == 2 and number % _WINDOWS_EVERY != 1 else None
+
     def _job(self, number: int, best: Timeline, member: Member | None, moves: int, seconds: float) -> Schedule | None:
-        """Now and then windows; every second annealing from one of the pool, the rest from the best."""
+        """Now and then windows, else annealing: from a member of the pool, if one is given, or from the best."""
         seed = self._seed + number
-        start = best if member is None else member.timeline
         if number % _WINDOWS_EVERY == 1:
-            return self._windows.improve(start, seed, seconds)
+            return self._windows.improve(best, seed, seconds)
+        # The windows before do not count, so that each has its turn.
         parameters = self._parameters[(number - (number + 3) // _WINDOWS_EVERY) % len(self._parameters)]
         if member is not None and member.stuck:
             parameters = self._leaving
-        return self._anneal(start, parameters, seed, moves)
+        return self._anneal(best if member is None else member.timeline, parameters, seed, moves)
 
     def _anneal(self, start: Timeline, parameters: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
         problem = start.problem

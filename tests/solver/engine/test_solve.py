@@ -18,7 +18,8 @@ from solver.backends.cp_sat import EXHAUSTIVE
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential as one_after_another
 from solver.engine.engine import ENGINE
-from solver.engine.phases import analytic_bounds, exact_model, linear_relaxation, local_search, sequential
+from solver.engine.phases import exact_model, local_search, sequential
+from solver.engine.phases.bounds import analytic_bounds, linear_relaxation
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve, without_search
