@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from random import Random
 
 from solver.tasks.policy.dispatcher import Dispatcher
-from solver.tasks.policy.policy import COPYING, EAGER, LEAN, STEADY, Policy
+from solver.tasks.policy.policy import COPYING, COPYING_TIGHT, EAGER, LEAN, STEADY, Policy
 from solver.tasks.rank_search import Ranks
 
 # How often it tries a policy for other jobs, where there are.
@@ -21,7 +21,7 @@ class PolicySearch:
 
     def __init__(self, dispatchers: Sequence[Dispatcher], seed: int) -> None:
         self._dispatchers, self._random = [one.twin() for one in dispatchers], Random(seed)
-        first = (STEADY, LEAN, EAGER, *((COPYING,) if any(one.back for one in dispatchers) else ()))
+        first = (STEADY, LEAN, EAGER, *((COPYING, COPYING_TIGHT) if any(one.back for one in dispatchers) else ()))
         self._untried = [(one, policy) for policy in first for one in self._dispatchers]
         self.dispatcher = self._dispatchers[0]
         self.policy: Policy | None = None
