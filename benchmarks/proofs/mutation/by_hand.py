@@ -23,6 +23,7 @@ from benchmarks.proofs.mutation.hand_made import HAND_MADE, HandMade
 from benchmarks.proofs.mutation.mutant_tests import copied, fails, load_libraries, noticed
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.formatting import counted
 
@@ -97,7 +98,7 @@ def refuted(folder: Path, mutant: HandMade, args: Namespace) -> str | None:
     if not answer.exists():
         return "an error in the attack, or no end"
     seen, branch, how = json.loads(answer.read_text(encoding="utf-8"))
-    return f"{how} in {counted(seen, 'problem')} of *{branch}*"
+    return f"{how} in {counted(seen, 'problem')} of *{branch}*" if branch else f"{how} in the attack"
 
 
 def fails_tests(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
@@ -134,7 +135,10 @@ def _attack(mutant: HandMade, source: str, count: int, answer: Path) -> int:
     # What survives few problems of each attack is attacked by many.
     few = ((attack, _FEW) for attack in (first, attacks.check_refuted, attacks.rests_differ))
     for attack, problems in (*few, (first, count)):
-        found = attack(mutant.branches, problems) if mutant.branches else None
+        try:
+            found = attack(mutant.branches, problems) if mutant.branches else None
+        except (IndexError, NotCoveredError, RefusedEvidenceError) as error:
+            found = 0, "", type(error).__name__
         if found is not None:
             answer.write_text(json.dumps(found), encoding="utf-8")
             return 1
