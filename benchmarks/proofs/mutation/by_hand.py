@@ -31,6 +31,7 @@ COMMAND = "python -m benchmarks.proofs.mutation.by_hand"
 # By mutant: how it was noticed, or None.
 Results = dict[str, str | None]
 _RESULTS = Path(__file__).with_name("by_hand.json")
+_NOTHING = "nothing"
 _ATTACKS = "benchmarks.proofs.mutation.attacked"
 _COUNT, _FEW, _ANSWER = 300, 40, "refuted.json"
 _PACKAGES = tuple(
@@ -55,7 +56,7 @@ def markdown(results: Results, described: str) -> str:
     for mutant in HAND_MADE:
         name = name_of(mutant)
         if name in results:
-            how = results[name] or ("changes nothing" if name in BY_HAND else "not noticed")
+            how = results[name] or ("changes nothing" if name in BY_HAND else "survived the attack; tests not run")
             rows.append([f"`{mutant.file}`", mutant.mistake, how])
     return f"{described}\n\n{table(('file', 'mistake', 'noticed by'), rows)}"
 
@@ -86,7 +87,7 @@ def run(args: Namespace) -> int:
     print(text)
     if args.write is not None:
         put(args.write, COMMAND, text)
-    return 1 if any(how is None and name not in BY_HAND for name, how in results.items()) else 0
+    return 1 if any(how in (None, _NOTHING) and name not in BY_HAND for name, how in results.items()) else 0
 
 
 def refuted(folder: Path, mutant: HandMade, args: Namespace) -> str | None:
@@ -102,12 +103,12 @@ def refuted(folder: Path, mutant: HandMade, args: Namespace) -> str | None:
 
 
 def fails_tests(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
-    """Compiled, by the tests of its file; None where they pass."""
+    """Compiled, by the tests of its file, or by nothing."""
     source = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant)
     numba.config.CACHE_DIR = ""  # type: ignore[attr-defined]  # beside the files of the copy
     forget_compiled(copy, mutant.file)
     try:
-        return "tests" if noticed(copy, mutant.file, source, args.seconds) else None
+        return "tests" if noticed(copy, mutant.file, source, args.seconds) else _NOTHING
     finally:
         forget_compiled(copy, mutant.file)
 
