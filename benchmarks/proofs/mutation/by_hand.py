@@ -14,6 +14,7 @@ import sys
 import tempfile
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from pathlib import Path
+from types import ModuleType
 
 import numba
 
@@ -22,6 +23,7 @@ from benchmarks.proofs.mutation.hand_made import HAND_MADE, HandMade
 from benchmarks.proofs.mutation.mutant_tests import copied, fails, load_libraries, noticed
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.formatting import counted
 
@@ -29,6 +31,8 @@ COMMAND = "python -m benchmarks.proofs.mutation.by_hand"
 # By mutant: how it was noticed, or None.
 Results = dict[str, str | None]
 _RESULTS = Path(__file__).with_name("by_hand.json")
+_NOTHING = "nothing"
+_ATTACKS = "benchmarks.proofs.mutation.attacked"
 _COUNT, _FEW, _ANSWER = 300, 40, "refuted.json"
 _PACKAGES = tuple(
     f"{top}.crossing_{name}" for top in ("solver.bounds", "pipesched.checking") for name in ("steps", "blocks", "below")
@@ -52,7 +56,7 @@ def markdown(results: Results, described: str) -> str:
     for mutant in HAND_MADE:
         name = name_of(mutant)
         if name in results:
-            how = results[name] or ("changes nothing" if name in BY_HAND else "not noticed")
+            how = results[name] or ("changes nothing" if name in BY_HAND else "survived the attack; tests not run")
             rows.append([f"`{mutant.file}`", mutant.mistake, how])
     return f"{described}\n\n{table(('file', 'mistake', 'noticed by'), rows)}"
 
@@ -66,12 +70,12 @@ def main() -> int:
 def run(args: Namespace) -> int:
     """Run what was asked for; results are kept after every mutant."""
     load_libraries()
+    import_all()
     results: Results = {}
     if args.resume and args.results.exists():
         results = json.loads(args.results.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         copy = copied(Path(folder))
-        numba.config.CACHE_DIR = ""  # type: ignore[attr-defined]  # beside the files of the copy
         for how in (refuted, fails_tests):
             for mutant in (one for one in HAND_MADE if args.files in one.file):
                 name = name_of(mutant)
@@ -83,52 +87,81 @@ def run(args: Namespace) -> int:
     print(text)
     if args.write is not None:
         put(args.write, COMMAND, text)
-    return 1 if any(how is None and name not in BY_HAND for name, how in results.items()) else 0
+    return 1 if any(how in (None, _NOTHING) and name not in BY_HAND for name, how in results.items()) else 0
 
 
-def refuted(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
-    """By how many problems of which branch; None where it survives all."""
-    source, answer = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant), copy / _ANSWER
+def refuted(folder: Path, mutant: HandMade, args: Namespace) -> str | None:
+    """What was wrong in how many problems of which branch; None where it survives all."""
+    source, answer = changed(Path(mutant.file).read_text(encoding="utf-8"), mutant), folder / _ANSWER
     answer.unlink(missing_ok=True)
-    if not fails(copy, mutant.file, source, args.seconds, lambda: _attack(mutant, args.count, answer)):
+    if not fails(args.seconds, lambda: _attack(mutant, source, args.count, answer)):
         return None
-    found = json.loads(answer.read_text(encoding="utf-8")) if answer.exists() else None
-    if not found:
+    if not answer.exists():
         return "an error in the attack, or no end"
-    seen, branch, how = found
-    return f"{how} in {counted(seen, 'problem')} of *{branch}*"
+    seen, branch, how = json.loads(answer.read_text(encoding="utf-8"))
+    return f"{how} in {counted(seen, 'problem')} of *{branch}*" if branch else f"{how} in the attack"
 
 
 def fails_tests(copy: Path, mutant: HandMade, args: Namespace) -> str | None:
-    """Compiled, by the tests of its file; None where they pass."""
+    """Compiled, by the tests of its file, or by nothing."""
     source = changed((copy / mutant.file).read_text(encoding="utf-8"), mutant)
+    numba.config.CACHE_DIR = ""  # type: ignore[attr-defined]  # beside the files of the copy
     forget_compiled(copy, mutant.file)
     try:
-        return "tests" if noticed(copy, mutant.file, source, args.seconds) else None
+        return "tests" if noticed(copy, mutant.file, source, args.seconds) else _NOTHING
     finally:
         forget_compiled(copy, mutant.file)
 
 
-def _attack(mutant: HandMade, count: int, answer: Path) -> int:
-    """Say what refuted it, in the copy whose packages this process imports; whether anything did.
-
-    The kernels of bounds and checks run as Python: compiling each of them takes longer than hundreds of tiny problems.
-    """
+def import_all() -> None:
+    """What attacks need. The kernels of bounds and checks run as Python: compiling each mistake takes far longer."""
     numba.config.DISABLE_JIT = 1  # type: ignore[attr-defined]
     for package in _PACKAGES:
         for file in Path(*package.split(".")).glob("*.py"):
             importlib.import_module(f"{package}.{file.stem}")
     numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
-    from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted, rests_differ
+    importlib.import_module(_ATTACKS)
 
-    first = check_refuted if mutant.file.startswith("pipesched/") else bound_refuted
+
+def _attack(mutant: HandMade, source: str, count: int, answer: Path) -> int:
+    """Say what refuted it; whether anything did. This process has the mistake, and imports anew all that imports it."""
+    numba.config.DISABLE_JIT = 1  # type: ignore[attr-defined]
+    name = mutant.file.removesuffix(".py").replace("/", ".")
+    for other in importers(name):
+        del sys.modules[other]
+    sys.modules[name] = module = ModuleType(name)
+    exec(compile(source, mutant.file, "exec"), module.__dict__)
+    attacks = importlib.import_module(_ATTACKS)
+    first = attacks.check_refuted if mutant.file.startswith("pipesched/") else attacks.bound_refuted
     # What survives few problems of each attack is attacked by many.
-    for attack, problems in ((first, _FEW), (check_refuted, _FEW), (rests_differ, _FEW), (first, count)):
-        found = attack(mutant.branches, problems) if mutant.branches else None
+    few = ((attack, _FEW) for attack in (first, attacks.check_refuted, attacks.rests_differ))
+    for attack, problems in (*few, (first, count)):
+        try:
+            found = attack(mutant.branches, problems) if mutant.branches else None
+        except (IndexError, NotCoveredError, RefusedEvidenceError) as error:
+            found = 0, "", type(error).__name__
         if found is not None:
             answer.write_text(json.dumps(found), encoding="utf-8")
             return 1
     return 0
+
+
+def importers(name: str) -> set[str]:
+    """The module, and all of the repository that import it, directly or not."""
+    here = str(Path.cwd())
+    files = {other: getattr(module, "__file__", None) or "" for other, module in sys.modules.items()}
+    texts = {other: Path(file).read_text(encoding="utf-8") for other, file in files.items() if _own(file, here)}
+    found, left = set[str](), [name]
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += [other for other, text in texts.items() if f"from {one} import" in text]
+    return found
+
+
+def _own(file: str, here: str) -> bool:
+    return file.startswith(here) and file.endswith(".py") and "/.venv/" not in file
 
 
 def forget_compiled(copy: Path, file: str) -> None:

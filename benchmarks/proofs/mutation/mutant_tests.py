@@ -176,42 +176,37 @@ def load_libraries() -> None:
 
 def noticed(copy: Path, file: str, source: str, seconds: float) -> bool:
     """Whether the tests meant for the file fail in a copy of the repository where it reads so, or do not end."""
-    return fails(copy, file, source, seconds, lambda: _tests_of(file))
-
-
-def fails(copy: Path, file: str, source: str, seconds: float, run: Callable[[], int]) -> bool:
-    """Whether this gives another number than 0, or does not end, in a copy of the repository where a file reads so."""
     place = copy / file
     original = place.read_text(encoding="utf-8")
     place.write_text(source, encoding="utf-8")
     try:
-        process = os.fork()
-        if process == 0:
-            _run_in(copy, ceil(seconds), run)
-        end = time.monotonic() + _PATIENCE * seconds
-        while time.monotonic() < end:
-            done, status = os.waitpid(process, os.WNOHANG)
-            if done:
-                return status != 0
-            time.sleep(0.02)
-        os.kill(process, 9)
-        os.waitpid(process, 0)
-        return True
+        return fails(seconds, lambda: _tests_of(copy, file))
     finally:
         place.write_text(original, encoding="utf-8")
 
 
-def _run_in(copy: Path, seconds: int, run: Callable[[], int]) -> None:
-    """Run this in this process, which ends with the number that it gives; packages come from the copy.
+def fails(seconds: float, run: Callable[[], int]) -> bool:
+    """Whether this gives another number than 0 in a process of its own, or does not end.
 
     It is ended after so many seconds of processor time, so that a machine that is busy makes no mutant look noticed.
     """
+    process = os.fork()
+    if process == 0:
+        _run(ceil(seconds), run)
+    end = time.monotonic() + _PATIENCE * seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(process, os.WNOHANG)
+        if done:
+            return status != 0
+        time.sleep(0.02)
+    os.kill(process, 9)
+    os.waitpid(process, 0)
+    return True
+
+
+def _run(seconds: int, run: Callable[[], int]) -> None:
+    """Run this in this process, which ends with the number that it gives."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    tops = {path.name for path in copy.iterdir() if path.is_dir()}
-    for name in [name for name in sys.modules if name.split(".")[0] in tops]:
-        del sys.modules[name]
-    os.chdir(copy)
-    sys.path.insert(0, str(copy))
     with Path(os.devnull).open("w", encoding="utf-8") as nothing:
         os.dup2(nothing.fileno(), 1)
         os.dup2(nothing.fileno(), 2)
@@ -221,7 +216,13 @@ def _run_in(copy: Path, seconds: int, run: Callable[[], int]) -> None:
     os._exit(code)
 
 
-def _tests_of(file: str) -> int:
+def _tests_of(copy: Path, file: str) -> int:
+    """Run the tests of a file; 0 if they pass. Packages come from the copy."""
+    tops = {path.name for path in copy.iterdir() if path.is_dir()}
+    for name in [name for name in sys.modules if name.split(".")[0] in tops]:
+        del sys.modules[name]
+    os.chdir(copy)
+    sys.path.insert(0, str(copy))
     import pytest
 
     return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--assert=plain", *TESTS[file]]))
