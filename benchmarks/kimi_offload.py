@@ -29,7 +29,7 @@ from pipesched.schedule.stream_use import stream_use
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
 from solver.published import candidate
 from solver.solve import solve

@@ -17,15 +17,13 @@ class Bound:
     """A lower bound on the makespan or span of a problem: one certificate for each device that it concerns.
 
     Of certificates of equal value the one of the lowest `rank` comes first. `several_streams` says whether it holds too
-    where passes are several tasks, which other tasks may run beside or between. `any_way` says that it holds for the
-    problem that keeps all activations also of schedules that do not, with the memory there is.
+    where passes are several tasks, which other tasks may run beside or between.
     """
 
     name: str
     certify: Callable[[Problem, Objective], list[Certificate]]
     rank: int = 9
     several_streams: bool = False
-    any_way: bool = False
 
 
 _RELAXED = "So much it takes even without copies and recomputation, and with memory for every activation."
@@ -43,15 +41,13 @@ def certificates(
 
     `run` computes each bound but the load, whose certificates are always there; it may give up on one. Where
     activations may be offloaded or recomputed, bounds are those of the problem that keeps all of them and has no limit
-    on memory: every schedule becomes one of that problem when its copies and recomputations are left out. Besides
-    there are those of bounds that hold for any way.
+    on memory: every schedule becomes one of that problem when its copies and recomputations are left out.
     """
     problem = without_scale(problem)
     if problem.network.options:
         relaxed = problem.keeping_activations().with_room([None] * problem.devices)
         kept = certificates(relaxed, objective, run)
-        kept = [replace(one, text=f"{one.text} {_RELAXED}", evidence=None) for one in kept]
-        return sorted([*kept, *of_any_way(problem, objective, run)], key=lambda certificate: -certificate.value)
+        return [replace(one, text=f"{one.text} {_RELAXED}", evidence=None) for one in kept]
     found: list[Certificate] = []
     several = not problem.network.one_task_each
     for bound in sorted(BOUNDS, key=lambda bound: bound.rank):
@@ -60,14 +56,3 @@ def certificates(
         certify = partial(bound.certify, problem, objective)
         found += certify() if run is None or bound.name == "load" else run(bound.name, certify)
     return sorted(found, key=lambda certificate: -certificate.value)
-
-
-def of_any_way(
-    problem: Problem, objective: Objective, run: Callable[[str, Certify], list[Certificate]] | None = None
-) -> list[Certificate]:
-    """The certificates that hold for any way to hold less of activations, with the memory there is."""
-    found: list[Certificate] = []
-    for bound in (bound for bound in BOUNDS if bound.any_way):
-        certify = partial(bound.certify, problem.keeping_activations(), objective)
-        found += certify() if run is None else run(bound.name, certify)
-    return found

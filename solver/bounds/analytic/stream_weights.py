@@ -24,6 +24,8 @@ from solver.bounds.analytic.catalogue import BOUNDS, Bound
 from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.stream_chains import StreamChains, Ways, stream_chains
 
+# The name of its certificates.
+NAME = "waiting weight tasks"
 # As the least head so many of the least first starts of a type are tried, as the least tail each type's last ends.
 _HEADS, _LAST = 4, 3
 
@@ -132,7 +134,7 @@ def _certificate(problem: Problem, where: Resource, found: _Found, whose: int | 
         f"{amount(problem, found.work)}, one at a time, not before {amount(problem, found.head)}{since}: "
         f"{amount(problem, found.value)}."
     )
-    return Certificate("waiting weight tasks", found.value, text, where.device, evidence)
+    return Certificate(NAME, found.value, text, where.device, evidence)
 
 
-BOUNDS.register(Bound("waiting weight tasks", stream_weights, several_streams=True, any_way=True))
+BOUNDS.register(Bound(NAME, stream_weights, several_streams=True))

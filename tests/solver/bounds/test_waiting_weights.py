@@ -10,8 +10,8 @@ from pipesched.checking.streams.weights import stream_weights as checked
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Objective
 from pipesched.results.evidence import StreamWeights
-from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.stream_weights import stream_weights
+from solver.bounds.saving.certificates import certificates
 from tests.support.task_brute_force import optimum
 from tests.support.tiny_weights import tiny_weights
 
