@@ -19,7 +19,8 @@ from types import ModuleType
 import numba
 
 from benchmarks.proofs.mutation.equivalent_mutants import BY_HAND
-from benchmarks.proofs.mutation.hand_made import HAND_MADE, HandMade
+from benchmarks.proofs.mutation.hand_made import HAND_MADE
+from benchmarks.proofs.mutation.mutant import HandMade
 from benchmarks.proofs.mutation.mutant_tests import copied, fails, load_libraries, noticed
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
