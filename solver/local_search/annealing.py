@@ -67,6 +67,31 @@ class Ordered(Protocol):
         """The memory of each device, None where it has no limit."""
 
 
+def annealed(
+    shop: Shop,
+    modes: Modes | None,
+    rows: Rows,
+    groups: Array,
+    opening: Array,
+    how: AnnealingParameters,
+    moves: int,
+    seed: int,
+    halt: Array | None = None,
+) -> tuple[int, Best] | None:
+    """The least value met in so many moves from these rows, and how; None if they cannot be run. `how` is in ticks.
+
+    Rows, and costs where modes are open, change.
+    """
+    count = len(rows.place)
+    joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
+    best = Best(rows.order.copy(), rows.count.copy(), *joined)
+    work = Work(np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros_like(rows.order))
+    halt = np.zeros(1, np.int64) if halt is None else halt
+    kernel = anneal if modes is None else anneal_with_modes
+    found = kernel(shop, modes, rows, times_of(count), work, groups, opening, how, moves, seed, best, halt)
+    return None if found < 0 else (int(found), best)
+
+
 class Annealer:
     """Anneals the orders of the units of one schedule; of operations also how they are joined."""
 
@@ -114,27 +139,8 @@ class Annealer:
         result.
         """
         shop, modes, rows = self.arrays(orders)
-        joined = (_NO_MODES, _NO_MODES) if modes is None else (modes.mate.copy(), modes.of[:, FUSED].copy())
-        best = Best(rows.order.copy(), rows.count.copy(), *joined)
-        how = parameters.in_ticks(self.mean)
-        opening = np.array(openings, np.int64)
-        halt = np.zeros(1, np.int64) if halt is None else halt
-        kernel = anneal if modes is None else anneal_with_modes
-        found = kernel(
-            shop,
-            modes,
-            rows,
-            times_of(len(self.units.needs)),
-            self._work(rows),
-            self.groups,
-            opening,
-            how,
-            moves,
-            seed,
-            best,
-            halt,
-        )
-        return None if found < 0 else (int(found), best)
+        opening, how = np.array(openings, np.int64), parameters.in_ticks(self.mean)
+        return annealed(shop, modes, rows, self.groups, opening, how, moves, seed, halt)
 
     def arrays(self, orders: Orders) -> tuple[Shop, Modes | None, Rows]:
         """What a search works on. With open modes costs and arcs follow what is joined, so each search has its own."""
@@ -154,10 +160,6 @@ class Annealer:
             return self.units.schedule(orders_of(best), best.fused.tolist(), best.mate.tolist())
         assert isinstance(self.units, Units), "other units make no schedule of passes"
         return self.units.schedule(orders_of(best))
-
-    def _work(self, rows: Rows) -> Work:
-        path, gaps = (np.zeros(len(self.units.needs), np.int64) for _ in range(2))
-        return Work(path, gaps, np.zeros_like(rows.order))
 
     def rows(self, orders: Orders) -> Rows:
         """Orders as an array padded with -1, their lengths, and the place of every unit (-1: none); all ranks 0."""

@@ -13,14 +13,12 @@ from pipesched.problem.passes import F, W
 from pipesched.problem.problem import Objective
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
-from solver.local_search.annealing import Annealer
-from solver.local_search.annealing_kernel import Best, anneal
+from solver.local_search.annealing import Annealer, AnnealingParameters, annealed
 from solver.local_search.exchange import NOTHING
 from solver.local_search.modes import Rows
 from solver.local_search.moves import Array
 from solver.planning.joint.draft import KINDS, Costs
 
-_NOTHING_JOINED = np.zeros(0, np.int64)
 # A unit jumps over so many others at most.
 _REACH = 8
 # The weight of the mean over the devices beside the longest.
@@ -57,7 +55,6 @@ class OrderArrays:
         self._lags = np.array([0, *lags]).cumsum()
         self._span = problem.objective is Objective.SPAN
         self._opening = np.zeros(problem.devices, np.int64)
-        self._halt = np.zeros(1, np.int64)
         # Of an order that stays what it is, the moments that hold most.
         self._fullest = None if free_order else [_moments(schedule, d, length) for d in range(problem.devices)]
 
@@ -96,13 +93,10 @@ class OrderArrays:
         rows = Rows(order.copy(), self.count.copy(), place, np.zeros(n, np.int64))
         for device, number in enumerate(self.count.tolist()):
             place[order[device, :number]] = np.arange(number)
-        best = Best(rows.order.copy(), rows.count.copy(), _NOTHING_JOINED, _NOTHING_JOINED)
-        hot = max(1e-6, temperature * float(self._shop.ticks.mean()))
-        value = anneal(
-            self._shop, None, rows, NOTHING, self._opening, hot, 0.1 * hot, moves, _EVENNESS, _REACH, 0.0, 0.0, seed,
-            best, self._halt,
-        )  # fmt: skip
-        return None if value < 0 else Found(int(value), best.order)
+        how = AnnealingParameters(temperature, 0.1 * temperature, _EVENNESS, 0.0, _REACH)
+        mean = float(self._shop.ticks.mean())
+        found = annealed(self._shop, None, rows, NOTHING, self._opening, how.in_ticks(mean), moves, seed)
+        return None if found is None else Found(found[0], found[1].order)
 
     def shifted(self, order: Array, device: int, stage: int, earlier: bool) -> Array:
         """Every forward of a stage one place earlier, past a backward, or later: one more micro-batch in flight."""
