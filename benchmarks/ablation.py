@@ -29,6 +29,7 @@ from solver.engine.engine import ENGINE
 from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_stages import CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
@@ -82,7 +83,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no replication": replace(ENGINE, opening=opening_without(ShorterProblem)),
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
     "no crossings": replace(ENGINE, phases=without(CrossingBounds), opening=opening_without(CrossingBounds)),
-    "no crossings of steps": replace(ENGINE, phases=without(CrossingSteps, CrossingsBelow)),
+    "no crossings of steps": replace(ENGINE, phases=without(CrossingSteps, CrossingsBelow, CrossingStages)),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no search for rules": replace(
         ENGINE, phases=without(TunedListSchedules), opening=opening_without(TunedListSchedules)
