@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from solver.backends.compiled import inner
+
 Array = Any  # numpy arrays of int64, one dimension unless said
 
 
@@ -45,7 +47,7 @@ class Gaps(NamedTuple):
     count: Array
 
 
-@njit(cache=True, nogil=True)
+@inner
 def push(heap, key, size, n):  # type: ignore[no-untyped-def]
     """Put one into a heap by its key; the heap's size then."""
     i = size
@@ -56,7 +58,7 @@ def push(heap, key, size, n):  # type: ignore[no-untyped-def]
     return size + 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def pop(heap, key, size):  # type: ignore[no-untyped-def]
     """Take the one of the least key; it, and the heap's size then."""
     top = heap[0]
@@ -74,7 +76,7 @@ def pop(heap, key, size):  # type: ignore[no-untyped-def]
     return top, size
 
 
-@njit(cache=True, nogil=True)
+@inner
 def place(gaps, r, begin, steps):  # type: ignore[no-untyped-def]
     """The first time from `begin` on at which a stream is free for so long; it is taken. Intervals that meet join."""
     low, high = 0, gaps.count[r]

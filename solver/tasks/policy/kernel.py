@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from solver.backends.compiled import inner
 from solver.tasks.serial_kernel import pop, push
 
 Array = Any  # numpy arrays, of one dimension unless said
@@ -68,7 +69,7 @@ class Taking(NamedTuple):
     refused: Array
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _until(now, r, coming, count, begin, heap, open_urgent, decided):  # type: ignore[no-untyped-def]
     """When what a stream begins now has to have ended, for an urgent task that gets ready soon."""
     limit = np.int64(2**62)
@@ -80,7 +81,7 @@ def _until(now, r, coming, count, begin, heap, open_urgent, decided):  # type: i
     return limit
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _fits(shop, flow, decided, n, under_way, level, taking):  # type: ignore[no-untyped-def]
     """Whether a job may begin: its stage has few enough micro-batches under way, and its memory room.
 
@@ -102,7 +103,7 @@ def _fits(shop, flow, decided, n, under_way, level, taking):  # type: ignore[no-
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _take(shop, n, level, taking):  # type: ignore[no-untyped-def]
     """A job begins that takes memory."""
     m = shop.memory[n]
@@ -116,7 +117,7 @@ def _take(shop, n, level, taking):  # type: ignore[no-untyped-def]
     taking.count[m] += 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _taken(shop, n, taking):  # type: ignore[no-untyped-def]
     """A job that took memory has ended; whether others were refused meanwhile that may fit now."""
     m = shop.memory[n]

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solver.backends.compiled import inner
 from solver.tasks.tabu.moves import may_move, move
 from solver.tasks.tabu.paths import BEFORE, BEHIND, critical_path, length_through, set_longest
 
@@ -30,7 +31,7 @@ class Effort(NamedTuple):
     far: int
 
 
-@njit(cache=True, nogil=True)
+@inner
 def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-untyped-def]
     """Write the jobs from place `low` to `high` of the path as a move has them; whether the move is forbidden now."""
     behind = side == BEHIND
@@ -45,7 +46,7 @@ def moved_row(path, low, high, side, row, forbidden, now):  # type: ignore[no-un
     return tabu
 
 
-@njit(cache=True, nogil=True)
+@inner
 def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # type: ignore[no-untyped-def]
     """The move that promises the least end, of those not forbidden or better than the best: (low, high, side).
 
@@ -79,7 +80,7 @@ def best_move(orders, path, begin, row, paths, forbidden, now, best, far):  # ty
     return chosen if ties > 0 else other
 
 
-@njit(cache=True, nogil=True)
+@inner
 def free_move(orders, path):  # type: ignore[no-untyped-def]
     """Two neighbours of a stream that may change places, as a path of two; whether some were found."""
     for _ in range(path.shape[0]):
@@ -91,7 +92,7 @@ def free_move(orders, path):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def forbid(orders, first, last, side, forbidden, until):  # type: ignore[no-untyped-def]
     """What a move changes, called before it, may not be undone for a while."""
     n = orders.neighbour[BEHIND, first] if side == BEHIND else first

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from solver.backends.compiled import inner
 from solver.tasks.tabu.paths import BEFORE, BEHIND, may_pass, set_longest
 
 
-@njit(cache=True, nogil=True)
+@inner
 def may_move(orders, first, last, side):  # type: ignore[no-untyped-def]
     """Whether the first certainly comes behind the last, or the last before the first, without a cycle of waiting."""
     return may_pass(orders, side, first, last) if side == BEHIND else may_pass(orders, side, last, first)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-def]
     """The first comes behind the last, or the last before the first, and the longest paths are set anew.
 
@@ -28,7 +27,7 @@ def move(orders, first, last, side, row, mark, now):  # type: ignore[no-untyped-
     set_longest(orders, BEHIND, high)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-untyped-def]
     """A job goes past the other one, which is on this side of it; in the sequence also what must stay on this side."""
     back, step = 1 - side, 1 if side == BEHIND else -1
@@ -52,7 +51,7 @@ def move_past(orders, side, moving, other, row, mark, now):  # type: ignore[no-u
         orders.sequence[place + step * at], orders.place[row[at]] = row[at], place + step * at
 
 
-@njit(cache=True, nogil=True)
+@inner
 def link(orders, side, one, other):  # type: ignore[no-untyped-def]
     """Of two jobs of a stream, or none, the other is the first one's neighbour on this side."""
     if one >= 0:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
+
+from solver.backends.compiled import inner
 
 BEFORE, BEHIND = 0, 1
 
@@ -33,7 +34,7 @@ class Orders(NamedTuple):
     longest: Array
 
 
-@njit(cache=True, nogil=True)
+@inner
 def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
     """The longest paths on a side of all from this place of the sequence on: to its end before, to its start behind."""
     stop, step = (orders.sequence.shape[0], 1) if side == BEFORE else (-1, -1)
@@ -48,7 +49,7 @@ def set_longest(orders, side, place):  # type: ignore[no-untyped-def]
         orders.longest[side, n] = path
 
 
-@njit(cache=True, nogil=True)
+@inner
 def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
     """Whether a job certainly gets past the other one, which is on this side of it, without a cycle of waiting."""
     path = orders.longest[side, other] + orders.steps[other]
@@ -59,7 +60,7 @@ def may_pass(orders, side, moving, other):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: ignore[no-untyped-def]
     """Add to the `paths` of a row's jobs the longest on this side, were the row to follow this neighbour there."""
     path = orders.longest[side, neighbour] + orders.steps[neighbour] if neighbour >= 0 else 0
@@ -72,7 +73,7 @@ def add_paths(orders, side, row, first, stop, step, neighbour, paths):  # type: 
         path += orders.steps[n]
 
 
-@njit(cache=True, nogil=True)
+@inner
 def length_through(orders, row, count, before, behind, paths):  # type: ignore[no-untyped-def]
     """The longest path through a row of jobs between two others of a stream, by what is known of all others."""
     for at in range(count):
@@ -85,7 +86,7 @@ def length_through(orders, row, count, before, behind, paths):  # type: ignore[n
     return most
 
 
-@njit(cache=True, nogil=True)
+@inner
 def critical_path(orders, end, path):  # type: ignore[no-untyped-def]
     """One of the critical paths by chance, at the end of `path`; where it begins there."""
     n, seen, at = -1, 0, path.shape[0]
