@@ -14,10 +14,10 @@ from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
 from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with_modes
 from solver.local_search.exchange import exchangeable
+from solver.local_search.incremental_simulation import times_of
 from solver.local_search.mode_edits import MOST_EDITS
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
-from solver.local_search.propagation import times_of
 
 _NO_MODES = np.zeros(0, np.int64)
 

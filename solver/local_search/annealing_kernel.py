@@ -7,15 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.backends.compiled import inner
+from solver.backends.compiled import inlined, inner
 from solver.local_search.exchange import EXCHANGING, draw_pair, exchange
-from solver.local_search.incremental_simulation import evaluate, simulate_from
+from solver.local_search.incremental_simulation import LENGTH, evaluate, simulate_from
 from solver.local_search.memory_levels import all_fit, fill_levels, fits_from
 from solver.local_search.mode_edits import begin, carry, undo
 from solver.local_search.mode_moves import change_mode
 from solver.local_search.modes import ABSENT, FUSED
-from solver.local_search.moves import Array, critical_path, fill, pick, shift
-from solver.local_search.propagation import LENGTH, SIMULATED, forget, settle_in, settle_tails, simulate_move
+from solver.local_search.moves import EXCHANGE, NOTHING, Array, Move, critical_path, fill, pick, shift
+from solver.local_search.propagation import SIMULATED, forget, settle_in, settle_tails, simulate_move
 
 
 class Best(NamedTuple):
@@ -47,18 +47,19 @@ def keep(best, modes, rows):  # type: ignore[no-untyped-def]
             best.mate[n], best.fused[n] = modes.mate[n], modes.of[n, FUSED]
 
 
-@inner
-def propose(shop, modes, rows, start, path, critical, gaps, waiting, reach, filling, changing):  # type: ignore[no-untyped-def]
-    """Make a move: its device, and the places that something left and went to; no device if nothing was done."""
-    if modes is not None and np.random.random() < changing:
-        d = change_mode(shop, modes, rows, path, critical, reach)
-        return (d if modes.log[0, 0] else -1), 0, 0
-    if np.random.random() < filling:
+@inlined
+def propose(shop, modes, rows, start, work, critical, waiting, how):  # type: ignore[no-untyped-def]
+    """Move a unit or change a mode: the device, and the places that something left and went to; or `NOTHING`."""
+    if modes is not None and np.random.random() < how.changing:
+        d = change_mode(shop, modes, rows, work.path, critical, how.reach)
+        return (d if modes.log[0, 0] else NOTHING), 0, 0
+    if np.random.random() < how.filling:
         d, source, target = fill(shop, rows.order, rows.count, start)
     else:
-        d, source, target = pick(shop, rows.count, rows.place, path, critical, gaps, waiting, reach, filling)
+        path, gaps = work.path, work.gaps
+        d, source, target = pick(shop, rows.count, rows.place, path, critical, gaps, waiting, how.reach, how.filling)
     if source == target:
-        return -1, 0, 0
+        return NOTHING, 0, 0
     if modes is None:
         shift(shop, rows.order, rows.place, d, source, target)
     else:
@@ -66,16 +67,47 @@ def propose(shop, modes, rows, start, path, critical, gaps, waiting, reach, fill
     return d, source, target
 
 
-@inner
-def withdraw(shop, modes, rows, d, source, target):  # type: ignore[no-untyped-def]
+@inlined
+def make_move(shop, modes, rows, times, work, groups, critical, waiting, how):  # type: ignore[no-untyped-def]
+    """Make a move of any kind."""
+    if groups.shape[0] > 1 and np.random.random() < EXCHANGING:
+        one, other = draw_pair(groups)
+        exchange(shop, rows, groups[one], groups[other])
+        length = times.clock[LENGTH]
+        return Move(EXCHANGE, one, other, 0, -1, 0, length - 1, length, all_fit(shop, rows, work.level))
+    d, source, target = propose(shop, modes, rows, times.start, work, critical, waiting, how)
+    if d == NOTHING:
+        return Move(NOTHING, 0, 0, 0, 0, 0, 0, 0, False)
+    low, high, first, last, end = touched(modes, rows, times, d, source, target)
+    fits = fits_from(shop, rows, work.level, d, low, high)
+    return Move(d, source, target, low, high, first, last, end, fits)
+
+
+@inlined
+def withdraw(shop, modes, rows, groups, move):  # type: ignore[no-untyped-def]
     """Take a move back."""
-    if modes is None:
-        shift(shop, rows.order, rows.place, d, target, source)
+    if move.d == EXCHANGE:
+        exchange(shop, rows, groups[move.source], groups[move.target])
+    elif modes is None:
+        shift(shop, rows.order, rows.place, move.d, move.target, move.source)
     else:
         undo(shop, modes, rows)
 
 
-@inner
+@inlined
+def settle_move(shop, modes, rows, times, work, opening, move):  # type: ignore[no-untyped-def]
+    """Let a move that was simulated be made: times, memory, and what modes note of the next one."""
+    settle_in(shop, modes, rows, times, opening, move)
+    if modes is not None:
+        begin(modes)
+    if move.d != EXCHANGE:
+        fill_levels(shop, rows, work.level, move.d, move.low)
+        return
+    for d in range(rows.count.shape[0]):
+        fill_levels(shop, rows, work.level, d, 0)
+
+
+@inlined
 def touched(modes, rows, times, d, source, target):  # type: ignore[no-untyped-def]
     """What a move touched on its device: lowest and highest place, the least and the highest rank in the sequence.
 
@@ -106,24 +138,7 @@ def begin_times(shop, modes, rows, times, opening):  # type: ignore[no-untyped-d
     """Starts, sequence and tails of the orders given; whether they run in no cycle."""
     rank, sequence, fresh = rows.rank, times.sequence, times.fresh
     rank[:] = 0
-    if not simulate_from(
-        shop,
-        modes,
-        rows.order,
-        rows.count,
-        rows.place,
-        opening,
-        times.start,
-        sequence,
-        rank,
-        0,
-        0,
-        0,
-        sequence.shape[0],
-        times.new_start,
-        fresh,
-        times.missing,
-    ):
+    if not simulate_from(shop, modes, rows, times, opening, sequence, 0, 0, 0, sequence.shape[0]):
         return False
     rank[:] = ABSENT
     length = rows.count.sum()
@@ -145,68 +160,43 @@ def anneal(shop, modes, rows, times, work, groups, opening, how, moves, seed, be
     exchanged. Returns the best longest time, or -1 if the order given runs in a cycle.
     """
     np.random.seed(seed)
-    order, count, place, rank = rows
-    d = source = target = one = other = 0
     path, gaps, level = work
-    hot, cold, evenness, filling, reach, changing, leaving = how
     if not begin_times(shop, modes, rows, times, opening):
         return -1
     if modes is not None:
         begin(modes)
-    for device in range(count.shape[0]):
+    for device in range(rows.count.shape[0]):
         fill_levels(shop, rows, level, device, 0)
-    least, mean, longest = evaluate(shop, order, count, opening, rank, 0, times.start, times.start)
+    least, mean, longest = evaluate(shop, rows, times, opening, 0)
     takes = given = least
-    energy = least_energy = least + evenness * mean
+    energy = least_energy = least + how.evenness * mean
     keep(best, modes, rows)
-    critical, waiting = critical_path(shop, modes, order, count, place, times.start, longest, path, gaps)
-    for move in range(moves):
+    critical, waiting = critical_path(shop, modes, rows, times.start, longest, path, gaps)
+    for n in range(moves):
         if halt[0]:
             break
-        if leaving and move == moves // 2 and least == given:
+        if how.leaving and n == moves // 2 and least == given:
             least, least_energy = takes, energy
             keep(best, modes, rows)
-        exchanging = groups.shape[0] > 1 and np.random.random() < EXCHANGING
-        if exchanging:
-            one, other = draw_pair(groups)
-            exchange(shop, rows, groups[one], groups[other])
-            low, high, first, last, end = 0, -1, 0, times.clock[LENGTH] - 1, times.clock[LENGTH]
-            fitting = all_fit(shop, rows, level)
-        else:
-            d, source, target = propose(
-                shop, modes, rows, times.start, path, critical, gaps, waiting, reach, filling, changing
-            )
-            if d < 0:
-                continue
-            low, high, first, last, end = touched(modes, rows, times, d, source, target)
-            fitting = fits_from(shop, rows, level, d, low, high)
+        move = make_move(shop, modes, rows, times, work, groups, critical, waiting, how)
+        if move.d == NOTHING:
+            continue
         accepted, value, worse, device = False, 0, 0.0, 0
-        if fitting:
-            allowed = -hot * (cold / hot) ** (move / moves) * math.log(1.0 - np.random.random())
-            most = int(takes + allowed)
-            if simulate_move(shop, modes, rows, times, opening, d, low, high, first, last, end, most) == SIMULATED:
-                value, mean, device = evaluate(shop, order, count, opening, rank, 0, times.new_start, times.new_start)
-                worse = value + evenness * mean - energy
+        if move.fits:
+            allowed = -how.hot * (how.cold / how.hot) ** (n / moves) * math.log(1.0 - np.random.random())
+            if simulate_move(shop, modes, rows, times, opening, move, int(takes + allowed)) == SIMULATED:
+                value, mean, device = evaluate(shop, rows, times, opening, 0)
+                worse = value + how.evenness * mean - energy
                 accepted = worse <= allowed
         if not accepted:
-            if fitting:
+            if move.fits:
                 forget(times)
-            if exchanging:
-                exchange(shop, rows, groups[one], groups[other])
-            else:
-                withdraw(shop, modes, rows, d, source, target)
+            withdraw(shop, modes, rows, groups, move)
             continue
-        settle_in(shop, modes, rows, times, opening, d, low, high, first, last)
-        if modes is not None:
-            begin(modes)
-        if exchanging:
-            for device_of in range(count.shape[0]):
-                fill_levels(shop, rows, level, device_of, 0)
-        else:
-            fill_levels(shop, rows, level, d, low)
+        settle_move(shop, modes, rows, times, work, opening, move)
         energy += worse
         takes = value
-        critical, waiting = critical_path(shop, modes, order, count, place, times.start, device, path, gaps)
+        critical, waiting = critical_path(shop, modes, rows, times.start, device, path, gaps)
         if value < least or (value == least and energy < least_energy):
             least, least_energy = value, energy
             keep(best, modes, rows)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from formulations.window.order_units import Units
+from formulations.window.order_units import Orders, Units
 from pipesched.errors import Disagreement
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective
@@ -22,7 +22,8 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.interruptible import run_until
 from solver.local_search.annealing import Annealer
-from solver.local_search.equal_value_kernel import settle
+from solver.local_search.equal_value_kernel import Goal, Heat, Work, settle
+from solver.local_search.incremental_simulation import times_of
 from solver.local_search.moves import Array
 
 _REACH = 8
@@ -49,34 +50,34 @@ class EqualValueSearch:
         unit = max(self.problem.network.held_in_flight, default=0) / max(1, *weights) or 1.0
         shares = np.array([1 / weight if weight else 1.0 for weight in weights])
         none = np.zeros((len(self.units.slots), 0))
-        return self._walk(none, most, shares, 0.1 * unit, 0.002 * unit, moves, 0.0, seed, halt)
+        return self._walk(self._goal(none, most, shares), 0.1 * unit, 0.002 * unit, 0.0, moves, seed, halt)
 
     def for_mean(
         self, noise: Noise, most: int | None, temperatures: tuple[float, float], moves: int, seed: int, halt: Array
     ) -> Timeline | None:
         """Towards a smaller mean; at most `most` ticks without noise. First and last temperature in mean durations."""
         hot, cold = (temperature * self.annealer.mean for temperature in temperatures)
-        flat = np.ones(self.problem.devices)
-        return self._walk(self._samples(noise), -1 if most is None else most, flat, hot, cold, moves, 0.1, seed, halt)
+        goal = self._goal(self._samples(noise), -1 if most is None else most, np.ones(self.problem.devices))
+        return self._walk(goal, hot, cold, 0.1, moves, seed, halt)
+
+    def _goal(self, ticks: Floats, most: int, weights: Floats) -> Goal:
+        return Goal(ticks, np.array(self.held, np.float64), self.span, most, weights)
 
     def _walk(
-        self, ticks: Floats, most: int, weights: Floats, hot: float, cold: float, moves: int, filling: float,
-        seed: int, halt: Array,
-    ) -> Timeline | None:  # fmt: skip
+        self, goal: Goal, hot: float, cold: float, filling: float, moves: int, seed: int, halt: Array
+    ) -> Timeline | None:
         """The best timeline met; None if the one begun with is not allowed."""
-        units, shop = self.units, self.annealer.shop
-        rows = self.annealer.rows(units.orders)
-        best = rows.order.copy()
-        opening, held = np.array(self.openings, np.int64), np.array(self.held, np.float64)
-        hot, cold = max(hot, 1e-9), max(cold, 1e-12)
-        found = settle(
-            shop, rows, opening, held, ticks, self.span, most, weights, hot, cold, moves, _REACH,
-            filling, seed, best, halt,
-        )  # fmt: skip
-        if found < 0:
-            return None
-        orders = [row[:length].tolist() for row, length in zip(best, rows.count, strict=True)]
-        return simulate(self.problem, units.schedule(orders), self.openings)
+        heat = Heat(max(hot, 1e-9), max(cold, 1e-12), _REACH, filling)
+        found, orders = self._settled(goal, heat, moves, seed, halt)
+        return None if found < 0 else simulate(self.problem, self.units.schedule(orders), self.openings)
+
+    def _settled(self, goal: Goal, heat: Heat, moves: int, seed: int, halt: Array) -> tuple[float, Orders]:
+        """The least energy and its orders; below 0 if the one begun with is not allowed."""
+        rows, n = self.annealer.rows(self.units.orders), len(self.units.slots)
+        best, opening = rows.order.copy(), np.array(self.openings, np.int64)
+        room = Work(np.zeros(goal.ticks.shape), np.zeros(goal.ticks.shape), *np.zeros((2, n), np.int64))
+        found = settle(self.annealer.shop, rows, times_of(n), room, opening, goal, heat, moves, seed, best, halt)
+        return found, [row[:length].tolist() for row, length in zip(best, rows.count, strict=True)]
 
     def _samples(self, noise: Noise) -> Floats:
         """The duration of every unit in every sample, in ticks."""

@@ -1,60 +1,91 @@
-"""Annealing for memory or for the mean under random durations, compiled. Arrays as in `moves`.
-
-`ticks[n, k]` is the duration of unit n in sample k, `held[d]` the tick until which device d idles in every sample.
-"""
+"""Annealing for memory or for the mean under random durations, compiled. Arrays as in `moves`."""
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
-from solver.backends.compiled import inner
+from solver.backends.compiled import inlined, inner
 from solver.local_search.incremental_simulation import evaluate, simulate_from
-from solver.local_search.moves import critical_path, fill, pick, shift
+from solver.local_search.moves import NOTHING, Array, Move, critical_path, fill, pick, shift
+
+
+class Goal(NamedTuple):
+    """What is to be small: the mean over the samples, or without samples what `memory_energy` makes of the memory.
+
+    `ticks[n, k]` is the duration of unit n in sample k, `held[d]` the tick until which device d idles in every sample.
+    With `span` times count from a device's first start. No device may take more than `most` ticks from its opening
+    without noise (-1: any may).
+    """
+
+    ticks: Array
+    held: Array
+    span: bool
+    most: int
+    weights: Array
+
+
+class Heat(NamedTuple):
+    """Temperatures of the first and the last move, and how moves are drawn, as in `AnnealingParameters`."""
+
+    hot: float
+    cold: float
+    reach: int
+    filling: float
+
+
+class Work(NamedTuple):
+    """The ends of units in every sample, of the order at hand and of a move; the critical path, what waits on it."""
+
+    end: Array
+    new_end: Array
+    path: Array
+    gaps: Array
 
 
 @inner
-def delay(new_end, i, before, lag, rank, first, end):  # type: ignore[no-untyped-def]
+def delay(work, i, before, lag, rank, first):  # type: ignore[no-untyped-def]
     """Let `new_end[i]`, which is still a start, be no earlier than a lag after the end of the one before."""
-    old = rank[before] < first
+    end, new_end, old = work.end, work.new_end, rank[before] < first
     for s in range(new_end.shape[1]):
         new_end[i, s] = max(new_end[i, s], (end[before, s] if old else new_end[before, s]) + lag)
 
 
 @inner
-def sample_from(shop, order, place, held, ticks, sequence, rank, first, end, new_end):  # type: ignore[no-untyped-def]
-    """The ends, in every sample, of the units from `first` on in `sequence`; those of old `rank` before it keep `end`.
+def sample_from(shop, rows, work, goal, sequence, first):  # type: ignore[no-untyped-def]
+    """The ends, in every sample, of the units from `first` on in `sequence`; those of old rank before it keep `end`.
 
     Everything starts as soon as the order allows, and the lags are the same in every sample.
     """
-    samples = ticks.shape[1]
+    place, rank, new_end, samples = rows.place, rows.rank, work.new_end, goal.ticks.shape[1]
     for k in range(first, sequence.shape[0]):
         i = sequence[k]
         d = shop.device[i]
         for s in range(samples):
-            new_end[i, s] = held[d] if place[i] == 0 else 0.0
+            new_end[i, s] = goal.held[d] if place[i] == 0 else 0.0
         if place[i] > 0:
-            delay(new_end, i, order[d, place[i] - 1], 0, rank, first, end)
+            delay(work, i, rows.order[d, place[i] - 1], 0, rank, first)
         for a in range(shop.waits_at[i], shop.waits_at[i + 1]):
-            delay(new_end, i, shop.waits_for[a], shop.waits_lag[a], rank, first, end)
+            delay(work, i, shop.waits_for[a], shop.waits_lag[a], rank, first)
         for s in range(samples):
-            new_end[i, s] += ticks[i, s]
+            new_end[i, s] += goal.ticks[i, s]
 
 
 @inner
-def mean_value(order, count, ticks, span, rank, first, end, new_end):  # type: ignore[no-untyped-def]
+def mean_value(rows, work, goal, first):  # type: ignore[no-untyped-def]
     """The mean over the samples of the last end, or with `span` of the longest time from a device's first start."""
+    ticks, rank, end, new_end = goal.ticks, rows.rank, work.end, work.new_end
     total = 0.0
     for s in range(ticks.shape[1]):
         worst = 0.0
-        for d in range(count.shape[0]):
-            if count[d] == 0:
+        for d in range(rows.count.shape[0]):
+            if rows.count[d] == 0:
                 continue
-            i, last = order[d, 0], order[d, count[d] - 1]
+            i, last = rows.order[d, 0], rows.order[d, rows.count[d] - 1]
             took = new_end[last, s] if rank[last] >= first else end[last, s]
-            if span:
+            if goal.span:
                 took -= (new_end[i, s] if rank[i] >= first else end[i, s]) - ticks[i, s]
             worst = max(worst, took)
         total += worst
@@ -86,98 +117,107 @@ def memory_energy(shop, order, count, weights):  # type: ignore[no-untyped-def]
     return worst + (peaks / 4 + means / 64) / count.shape[0]
 
 
+@inlined
+def draw_move(shop, rows, times, work, critical, waiting, heat):  # type: ignore[no-untyped-def]
+    """Make a move, if one is found, and see whether the memory of its device holds it."""
+    order, count, place = rows.order, rows.count, rows.place
+    if np.random.random() < heat.filling:
+        d, source, target = fill(shop, order, count, times.start)
+    else:
+        d, source, target = pick(shop, count, place, work.path, critical, work.gaps, waiting, heat.reach, 0.2)
+    if source == target:
+        return Move(NOTHING, 0, 0, 0, 0, 0, 0, 0, False)
+    shift(shop, order, place, d, source, target)
+    low, high, last = min(source, target), max(source, target), shop.ticks.shape[0]
+    first = last
+    for k in range(low, high + 1):
+        first = min(first, rows.rank[order[d, k]])
+    return Move(d, source, target, low, high, first, last, last, fits(shop, rows, d))
+
+
+@inlined
+def fits(shop, rows, d):  # type: ignore[no-untyped-def]
+    """Whether the memory of a device holds its order."""
+    return shop.capacity[d] < 0 or held_on(shop, rows.order, rows.count, d)[0] <= shop.capacity[d]
+
+
+@inlined
+def rate(shop, rows, times, work, opening, goal, first):  # type: ignore[no-untyped-def]
+    """Whether the orders run, in no cycle and not for too long; their energy, and the longest device.
+
+    What has a rank below `first` is as it was.
+    """
+    n = shop.ticks.shape[0]
+    if not simulate_from(shop, None, rows, times, opening, times.sequence, first, n, first, n):
+        return False, 0.0, 0
+    value, _, longest = evaluate(shop, rows, times, opening, first)
+    if 0 <= goal.most < value:
+        return False, 0.0, 0
+    if goal.ticks.shape[1] == 0:
+        return True, memory_energy(shop, rows.order, rows.count, goal.weights), longest
+    sample_from(shop, rows, work, goal, times.fresh, first)
+    return True, mean_value(rows, work, goal, first), longest
+
+
+@inlined
+def settle_in(rows, times, work, first):  # type: ignore[no-untyped-def]
+    """Let what was simulated from rank `first` on be so."""
+    for k in range(first, times.sequence.shape[0]):
+        i = times.fresh[k]
+        times.sequence[k] = i
+        rows.rank[i] = k
+        times.start[i] = times.new_start[i]
+        for s in range(work.end.shape[1]):
+            work.end[i, s] = work.new_end[i, s]
+
+
 @inner
-def keep(best_order, order, count):  # type: ignore[no-untyped-def]
+def keep(best, rows):  # type: ignore[no-untyped-def]
     """Let this order be the best."""
-    for d in range(count.shape[0]):
-        for k in range(count[d]):
-            best_order[d, k] = order[d, k]
+    for d in range(rows.count.shape[0]):
+        for k in range(rows.count[d]):
+            best[d, k] = rows.order[d, k]
 
 
-@njit(cache=True, nogil=True)
-def settle(  # type: ignore[no-untyped-def]
-    shop, rows, opening, held, ticks, span, most, weights, hot, cold, moves, reach, filling, seed, best_order, halt
-):
-    """Anneal the orders in place from temperature `hot` to `cold`; `best_order` ends as the best order met.
+@inner
+def settle(shop, rows, times, work, opening, goal, heat, moves, seed, best, halt):  # type: ignore[no-untyped-def]
+    """Anneal the orders in place; `best` ends as the best order met.
 
-    No order is taken whose devices need more than `most` ticks from their openings without noise (-1: any may), nor
-    one that breaks the capacity. The energy is the mean over the samples, or without samples what `memory_energy`
-    makes of the memory. Another thread ends the run early by setting `halt[0]`. Returns the least energy; -1 if the
-    order given runs in a cycle.
+    No order is taken that breaks the goal's limit or a capacity. Another thread ends the run early by setting
+    `halt[0]`. Returns the least energy; -1 if the order given is not allowed.
     """
     np.random.seed(seed)
-    order, count, place, rank = rows
-    n, by_mean = shop.ticks.shape[0], ticks.shape[1] > 0
-    start, new_start = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    sequence, new_sequence = np.arange(n), np.arange(n)
-    missing, path, gaps = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    end, new_end = np.zeros(ticks.shape), np.zeros(ticks.shape)
-    energy = best = -1.0
-    critical = waiting = 0
-    for move in range(-1, moves):
-        first, d, source, target = 0, 0, 0, 0
-        if move >= 0:
-            if halt[0]:
-                break
-            if np.random.random() < filling:
-                d, source, target = fill(shop, order, count, start)
-            else:
-                d, source, target = pick(shop, count, place, path, critical, gaps, waiting, reach, 0.2)
-            if source == target:
-                continue
-            shift(shop, order, place, d, source, target)
-            first = n
-            for k in range(min(source, target), max(source, target) + 1):
-                first = min(first, rank[order[d, k]])
-        room = shop.capacity[d] < 0 or held_on(shop, order, count, d)[0] <= shop.capacity[d]
-        accepted = room and simulate_from(
-            shop,
-            None,
-            order,
-            count,
-            place,
-            opening,
-            start,
-            sequence,
-            rank,
-            first,
-            n,
-            first,
-            n,
-            new_start,
-            new_sequence,
-            missing,
-        )
-        longest = 0
-        if accepted:
-            value, _, longest = evaluate(shop, order, count, opening, rank, first, start, new_start)
-            accepted = most < 0 or value <= most
-        found = 0.0
-        if accepted:
-            if by_mean:
-                sample_from(shop, order, place, held, ticks, new_sequence, rank, first, end, new_end)
-                found = mean_value(order, count, ticks, span, rank, first, end, new_end)
-            else:
-                found = memory_energy(shop, order, count, weights)
-            if move >= 0 and found > energy:
-                temperature = hot * (cold / hot) ** (move / moves)
-                accepted = np.random.random() < math.exp((energy - found) / temperature)
-        if not accepted:
-            if move < 0:
-                return -1.0
-            shift(shop, order, place, d, target, source)
+    for d in range(rows.count.shape[0]):
+        if not fits(shop, rows, d):
+            return -1.0
+    runs, energy, longest = rate(shop, rows, times, work, opening, goal, 0)
+    if not runs:
+        return -1.0
+    settle_in(rows, times, work, 0)
+    keep(best, rows)
+    least, critical, waiting, by_mean = energy, 0, 0, goal.ticks.shape[1] > 0
+    if by_mean:
+        critical, waiting = critical_path(shop, None, rows, times.start, longest, work.path, work.gaps)
+    for n in range(moves):
+        if halt[0]:
+            break
+        move = draw_move(shop, rows, times, work, critical, waiting, heat)
+        if move.d == NOTHING:
             continue
-        for k in range(first, n):
-            i = new_sequence[k]
-            sequence[k] = i
-            rank[i] = k
-            start[i] = new_start[i]
-            for s in range(ticks.shape[1]):
-                end[i, s] = new_end[i, s]
+        accepted, found = False, 0.0
+        if move.fits:
+            accepted, found, longest = rate(shop, rows, times, work, opening, goal, move.first)
+        if accepted and found > energy:
+            temperature = heat.hot * (heat.cold / heat.hot) ** (n / moves)
+            accepted = np.random.random() < math.exp((energy - found) / temperature)
+        if not accepted:
+            shift(shop, rows.order, rows.place, move.d, move.target, move.source)
+            continue
+        settle_in(rows, times, work, move.first)
         energy = found
         if by_mean:
-            critical, waiting = critical_path(shop, None, order, count, place, start, longest, path, gaps)
-        if best < 0 or energy < best:
-            best = energy
-            keep(best_order, order, count)
-    return best
+            critical, waiting = critical_path(shop, None, rows, times.start, longest, work.path, work.gaps)
+        if energy < least:
+            least = energy
+            keep(best, rows)
+    return least

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
-from solver.backends.compiled import inner
+from typing import NamedTuple
+
+import numpy as np
+
+from solver.backends.compiled import inlined
 from solver.local_search.modes import ABSENT
+from solver.local_search.moves import Array
 
 
-@inner
-def reopen(  # type: ignore[no-untyped-def]
-    shop, modes, order, place, opening, start, sequence, rank, first, begin, length, new_start, new_sequence, missing
-):
+class Times(NamedTuple):
+    """Starts and tails of the schedule at hand, the sequence, and what a simulation needs by the way.
+
+    `new_start` is `start` but while a move is simulated; `changed` holds the units for which it is not, `marked[k]`
+    the number of the simulation that came to rank k. `fresh` is the part of the sequence that is simulated anew, of
+    which each unit still waits for so many as `missing` says. `clock` holds the number of the last simulation, how
+    many have changed, how many the sequence and its new part hold.
+    """
+
+    start: Array
+    new_start: Array
+    tail: Array
+    sequence: Array
+    fresh: Array
+    missing: Array
+    changed: Array
+    marked: Array
+    clock: Array
+
+
+# Places of `Times.clock`.
+STAMP, CHANGED, LENGTH, FRESH = range(4)
+
+
+def times_of(units: int) -> Times:
+    """Room for so many units."""
+    arrays = [np.zeros(units, np.int64) for _ in range(8)]
+    return Times._make([*arrays, np.zeros(4, np.int64)])._replace(sequence=np.arange(units))
+
+
+@inlined
+def reopen(shop, modes, rows, times, opening, sequence, first, begin, length):  # type: ignore[no-untyped-def]
     """Begin to simulate: what each unit waits for, and a start after what came before.
 
     Returns the length of the new sequence, and what it is with the units that have to wait.
     """
+    order, place, rank = rows.order, rows.place, rows.rank
+    start, new_start, missing, fresh = times.start, times.new_start, times.missing, times.fresh
     ready = last = begin
     for k in range(begin, length):
         i = sequence[k]
@@ -43,54 +78,25 @@ def reopen(  # type: ignore[no-untyped-def]
         new_start[i] = begun
         missing[i] = open_needs
         if open_needs == 0:
-            new_sequence[ready] = i
+            fresh[ready] = i
             ready += 1
     return ready, last
 
 
-@inner
-def simulate_from(  # type: ignore[no-untyped-def]
-    shop,
-    modes,
-    order,
-    count,
-    place,
-    opening,
-    start,
-    sequence,
-    rank,
-    first,
-    last,
-    begin,
-    length,
-    new_start,
-    new_sequence,
-    missing,
-):
+@inlined
+def simulate_from(shop, modes, rows, times, opening, sequence, first, last, begin, length):  # type: ignore[no-untyped-def]
     """Starts as soon as possible of the units in `sequence` from `begin` on; whether their order has no cycle.
 
-    They are those of ranks `first` to `last`, and those with none but a place. What came before cannot depend on what
-    moved, and keeps its `start`. The sequence has this `length`; what has no place is left out.
+    They are those of ranks `first` to `last`, and those with none but a place; their new order is `times.fresh`, also
+    from `begin` on. What came before cannot depend on what moved, and keeps its start. The sequence has this `length`;
+    what has no place is left out.
     """
-    tail, units = reopen(
-        shop,
-        modes,
-        order,
-        place,
-        opening,
-        start,
-        sequence,
-        rank,
-        first,
-        begin,
-        length,
-        new_start,
-        new_sequence,
-        missing,
-    )
+    order, count, place, rank = rows.order, rows.count, rows.place, rows.rank
+    new_start, missing, fresh = times.new_start, times.missing, times.fresh
+    tail, units = reopen(shop, modes, rows, times, opening, sequence, first, begin, length)
     head = begin
     while head < tail:
-        i = new_sequence[head]
+        i = fresh[head]
         head += 1
         end = new_start[i] + shop.ticks[i]
         d = shop.device[i]
@@ -101,7 +107,7 @@ def simulate_from(  # type: ignore[no-untyped-def]
                 new_start[j] = max(new_start[j], end)
                 missing[j] -= 1
                 if missing[j] == 0:
-                    new_sequence[tail] = j
+                    fresh[tail] = j
                     tail += 1
         unit = i
         while unit >= 0:
@@ -111,7 +117,7 @@ def simulate_from(  # type: ignore[no-untyped-def]
                     new_start[j] = max(new_start[j], end + shop.feeds_lag[a])
                     missing[j] -= 1
                     if missing[j] == 0:
-                        new_sequence[tail] = j
+                        fresh[tail] = j
                         tail += 1
             if modes is None:
                 break
@@ -119,9 +125,13 @@ def simulate_from(  # type: ignore[no-untyped-def]
     return tail == units
 
 
-@inner
-def evaluate(shop, order, count, opening, rank, first, start, new_start):  # type: ignore[no-untyped-def]
-    """The longest any device takes from its opening, the mean over the devices, and which device is the longest."""
+@inlined
+def evaluate(shop, rows, times, opening, first):  # type: ignore[no-untyped-def]
+    """The longest any device takes from its opening, the mean over the devices, and which device is the longest.
+
+    By the new start of what has rank `first` or more.
+    """
+    order, count, rank, start, new_start = rows.order, rows.count, rows.rank, times.start, times.new_start
     worst, worst_device, total = -1, 0, 0.0
     for d in range(count.shape[0]):
         if count[d] == 0:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from solver.backends.compiled import inner
+from solver.backends.compiled import inlined, inner
 
 
-@inner
+@inlined
 def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
     """The memory held behind every place of a device from `low` on."""
     held = level[d, low - 1] if low > 0 else 0
@@ -15,7 +15,7 @@ def fill_levels(shop, rows, level, d, low):  # type: ignore[no-untyped-def]
         level[d, k] = held
 
 
-@inner
+@inlined
 def fits_from(shop, rows, level, d, low, high):  # type: ignore[no-untyped-def]
     """Whether memory holds at the places from low to high of a device, by what is held before."""
     if shop.capacity[d] < 0:

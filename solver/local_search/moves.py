@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.backends.compiled import inner
+from solver.backends.compiled import inlined
 
 Array = Any  # numpy arrays of int64, one dimension unless said
 
@@ -37,14 +37,37 @@ class Shop(NamedTuple):
     feeds_lag: Array
 
 
-@inner
-def critical_path(shop, modes, order, count, place, start, device, path, gaps):  # type: ignore[no-untyped-def]
+class Move(NamedTuple):
+    """A move made in the orders, and whether the memory holds it.
+
+    A unit or more of device `d` left the place `source` for `target`; or, where d is `EXCHANGE`, the units of these
+    two groups changed places. Where nothing was done d is `NOTHING`. It touched the places `low` to `high` of the
+    device and units of rank `first` to `last`; what got a place stands behind the sequence, up to `end`.
+    """
+
+    d: int
+    source: int
+    target: int
+    low: int
+    high: int
+    first: int
+    last: int
+    end: int
+    fits: bool
+
+
+NOTHING, EXCHANGE = -1, -2
+
+
+@inlined
+def critical_path(shop, modes, rows, start, device, path, gaps):  # type: ignore[no-untyped-def]
     """A path that decides when the device ends: units that wait for the one before them on their device, in `path`.
 
     Units that wait for another device, with their own idle until then, go into `gaps`. Returns how many of each.
     """
+    order, place = rows.order, rows.place
     found = waiting = 0
-    i = order[device, count[device] - 1]
+    i = order[device, rows.count[device] - 1]
     while i >= 0:
         d = shop.device[i]
         chosen, on_device, ties = -1, False, 0
@@ -73,7 +96,7 @@ def critical_path(shop, modes, order, count, place, start, device, path, gaps): 
     return found, waiting
 
 
-@inner
+@inlined
 def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def]
     """Move the unit at one place of a device to another; those between close up. Moving it back undoes it."""
     moved = order[d, source]
@@ -91,7 +114,7 @@ def shift(shop, order, place, d, source, target):  # type: ignore[no-untyped-def
     place[moved] = target
 
 
-@inner
+@inlined
 def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # type: ignore[no-untyped-def]
     """A move: the device, the place a unit leaves and the place it goes to; equal places where there is none.
 
@@ -121,7 +144,7 @@ def pick(shop, count, place, path, critical, gaps, waiting, reach, distant):  # 
     return d, source, target
 
 
-@inner
+@inlined
 def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
     """A move that brings a unit from anywhere later into an idle time of any device; the longer, the likelier."""
     d = np.random.randint(count.shape[0])
@@ -135,7 +158,7 @@ def fill(shop, order, count, start):  # type: ignore[no-untyped-def]
     return d, min(count[d] - 1, target + distance(shop.ticks.shape[0])), target
 
 
-@inner
+@inlined
 def distance(n):  # type: ignore[no-untyped-def]
     """From 1 to n, each order of magnitude as likely as the next."""
     return int(n ** np.random.random())

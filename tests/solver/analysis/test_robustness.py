@@ -31,7 +31,7 @@ from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.local_search.equal_value import EqualValueSearch
-from solver.local_search.equal_value_kernel import settle
+from solver.local_search.equal_value_kernel import Heat
 from solver.solve import solve
 from tests.support.brute_force import tiny_problem
 from tests.support.makers import gpt_1_5b, problem, random_order, random_problem
@@ -48,13 +48,9 @@ def test_the_kernels_mean_is_that_of_the_simulator(seed: int) -> None:
     one = replace(one, objective=random.choice((Objective.MAKESPAN, Objective.SPAN)))
     timeline = best_times(one, random_order(one, random))
     local, noise = EqualValueSearch(timeline), Noise(0.2, 20, seed)
-    units, ticks = local.annealer.units, local._samples(noise)
-    rows = local.annealer.rows(units.orders)
-    found = settle(
-        local.annealer.shop._replace(capacity=np.full(one.devices, -1)), rows,
-        np.array(local.openings), np.array(local.held), ticks, local.span, -1, np.ones(one.devices), 1.0, 0.1,
-        0, 8, 0.0, 0, rows.order.copy(), HALT,
-    )  # fmt: skip
+    local.annealer.shop = local.annealer.shop._replace(capacity=np.full(one.devices, -1))
+    goal = local._goal(local._samples(noise), -1, np.ones(one.devices))
+    found, _ = local._settled(goal, Heat(1.0, 0.1, 8, 0.0), 0, 0, HALT)
     assert found == pytest.approx(under_noise(timeline, *noise).of(one.objective).mean, rel=1e-9)
 
 
