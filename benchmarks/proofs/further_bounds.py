@@ -68,7 +68,7 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
 
 
 def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
-    """From each device's stages on, as crossings below a value; as much as of devices before, so that each may claim."""
+    """From each device's stages on, as crossings below a value; as much as of devices before, so each may claim."""
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
     claimed = proved - 1.0
     for device in range(problem.devices):
