@@ -53,26 +53,31 @@ def crossings_merged(problem: Problem) -> Iterable[Certificate]:
 
 
 def crossings_below(problem: Problem) -> Iterable[Certificate]:
-    """With all labels told apart and with nearly all merged; from values far below the optimum to some far above.
+    """With nearly all labels merged and with all told apart; from the best bound in words, or a little less, on.
 
-    From nothing to the value of a schedule that is no good; and from the best bound in words, or a little less, by
-    small steps. Only above what was claimed before: no value proves more than itself.
+    By small steps, and to the value of a schedule that is no good. Nothing below what was claimed before is looked for
+    again: no value proves more than itself.
     """
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
-    claimed = 0.0
+    claimed = proved - 1.0
     for width in (1, 64):
-        for least, most in ((0, known), (proved - 1, proved + 16), (proved, known)):
-            for one in crossing_bounds_below(problem, Event(), max(least, claimed), most, (width,)):
+        for most in (known, proved + 16):
+            for one in crossing_bounds_below(problem, Event(), claimed, most, (width,)):
                 claimed = max(claimed, float(one.value))
                 yield one
 
 
 def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
-    """From each device's stages on, as crossings below a value."""
+    """From each device's stages on, as crossings below a value; as much as of devices before, so each may claim."""
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    claimed = proved - 1.0
     for device in range(problem.devices):
-        for width, least, most in ((1, 0, known), (64, 0, known), (64, proved - 1, proved + 16)):
-            yield from crossing_bounds_of_stages(problem, Event(), least, most, device, width)
+        since = claimed
+        for width, most in ((1, known), (64, known), (64, proved + 16)):
+            for one in crossing_bounds_of_stages(problem, Event(), since, most, device, width):
+                since = float(one.value)
+                claimed = max(claimed, since - 1)
+                yield one
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

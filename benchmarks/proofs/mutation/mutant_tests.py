@@ -70,13 +70,13 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/cyclic/period_bounds.py": _BOUNDS[:3],
     **{
         f"solver/bounds/crossing/{name}.py": (
-            "tests/solver/bounds/test_crossing_bound.py",
+            "tests/solver/bounds/crossings/test_crossings.py",
             "tests/benchmarks/test_bound_attack.py",
         )
         for name in ("bound", "line", "states", "rounds")
     },
     **{
-        f"{name}.py": ("tests/solver/bounds/test_crossing_steps.py",)
+        f"{name}.py": ("tests/solver/bounds/crossings/test_steps.py",)
         for name in (
             *(f"solver/bounds/crossing_steps/{one}" for one in ("bound", "device_sets", "growth", "layers", "steps")),
             *(f"pipesched/checking/crossing_steps/{one}" for one in ("argument", "orders", "repetition")),
@@ -84,8 +84,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     },
     **{
         f"{name}.py": (
-            "tests/solver/bounds/test_crossing_below.py",
-            "tests/solver/bounds/test_crossing_below_blocks.py",
+            "tests/solver/bounds/crossings/test_below.py",
+            "tests/solver/bounds/crossings/test_below_blocks.py",
         )
         for name in (
             *(f"solver/bounds/crossing_below/{one}" for one in ("bound", "follow", "moves", "remaining")),
@@ -93,14 +93,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
-        f"{name}.py": ("tests/solver/bounds/test_crossing_stages.py",)
+        f"{name}.py": ("tests/solver/bounds/crossings/test_stages.py",)
         for name in (
             *(f"solver/bounds/crossing_stages/{one}" for one in ("bound", "stages")),
             "pipesched/checking/crossing_stages/argument",
         )
     },
     **{
-        f"{name}.py": ("tests/solver/bounds/test_crossing_blocks.py",)
+        f"{name}.py": ("tests/solver/bounds/crossings/test_blocks.py",)
         for name in (
             *(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),
             *(f"pipesched/checking/crossing_blocks/{one}" for one in ("argument", "orders")),
@@ -141,7 +141,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
-        f"{name}.py": ("tests/solver/bounds/test_crossing_bound.py",)
+        f"{name}.py": ("tests/solver/bounds/crossings/test_crossings.py",)
         for name in (
             "solver/bounds/crossing/bound",
             "solver/bounds/crossing/line",

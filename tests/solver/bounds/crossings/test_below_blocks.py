@@ -31,7 +31,7 @@ from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
-from tests.solver.bounds.test_crossing_blocks import UNEVEN, WHOLE, posed
+from tests.solver.bounds.crossings.test_blocks import UNEVEN, WHOLE, posed
 from tests.support.certified import (
     assert_proved_and_no_more,
     assert_refused_with_lower_values,

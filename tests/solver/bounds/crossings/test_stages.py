@@ -26,7 +26,7 @@ from solver.engine.phases.bounds.crossing_stages import CrossingStages as Phase
 from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
-from tests.solver.bounds.test_crossing_steps import HELD, UNEVEN, v_shape
+from tests.solver.bounds.crossings.test_steps import HELD, UNEVEN, v_shape
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
 
 # A third of the memory that the published schedules take, and times as measured (v-6.2b), with half of the devices.
