@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
-from solver.tasks.policy.kernel import BACKWARD, FORWARD, URGENT, WEIGHT, Decided, Flow, dispatch
+from solver.tasks.policy.kernel import dispatch
 from solver.tasks.policy.policy import Policy
+from solver.tasks.policy.state import BACKWARD, FORWARD, URGENT, WEIGHT, Decided, Flow
 from solver.tasks.rank_search import Ranks, Serial
 from solver.tasks.serial_kernel import Shop
 

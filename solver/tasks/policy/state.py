@@ -1,0 +1,131 @@
+"""What dispatching by a policy knows, decides and notes by the way, as arrays for compiled code."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+Array = Any  # numpy arrays, of one dimension unless said
+
+# Classes of tasks.
+URGENT, BACKWARD, FORWARD, WEIGHT = range(4)
+# Urgent tasks that a stream may know of before they are ready; and tasks looked at to find one that is short enough.
+MOST_COMING, MOST_ASIDE = 64, 12
+# Streams that take of one memory at once.
+MOST_TAKING = 16
+
+
+class Flow(NamedTuple):
+    """What dispatching has to know of a problem besides `Shop`.
+
+    By job: its stage, whether its stage's forward begins with it, and the passes of a stage and micro-batch behind the
+    forward that it belongs to (-1: none), which are `parts` jobs each. By stage and by stream: the device. A `late`
+    stream, the busiest of its device, decides when the others have: what they begin it may have to wait for.
+    """
+
+    stage: Array
+    opens: Array
+    behind: Array
+    parts: Array
+    device: Array
+    stream_device: Array
+    late: Array
+
+
+class Decided(NamedTuple):
+    """What a policy decides.
+
+    By job its class, its rank, no two alike, and how long its stream waits for it if it is urgent; by stage how many
+    micro-batches may be under way; by stream how many weight tasks may wait before they come second; by memory what
+    forwards leave to others.
+    """
+
+    kind: Array
+    rank: Array
+    patience: Array
+    most: Array
+    stock: Array
+    reserve: Array
+    backwards_first: bool
+
+
+class Taking(NamedTuple):
+    """Of each memory the jobs that run and took of it: how many, which, and what would have been left for others when
+    each began; and whether a job was refused on their account."""
+
+    count: Array
+    job: Array
+    spare: Array
+    refused: Array
+
+
+class Progress(NamedTuple):
+    """How far dispatching has come.
+
+    By job how many it waits for, and its start by those that have begun; by group and by the passes behind a forward
+    what is left of them; by stage the micro-batches under way; by memory what is held. `events` is a heap of ends of
+    jobs (n) and of their getting ready (the number of jobs + n) by `times`. By stream and class the heap of jobs that
+    may begin, and how many; by stream the urgent jobs known of before they are ready, whether it runs one, whether it
+    is to be looked at. By device the jobs `held` up by memory. `clock` has how many events and streams to look at
+    there are, how many jobs have ended, and the last end.
+    """
+
+    missing: Array
+    begin: Array
+    left: Array
+    parts: Array
+    under_way: Array
+    level: Array
+    times: Array
+    events: Array
+    ready: Array
+    open_jobs: Array
+    coming: Array
+    n_coming: Array
+    held: Array
+    n_held: Array
+    busy: Array
+    touched: Array
+    looked_at: Array
+    aside: Array
+    clock: Array
+
+
+# Places of `Progress.clock`.
+EVENTS, TOUCHED, DONE, LAST = range(4)
+
+
+@njit(cache=True, nogil=True)
+def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
+    """Before the first job."""
+    n_jobs, streams, memories = shop.steps.shape[0], flow.stream_device.shape[0], shop.room.shape[0]
+    devices = flow.stream_device.max() + 1
+    counts = np.zeros((streams, 4), np.int64)
+    for n in range(n_jobs):
+        counts[shop.stream[n], decided.kind[n]] += 1
+    at = Progress(
+        shop.needs.copy(),
+        np.zeros(n_jobs, np.int64),
+        shop.size.copy(),
+        flow.parts.copy(),
+        np.zeros(flow.device.shape[0], np.int64),
+        np.zeros(memories, np.int64),
+        np.zeros(2 * n_jobs, np.int64),
+        np.zeros(2 * n_jobs + 2, np.int64),
+        np.zeros((streams, 4, counts.max() + 2), np.int64),
+        np.zeros((streams, 4), np.int64),
+        np.zeros((streams, MOST_COMING), np.int64),
+        np.zeros(streams, np.int64),
+        np.zeros((devices, n_jobs + 1), np.int64),
+        np.zeros(devices, np.int64),
+        np.zeros(streams, np.bool_),
+        np.zeros(streams, np.bool_),
+        np.zeros(streams, np.int64),
+        np.zeros(MOST_ASIDE, np.int64),
+        np.zeros(4, np.int64),
+    )
+    shape = (memories, MOST_TAKING)
+    none, refused = np.zeros(memories, np.int64), np.zeros(memories, np.bool_)
+    return at, Taking(none, np.zeros(shape, np.int64), np.zeros(shape, np.int64), refused)
