@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from solver.backends.compiled import inlined
 from solver.bounds.crossing_below.remaining import Short
 from solver.bounds.crossing_steps.layers import NEVER, _nowhere_later, _pending, positions
 from solver.bounds.crossing_steps.steps import Numbers, Steps
@@ -64,24 +65,32 @@ def longer(  # type: ignore[no-untyped-def]
     return out_keys[:found], out[:found], before[:found], taken[:found], int(ended), last, last_step
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _positions_after(at, flying, one, through, after):  # type: ignore[no-untyped-def]
     """Fill in how many steps each micro-batch in flight has done after one more; how many there are."""
-    after[:flying] = at[:flying]
+    if through:
+        for other in range(flying - 1):
+            after[other] = at[other + 1]
+        return flying - 1
+    for other in range(flying):
+        after[other] = at[other]
     if one == flying:
         after[one] = 1
         return flying + 1
     after[one] += 1
-    if through:
-        after[: flying - 1] = at[1:flying]
-        return flying - 1
     return flying
 
 
-@njit(cache=True, nogil=True)
-def _value(label, steps: Steps):  # type: ignore[no-untyped-def]
-    ends = label[steps.in_flight + len(steps.room) : steps.in_flight + 2 * len(steps.room)]
-    return ends.max() if steps.makespan else ends[0]
+@inlined
+def _value(label, steps):  # type: ignore[no-untyped-def]
+    """When all that counts has ended."""
+    devices = len(steps.room)
+    ends = steps.in_flight + devices
+    value = label[ends]
+    if steps.makespan:
+        for device in range(1, devices):
+            value = max(value, label[ends + device])
+    return value
 
 
 @njit(cache=True, nogil=True)
@@ -119,7 +128,7 @@ def best_of(  # type: ignore[no-untyped-def]
     return states[:found].copy(), first[: found + 1].copy(), kept[:total].copy()
 
 
-@njit(cache=True, nogil=True)
+@inlined
 def _rank(label, flying, times, rest):  # type: ignore[no-untyped-def]
     devices, least, rank = (times - flying) // 2, np.int64(0), np.int64(0)
     for entry in range(times):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from solver.backends.compiled import inlined
 from solver.bounds.crossing_steps.layers import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
@@ -36,10 +36,8 @@ def weights_of(steps: Steps) -> Weights:
     return Weights(ticks, order, np.cumsum([0, *counts], dtype=np.int64))
 
 
-@njit(cache=True, nogil=True)
-def advance_whole(  # type: ignore[no-untyped-def]
-    label, one, step, pending, delay, steps: Steps, weights: Weights, follows
-) -> bool:
+@inlined
+def advance_whole(label, one, step, pending, delay, steps, weights, follows):  # type: ignore[no-untyped-def]
     """Change a label by a step: before it run the weight passes that end in time, those that memory needs, or `delay`.
 
     False where so many do not wait, or memory needs as many anyway.
@@ -83,8 +81,8 @@ def advance_whole(  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
-def settle(label, through, at, flying, begun, steps: Steps):  # type: ignore[no-untyped-def]
+@inlined
+def settle(label, through, at, flying, begun, steps):  # type: ignore[no-untyped-def]
     """After a step that leads to the state `at`: a micro-batch that is through leaves, and times are raised."""
     most, devices = steps.in_flight, len(steps.room)
     if through:
