@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,25 @@ def test_a_row_for_each_mistake_made_by_hand() -> None:
     text = by_hand.markdown({one: "3 problems of a branch", other: None}, "here")
     assert f"| `{HAND_MADE[0].file}` | {HAND_MADE[0].mistake} | 3 problems of a branch |" in text
     assert f"| {HAND_MADE[1].mistake} | survived the attack; tests not run |" in text
+
+
+def test_an_attack_that_fails_without_a_mistake_is_no_attack(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of each file with mistakes that nothing has noticed it is made once, on the file as it is."""
+    monkeypatch.chdir(ROOT)
+    one = next(mutant for mutant in HAND_MADE if mutant.branches and by_hand.name_of(mutant) not in BY_HAND)
+    sources = []
+
+    def attack(_: object, source: str, *__: object) -> int:
+        sources.append(source)
+        return 1
+
+    monkeypatch.setattr(by_hand, "_attack", attack)
+    monkeypatch.setattr(by_hand, "fails", lambda _, run: run() != 0)
+    args = Namespace(files=one.file, seconds=1)
+    assert by_hand._broken(args, {}, tmp_path) == [one.file]
+    assert sources == [(ROOT / one.file).read_text(encoding="utf-8")]
+    noticed = {by_hand.name_of(mutant): "tests" for mutant in HAND_MADE}
+    assert by_hand._broken(args, noticed, tmp_path) == []
 
 
 def test_kernels_that_hold_a_mistake_are_compiled_anew(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ import importlib
 import json
 import sys
 import tempfile
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -22,10 +24,10 @@ from benchmarks.proofs.mutation.equivalent_mutants import BY_HAND
 from benchmarks.proofs.mutation.hand_made import HAND_MADE
 from benchmarks.proofs.mutation.mutant import HandMade
 from benchmarks.proofs.mutation.mutant_tests import copied, fails, load_libraries, noticed
+from benchmarks.proofs.mutation.running import Trial, each, keeps, known, options, show
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, table
+from benchmarks.reporting.page import exit_code, table
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
-from pipesched.files.atomic_write import write_whole
 from pipesched.problem.formatting import counted
 
 COMMAND = "python -m benchmarks.proofs.mutation.by_hand"
@@ -57,7 +59,7 @@ def markdown(results: Results, described: str) -> str:
     for mutant in HAND_MADE:
         name = name_of(mutant)
         if name in results:
-            how = results[name] or ("changes nothing" if name in BY_HAND else "survived the attack; tests not run")
+            how = "changes nothing" if name in BY_HAND else results[name] or "survived the attack; tests not run"
             rows.append([f"`{mutant.file}`", mutant.mistake, how])
     return f"{described}\n\n{table(('file', 'mistake', 'noticed by'), rows)}"
 
@@ -69,26 +71,48 @@ def main() -> int:
 
 
 def run(args: Namespace) -> int:
-    """Run what was asked for; results are kept after every mutant."""
+    """Run what was asked for: attacks first, then the tests of what survives. Results are kept after every mutant."""
     load_libraries()
     import_all()
-    results: Results = {}
-    if args.resume and args.results.exists():
-        results = json.loads(args.results.read_text(encoding="utf-8"))
+    results: Results = known(args)
     with tempfile.TemporaryDirectory() as folder:
         copy = copied(Path(folder))
+        broken = _broken(args, results, copy)
+        if broken:
+            print(f"the attack fails without a mistake in {', '.join(broken)}", file=sys.stderr)
+            return 1
         for how in (refuted, fails_tests):
-            for mutant in (one for one in HAND_MADE if args.files in one.file):
-                name = name_of(mutant)
-                if results.get(name) is None and name not in BY_HAND:
-                    results[name] = how(copy, mutant, args)
-                    write_whole(args.results, json.dumps(results, indent=1, sort_keys=True) + "\n")
-                    print(f"{name}: {results[name]}", file=sys.stderr, flush=True)
-    text = markdown(results, f"{machine(0, 1, 'numba')}; {args.count} problems of a branch at most")
-    print(text)
-    if args.write is not None:
-        put(args.write, COMMAND, text)
+            each(_trials(args, results, copy, how), lambda result: result not in (None, _NOTHING), keeps(args, results))
+    show(args, COMMAND, markdown(results, f"{machine(0, 1, 'numba')}; {args.count} problems of a branch at most"))
     return 1 if any(how in (None, _NOTHING) and name not in BY_HAND for name, how in results.items()) else 0
+
+
+def _trials(
+    args: Namespace, results: Results, copy: Path, how: Callable[[Path, HandMade, Namespace], str | None]
+) -> Iterator[Trial]:
+    """Those that nothing has noticed so far."""
+    for mutant in (one for one in HAND_MADE if args.files in one.file):
+        name = name_of(mutant)
+        if results.get(name) in (None, _NOTHING) and name not in BY_HAND:
+            yield Trial(name, results, name, partial(how, copy, mutant, args))
+
+
+def _broken(args: Namespace, results: Results, copy: Path) -> list[str]:
+    """The files of which the attack finds something, or ends with an error, though nothing is wrong with them.
+
+    Otherwise every mistake in them would count as noticed.
+    """
+    files = dict[str, HandMade]()
+    for mutant in (one for one in HAND_MADE if args.files in one.file and one.branches):
+        if results.get(name_of(mutant)) in (None, _NOTHING) and name_of(mutant) not in BY_HAND:
+            branches = files.get(mutant.file, mutant).branches
+            files[mutant.file] = mutant._replace(branches=tuple(dict.fromkeys((*branches, *mutant.branches))))
+    answer = copy / _ANSWER
+    return [
+        file
+        for file, every in files.items()
+        if fails(args.seconds, partial(_attack, every, Path(file).read_text(encoding="utf-8"), _FEW, answer))
+    ]
 
 
 def refuted(folder: Path, mutant: HandMade, args: Namespace) -> str | None:
@@ -121,7 +145,9 @@ def import_all() -> None:
         for file in Path(*package.split(".")).glob("*.py"):
             importlib.import_module(f"{package}.{file.stem}")
     numba.config.DISABLE_JIT = 0  # type: ignore[attr-defined]
-    importlib.import_module(_ATTACKS)
+    attacks = importlib.import_module(_ATTACKS)
+    # All other kernels are compiled here: an attack of a mistake could not, since nothing is compiled there.
+    attacks.check_refuted(tuple({branch for mutant in HAND_MADE for branch in mutant.branches}), _FEW)
 
 
 def _attack(mutant: HandMade, source: str, count: int, answer: Path) -> int:
@@ -183,16 +209,7 @@ def forget_compiled(copy: Path, file: str) -> None:
 
 def arguments() -> Namespace:
     """The command line."""
-    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=_COUNT, help="problems of each branch (default 300)")
-    parser.add_argument(
-        "--seconds", type=float, default=300, help="of processor time for each mutant, and again for its tests"
-    )
-    parser.add_argument("--files", metavar="TEXT", default="", help="only those whose names have this text")
-    parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FILE")
-    parser.add_argument("--resume", action="store_true", help="run only mutants that were not noticed, or not run")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/proofs.md")
-    return parser.parse_args()
+    return options(__doc__, _RESULTS, (_COUNT, "problems of each branch (default 300)")).parse_args()
 
 
 if __name__ == "__main__":

@@ -122,6 +122,19 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
 
 # Of those made by hand, by file and mistake.
 BY_HAND: Mapping[str, str] = {
+    "solver/bounds/crossing_below/follow.py: the last end, not the least": "Orders end in the last layer alone: no "
+    "block is the last step of all.",
+    "solver/bounds/crossing_blocks/bound.py: over when only blocks lead on": "Where a block may be next, its forward "
+    "may be alone, and nothing is left out: so there are steps as long as there are blocks.",
+    "solver/bounds/crossing_blocks/layers.py: the oldest stays in its place": "Places beyond the micro-batches "
+    "under way decide nothing, and one that begins in a block with the oldest ends when that does.",
+    **dict.fromkeys(
+        (
+            f"{file}.py: the way of a block's gradient takes a tick more"
+            for file in ("solver/bounds/crossing_below/remaining", "pipesched/checking/crossing_below/rest")
+        ),
+        "The forward alone first leaves no more time from the gradient's way on, and the least is taken of both.",
+    ),
     "pipesched/checking/crossing_below/orders.py: what is left out ends later": "The least is "
     "taken of the value and all ends.",
     **dict.fromkeys(

@@ -12,6 +12,7 @@ from pipesched.checking.crossing_below.rest import what_follows
 from pipesched.checking.crossing_blocks.argument import block_ticks as ticks_of_blocks
 from pipesched.checking.crossing_steps.argument import way_on
 from pipesched.checking.finding import Verdict
+from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import CrossingBlocks
@@ -38,6 +39,7 @@ from tests.support.certified import (
     attack_refutes,
     verdict,
 )
+from tests.support.columns import Costs, Memory, build
 
 WORK = 10**7
 TIMES = {"forward": [9, 11, 10, 13, 8, 12], "backward": [10, 9, 14, 11, 12, 10], "weight": [5, 11, 8, 13, 9, 10]}
@@ -92,6 +94,17 @@ def test_what_remains_is_no_longer_than_any_end(objective: Objective) -> None:
     assert found is not None and 0.6 * exact(steps, blocks) <= found.layers[0].rests.max() <= exact(steps, blocks)
     for own, other in zip(found.layers, check, strict=True):
         assert np.array_equal(own.keys, other.keys) and np.array_equal(own.rests, other.follows)
+
+
+def test_a_gradient_that_is_through_waits_for_nothing() -> None:
+    """Bound and check count the same where the last device has most left to run when the oldest micro-batch ends."""
+    backward = (11, 11, 11, 10)
+    costs = Costs((62,) * 4, backward, None, backward, (0,) * 4, overlapped=(63, 62, 62, 54))
+    one = build(placement.interleaved(2, 2), 4, costs, Memory((3, 3, 3, 2), (0, 0, -2, -3), (9, 9)))
+    found, way = remaining(*relaxed(one, (0, 1)), 10**7, Event()), way_on(one, one.placement.chains[0], (0, 1), 8)
+    assert found is not None
+    check = what_follows(way, ticks_of_blocks(one, list(one.placement.chains[0])), True)
+    assert all(np.array_equal(own.rests, other.follows) for own, other in zip(found.layers, check, strict=True))
 
 
 def test_blocks_decide_unless_they_are_slow() -> None:

@@ -1,0 +1,48 @@
+"""Counts that files keep are those that the docs show: a merge may take one of the two and leave the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.proofs import bound_attack, mutants
+from benchmarks.proofs.mutation import by_hand
+from benchmarks.reporting.page import END, begin
+
+ROOT = Path(__file__).resolve().parents[2]
+PROOFS = ROOT / "benchmarks/proofs"
+
+
+def kept(file: str) -> Any:
+    return json.loads((PROOFS / file).read_text(encoding="utf-8"))
+
+
+def rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|") or line.endswith("problems in all.")]
+
+
+@pytest.mark.parametrize(
+    ("command", "file", "markdown"),
+    [
+        (bound_attack.COMMAND, "bound_attack.json", bound_attack.markdown),
+        (mutants.COMMAND, "mutants.json", mutants.markdown),
+        (by_hand.COMMAND, "mutation/by_hand.json", by_hand.markdown),
+    ],
+    ids=["attack", "mutants", "by hand"],
+)
+def test_a_table_is_of_the_counts_that_are_kept(
+    command: str, file: str, markdown: Callable[[Any, str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs/proofs.md").read_text(encoding="utf-8")
+    shown = page.partition(begin(command))[2].partition(END)[0]
+    assert rows(shown) == rows(markdown(kept(file), "here")) != []
+
+
+def test_plans_that_were_proved_are_those_that_are_kept() -> None:
+    proved = sum(one["proved"] for one in kept("plan_attack.json"))
+    assert f"{proved} plans were proved in the work given" in (ROOT / "docs/plans.md").read_text(encoding="utf-8")
