@@ -1,0 +1,56 @@
+"""The schedule that an order of steps and blocks stands for: its moves once more, with the weight passes between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pipesched.problem.passes import BW, B, F, Pass, Slot, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from solver.block_orders.nodes import offsets, take
+from solver.block_orders.tables import Step, steps_of_chains, walks_of
+
+
+def schedule_of_moves(problem: Problem, moves: Sequence[tuple[int, int, int]]) -> Schedule:
+    """The orders of all devices."""
+    walks, steps = walks_of(problem), steps_of_chains(problem)
+    _, _, waiting, _, size = offsets(walks)
+    row = np.zeros(size, np.int64)
+    orders: list[list[Slot]] = [[] for _ in range(problem.devices)]
+    weights = [0] * len(steps)
+    blocked: dict[int, set[int]] = {at: set() for at in range(len(steps))}
+
+    def run_weights(counts: np.ndarray, device: int) -> None:
+        """So many of each gradient, the longest first, of micro-batches whose backward is not whole."""
+        for step in walks.waits[walks.since[device] : walks.since[device + 1]]:
+            for _ in range(counts[step]):
+                while weights[step] in blocked[int(step)]:
+                    weights[step] += 1
+                orders[device].append((_pass(problem, steps[step], weights[step], weight=True),))
+                weights[step] += 1
+
+    for step, mate, delay in moves:
+        device, before = int(walks.device[step]), row[waiting : waiting + len(steps)].copy()
+        number, other = int(row[step]), int(row[mate])
+        take(row, step, mate, delay, walks)
+        ran = before - row[waiting : waiting + len(steps)]
+        ran[step] += walks.weight[step] > 0
+        run_weights(ran, device)
+        if mate < 0:
+            orders[device].append((_pass(problem, steps[step], number),))
+        else:
+            blocked[mate].add(other)
+            backward = problem.microbatches_of[steps[mate].stage][other]
+            orders[device].append((_pass(problem, steps[step], number), Pass(BW, steps[mate].stage, backward)))
+    for device in range(problem.devices):
+        run_weights(row[waiting : waiting + len(steps)], device)
+    return Schedule(tuple(map(tuple, orders)), "pipesched")
+
+
+def _pass(problem: Problem, step: Step, number: int, weight: bool = False) -> Pass:
+    """Of the micro-batch of that number among those of the chain."""
+    microbatch = problem.microbatches_of[step.stage][number]
+    whole = problem.stages[step.stage].weight is None
+    return Pass(W if weight else F if not step.gradient else BW if whole else B, step.stage, microbatch)

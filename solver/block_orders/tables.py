@@ -1,0 +1,178 @@
+"""The numbers that a beam search over forwards, gradients and their blocks works with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.problem.passes import BW, F, Pass
+from pipesched.problem.problem import Problem
+from pipesched.problem.stage import Stage
+
+Numbers = NDArray[np.int64]
+
+# The room of a device whose memory has no limit.
+_ENDLESS = 2**60
+
+
+class Walks(NamedTuple):
+    """By step, the forwards of a chain and then its gradients, one chain after the other.
+
+    `before` is the step before it or -1, `last` the last one of its chain; `first` where the micro-batches of its chain
+    begin among all, `microbatches` how many those are. `weight` is the time of a gradient's weight pass, -1 for a
+    forward. A forward takes `takes`; a gradient gives back `gives`, its weight pass `later`. `rest` is the way from a
+    step's start to the end of the last one, `reach` that to the next step on each device (-1: none). `block` is the
+    time of a forward and a full backward together, -1 where they are no block.
+
+    By device, `saved` is what a block saves in the mean, and `waits[since[device] : since[device + 1]]` are its
+    gradients, those with the longest weight passes first. `safe` is, by chain and device, the step that a micro-batch
+    has to take until it needs no more memory that others could hold for ever.
+    """
+
+    device: Numbers
+    ticks: Numbers
+    lag: Numbers
+    before: Numbers
+    last: Numbers
+    first: Numbers
+    microbatches: Numbers
+    weight: Numbers
+    takes: Numbers
+    gives: Numbers
+    later: Numbers
+    rest: Numbers
+    reach: Numbers
+    block: Numbers
+    room: Numbers
+    saved: Numbers
+    waits: Numbers
+    since: Numbers
+    chain: Numbers
+    safe: Numbers
+
+
+class Step(NamedTuple):
+    """A step of a chain: which stage it is of, and whether it is a gradient."""
+
+    chain: int
+    stage: int
+    gradient: bool
+
+
+def covers(problem: Problem) -> bool:
+    """Whether passes may overlap in blocks, each a task of its own, and a gradient takes no memory."""
+    plain = problem.network.one_task_each and not problem.network.options and not problem.microbatch_scale
+    return problem.overlaps and plain and all(stage.freed >= 0 for stage in problem.stages)
+
+
+def steps_of_chains(problem: Problem) -> list[Step]:
+    """All steps, in the order of `Walks`."""
+    found = []
+    for number, chain in enumerate(problem.placement.chains):
+        if len(problem.microbatches_of[chain[0]]):
+            found += [Step(number, stage, False) for stage in chain]
+            found += [Step(number, stage, True) for stage in reversed(chain)]
+    return found
+
+
+def walks_of(problem: Problem) -> Walks:
+    """The numbers of a problem that `covers` admits."""
+    steps, where = steps_of_chains(problem), problem.placement.stage_device
+    count, stages = len(steps), [problem.stages[step.stage] for step in steps]
+    grads = [step.gradient for step in steps]
+    device = [where[step.stage] for step in steps]
+    ticks = [stage.backward if grad else stage.forward for stage, grad in zip(stages, grads, strict=True)]
+    lag = [0] * count
+    before, last = [-1] * count, list(range(count))
+    for at, (one, step) in enumerate(pairwise(steps), 1):
+        if one.chain == step.chain:
+            before[at] = at - 1
+            lag[at] = 0 if one.stage == step.stage else problem.lag(one.stage, step.stage)
+    for at in reversed(range(count - 1)):
+        if before[at + 1] == at:
+            last[at] = last[at + 1]
+    rest, reach = _ways(ticks, lag, device, last, problem.devices)
+    microbatches = [len(problem.microbatches_of[step.stage]) for step in steps]
+    weight = [-1 if not grad else stage.weight or 0 for stage, grad in zip(stages, grads, strict=True)]
+    whole = [0 if not grad else stage.activation for stage, grad in zip(stages, grads, strict=True)]
+    gives = [
+        all_ if not stage.weight else stage.freed if grad else 0
+        for all_, stage, grad in zip(whole, stages, grads, strict=True)
+    ]
+    block = _blocks(problem, steps)
+    order = sorted((at for at in range(count) if grads[at]), key=lambda at: (device[at], -weight[at]))
+    since = np.searchsorted([device[at] for at in order], range(problem.devices + 1))
+    columns = (
+        *(device, ticks, lag, before, last, _firsts(steps, microbatches), microbatches, weight),
+        *([0 if grad else stage.activation for stage, grad in zip(stages, grads, strict=True)], gives),
+        *([all_ - now for all_, now in zip(whole, gives, strict=True)], rest, reach, block),
+        *([_ENDLESS if room is None else room for room in problem.room], _saved(steps, stages, device, block, problem)),
+        *(order, since, [step.chain for step in steps], _safe(problem, steps, device)),
+    )
+    return Walks(*(np.array(column, np.int64) for column in columns))
+
+
+def _ways(
+    ticks: Sequence[int], lag: Sequence[int], device: Sequence[int], last: Sequence[int], devices: int
+) -> tuple[list[int], Numbers]:
+    """From the start of each step, the way to the end of its chain's last one, and to the next on each device."""
+    rest, reach = list(ticks), np.full((len(ticks), devices), -1, np.int64)
+    for at in reversed(range(len(ticks))):
+        if last[at] != at:
+            rest[at] += lag[at + 1] + rest[at + 1]
+            known = reach[at + 1] >= 0
+            reach[at, known] = reach[at + 1, known] + ticks[at] + lag[at + 1]
+        reach[at, device[at]] = 0
+    return rest, reach
+
+
+def _firsts(steps: Sequence[Step], microbatches: Sequence[int]) -> list[int]:
+    """Where the micro-batches of each step's chain begin, if all those of the chains before come first."""
+    of_chain = dict(zip((step.chain for step in steps), microbatches, strict=True))
+    return [sum(count for chain, count in of_chain.items() if chain < step.chain) for step in steps]
+
+
+def _blocks(problem: Problem, steps: Sequence[Step]) -> Numbers:
+    where, found = problem.placement.stage_device, np.full((len(steps), len(steps)), -1, np.int64)
+    for one, forward in enumerate(steps):
+        for other, backward in enumerate(steps):
+            if not forward.gradient and backward.gradient and where[forward.stage] == where[backward.stage]:
+                ticks = problem.overlapped_ticks(Pass(F, forward.stage, 0), Pass(BW, backward.stage, 0))
+                found[one, other] = -1 if ticks is None else ticks
+    return found
+
+
+def _saved(
+    steps: Sequence[Step], stages: Sequence[Stage], device: Sequence[int], block: Numbers, problem: Problem
+) -> list[int]:
+    """What a block of a device saves against its two passes, in the mean."""
+    found = []
+    for one in range(problem.devices):
+        saved = [
+            stages[f].forward + stages[b].backward + (stages[b].weight or 0) - int(block[f, b])
+            for f in range(len(steps))
+            for b in range(len(steps))
+            if block[f, b] >= 0 and device[f] == one
+        ]
+        found.append(max(0, sum(saved) // len(saved)) if saved else 0)
+    return found
+
+
+def _safe(problem: Problem, steps: Sequence[Step], device: Sequence[int]) -> Numbers:
+    """A chain alone: its last forward on the device. Several: that of all, since one may wait for the other elsewhere.
+
+    -1 where a chain does not come to the device.
+    """
+    chains = sorted({step.chain for step in steps})
+    found = np.full((len(problem.placement.chains), problem.devices), -1, np.int64)
+    for at, step in enumerate(steps):
+        if not step.gradient:
+            found[step.chain, device[at]] = at
+    if len(chains) > 1:
+        for chain in chains:
+            found[chain, found[chain] >= 0] = found[chain].max()
+    return found

@@ -1,0 +1,67 @@
+"""Beam search with overlapped blocks: valid schedules of the value it says, and blocks where these gain."""
+
+from __future__ import annotations
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from pipesched.problem.problem import Problem
+from pipesched.schedule.rescale import value_of
+from pipesched.validation.validator import validate
+from solver.block_orders.nodes import Preference
+from solver.block_orders.schedules import schedule_of_moves
+from solver.block_orders.search import best_order
+from solver.block_orders.tables import covers, walks_of
+from solver.construction.timing import best_times
+from tests.support.makers import problem
+
+_PREFERS = Preference(10.0, 0.0, 3.0, 10.0, 1.0)
+
+
+def with_blocks(seed: int) -> Problem:
+    """One chain or two, B and W or full backwards, unequal stages, hardly enough memory or more."""
+    random = Random(seed)
+    devices, placement = random.choice((2, 3)), random.choice(("linear", "v-shape", "bidirectional"))
+    devices = 2 if placement == "bidirectional" else devices
+    stages = devices * (1 if placement == "linear" else 2)
+    shared = devices if placement == "bidirectional" else stages  # stages of two chains are mirror images
+
+    def some(low: int, high: int) -> list[int]:
+        return [random.randint(low, high) for _ in range(shared)]
+
+    times: dict[str, object] = {"forward": some(5, 9), "backward": some(5, 9), "transfer": random.randint(0, 2)}
+    if random.random() < 0.6:
+        times["weight"] = some(3, 6)
+    times["overlapped"] = some(12, 18)
+    memory = {"capacity": random.randint(2, 4)}
+    return problem(devices, 4, times=times, placement=placement, memory=memory, objective="makespan")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_schedule_is_valid_and_takes_what_the_order_says(seed: int) -> None:
+    given = with_blocks(seed)
+    assert covers(given)
+    found = best_order(walks_of(given), _PREFERS, 60, 2, np.zeros(1, np.int64))
+    assert found is not None, "an order that ends, with memory for two"
+    timeline = best_times(given, schedule_of_moves(given, found.moves))
+    assert validate(timeline) == []
+    assert value_of(given, timeline) <= found.value
+
+
+def test_more_nodes_of_a_layer_find_shorter_orders() -> None:
+    """CP-SAT proves 204, 102 ticks, for 4 devices both ways."""
+    times = {"forward": 10, "backward": 10, "weight": 10, "overlapped": 24}
+    both = problem(4, 6, times=times, placement="bidirectional", memory={"capacity": 3}, objective="makespan")
+    walks, halt = walks_of(both), np.zeros(1, np.int64)
+    narrow, wide = (best_order(walks, _PREFERS._replace(wait=20.0), width, 4, halt) for width in (1, 1000))
+    assert narrow is not None
+    assert wide is not None
+    assert 102 <= wide.value <= 105 < narrow.value
+    assert any(mate >= 0 for _, mate, _ in wide.moves)
+
+
+def test_a_halted_search_gives_nothing() -> None:
+    given = with_blocks(0)
+    assert best_order(walks_of(given), _PREFERS, 60, 2, np.ones(1, np.int64)) is None
