@@ -27,9 +27,10 @@ from pipesched.errors import PipeschedError
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
 from solver.engine.phases.beam_schedules import BeamSchedules
+from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
-from solver.engine.phases.bounds.crossing_stages import CrossingStages
+from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
@@ -83,12 +84,14 @@ VARIANTS: Mapping[str, Engine] = {
     "no replication": replace(ENGINE, opening=opening_without(ShorterProblem)),
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
     "no crossings": replace(ENGINE, phases=without(CrossingBounds), opening=opening_without(CrossingBounds)),
-    "no crossings of steps": replace(ENGINE, phases=without(CrossingSteps, CrossingsBelow, CrossingStages)),
+    "no crossings of steps": replace(
+        ENGINE, phases=without(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages)
+    ),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no search for rules": replace(
         ENGINE, phases=without(TunedListSchedules), opening=opening_without(TunedListSchedules)
     ),
-    "no beam search": replace(ENGINE, phases=without(BeamSchedules)),
+    "no beam search": replace(ENGINE, phases=without(BeamSchedules, BlockOrders)),
     "no orders of steps": replace(ENGINE, phases=without(StepOrders)),
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),

@@ -4,7 +4,7 @@ With the argument `modes` they are those of problems in which modes of passes ar
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
 steps; with `below` those of crossings of steps below a value; with `stages` those of crossings of steps of some stages;
 with `blocks` those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam search;
-with `tabu` those of tabu search.
+with `block_orders` those of the same with overlapped blocks; with `tabu` those of tabu search.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from threading import Event
 
+import numpy as np
+
 from formulations.tasks.jobs_of_problem import jobs_of
 from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
+from solver.block_orders.nodes import Preference
+from solver.block_orders.schedules import schedule_of_moves
+from solver.block_orders.search import best_order
+from solver.block_orders.tables import walks_of
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
@@ -94,8 +100,18 @@ def compile_orders() -> None:
     schedule_with(problem, chain, steps, step_order(steps, lambda *_: 1, Event()) or ())
 
 
+def compile_block_orders() -> None:
+    """An order with blocks, and the schedule that it stands for."""
+    problem = problem_from(_WITH_BLOCKS)
+    found = best_order(walks_of(problem), Preference(0.0, 0.0, 1.0, 1.0, 1.0), 1, 1, np.zeros(1, np.int64))
+    assert found is not None
+    schedule_of_moves(problem, found.moves)
+
+
 if __name__ == "__main__":
-    if "crossings" in sys.argv[1:]:
+    if "block_orders" in sys.argv[1:]:
+        compile_block_orders()
+    elif "crossings" in sys.argv[1:]:
         compile_crossings(crossing_bounds)
     elif "steps" in sys.argv[1:]:
         compile_crossings(crossing_step_bounds)

@@ -7,9 +7,10 @@ from math import inf
 from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.beam_schedules import BeamSchedules
+from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
-from solver.engine.phases.bounds.crossing_stages import CrossingStages
+from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
@@ -44,7 +45,12 @@ _SMALL_GAP = 0.003
 _ONE_CHAIN = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(Published(share=0.3, compare_up_to_passes=0), Sequential()),
-    phases=(ListSchedules(share=0.1), ExactModel(share=0.4, most_literals=1_000), LocalSearch(left_share=0.0)),
+    phases=(
+        BlockOrders(share=0.3),
+        ListSchedules(share=0.1),
+        ExactModel(share=0.4, most_literals=1_000),
+        LocalSearch(left_share=0.0),
+    ),
     finish=finished,
     raise_bounds=False,
 )
@@ -66,8 +72,10 @@ ENGINE = Engine(
         TunedListSchedules(),
         ListSchedules(far=0.05),
         BeamSchedules(share=0.1, open_modes=True),
+        BlockOrders(),
         StepOrders(share=0.12, near=0.02, most=16),
         CrossingStages(share=0.15),
+        CrossingsOfMoreStages(share=0.4),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),
         StepOrders(share=0.2),

@@ -22,6 +22,7 @@ from pipesched.checking.crossing_blocks.orders import all_next_blocks
 from pipesched.checking.crossing_steps.orders import all_next, fewer
 from pipesched.checking.crossings.rounds import all_after
 from pipesched.problem.problem import Problem
+from solver.block_orders.nodes import expand, take
 from solver.bounds.crossing.rounds import one_round
 from solver.bounds.crossing_below.remaining import below, keys_after, rests_before
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
@@ -99,6 +100,7 @@ STAGE_KERNELS = Kernels((successors, *BELOW_KERNELS.functions), _COMPILER, "stag
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
 ORDER_KERNELS = Kernels((keys_after, rests_before, longer, best_of, advance_whole, settle_step), _COMPILER, "orders")
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
+BLOCK_ORDER_KERNELS = Kernels((expand, take), _COMPILER, "block_orders")
 TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesched.results.evidence import AroundDevice, OnDevice
+from pipesched.results.evidence import CrossingStages as Evidence
 from pipesched.results.gap import gap
 from solver.bounds.crossing_stages.bound import KIND, WORK, crossing_bounds_of_stages
+from solver.bounds.crossing_stages.more_stages import MANY, bounds_with_one_more
 from solver.engine.kernels import STAGE_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
@@ -48,6 +50,40 @@ class CrossingStages:
             search.problem, search.stop, float(state.lower_bound), float(state.value), device, work=work
         )
         argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))
+
+
+@dataclass(frozen=True)
+class CrossingsOfMoreStages:
+    """With the stage behind those of the device too, and many labels of a state, where the others have been found."""
+
+    share: float = 0.25
+    above: float = 0.01
+    name: str = "crossings of steps of more stages"
+
+    def applies(self, search: Search) -> bool:
+        """Once, where few labels of a state gave the bound."""
+        state, found = search.incumbent.state, _stages(search)
+        if state.value is None or search.clock.counts_work or found is None or found.width >= MANY:
+            return False
+        return gap(state.value, state.lower_bound) > self.above
+
+    def run(self, search: Search) -> None:
+        state, found = search.incumbent.state, _stages(search)
+        assert found is not None
+        assert state.value is not None
+        bounds = bounds_with_one_more(
+            search.problem, found.stages, (float(state.lower_bound), float(state.value)), search.stop
+        )
+        argue_meanwhile(search, bounds, search.clock.allowed(self.share))
+
+
+def _stages(search: Search) -> Evidence | None:
+    """The stages that the lower bound is said of."""
+    state = search.incumbent.state
+    for one in state.certificates:
+        if one.value == state.lower_bound and isinstance(one.evidence, Evidence):
+            return one.evidence
+    return None
 
 
 def _deciding(search: Search) -> int | None:
