@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from solver.block_orders.nodes import DELAY, MATE, STEP, Children, Preference, expand, offsets
+from solver.block_orders.children import DELAY, MATE, STEP, Children, Preference, expand
+from solver.block_orders.nodes import offsets
 from solver.block_orders.tables import Numbers, Walks
 
 # Rows for children that one call of compiled code fills, which nothing can interrupt.

@@ -20,7 +20,7 @@ from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from solver.block_orders.nodes import Preference
+from solver.block_orders.children import Preference
 from solver.block_orders.schedules import schedule_of_moves
 from solver.block_orders.search import best_order
 from solver.block_orders.tables import walks_of

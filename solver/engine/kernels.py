@@ -22,7 +22,8 @@ from pipesched.checking.crossing_blocks.orders import all_next_blocks
 from pipesched.checking.crossing_steps.orders import all_next, fewer
 from pipesched.checking.crossings.rounds import all_after
 from pipesched.problem.problem import Problem
-from solver.block_orders.nodes import expand, take
+from solver.block_orders.children import expand
+from solver.block_orders.nodes import take
 from solver.bounds.crossing.rounds import one_round
 from solver.bounds.crossing_below.remaining import below, keys_after, rests_before
 from solver.bounds.crossing_blocks.layers import successors_with_blocks

@@ -8,7 +8,7 @@ import numpy as np
 
 from pipesched.problem.problem import Objective
 from pipesched.results.gap import gap
-from solver.block_orders.nodes import Preference
+from solver.block_orders.children import Preference
 from solver.block_orders.schedules import schedule_of_moves
 from solver.block_orders.search import best_order
 from solver.block_orders.tables import covers, walks_of

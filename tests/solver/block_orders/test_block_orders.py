@@ -10,7 +10,7 @@ import pytest
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.block_orders.nodes import Preference
+from solver.block_orders.children import Preference
 from solver.block_orders.schedules import schedule_of_moves
 from solver.block_orders.search import best_order
 from solver.block_orders.tables import covers, walks_of
