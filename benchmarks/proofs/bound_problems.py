@@ -7,8 +7,9 @@ from random import Random
 
 from benchmarks.proofs.branch import Likely
 from pipesched.problem import placement
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import stages_of
 
 # What is changed between a problem and its neighbours, beside links.

@@ -8,7 +8,8 @@ from math import floor
 from pipesched.checking.finding import RefusedEvidenceError
 from pipesched.layers.cluster import Capacities
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.problem import Pool, Problem
+from pipesched.problem.device_resources import Pool
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import WithMoreMemory
 

@@ -18,9 +18,9 @@ from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
-from pipesched.problem.memory_options import HostPool
+from pipesched.problem.device_resources import HostPool, Pool
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import with_microbatch_scale
 
 # More than the schedule file of the largest problem there may be.

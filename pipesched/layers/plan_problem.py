@@ -12,8 +12,9 @@ from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage
 
 

@@ -29,17 +29,3 @@ class Recomputation(NamedTuple):
     name: str
     ticks: int
     keeps: int
-
-
-class HostPool(NamedTuple):
-    """Memory of a host, shared by these devices; `capacity` in the problem's `resolution`, None where unlimited."""
-
-    capacity: int | None
-    devices: tuple[int, ...]
-
-
-class SharedStream(NamedTuple):
-    """A stream that these devices have in common: of all their tasks on it one runs at a time."""
-
-    stream: str
-    devices: tuple[int, ...]

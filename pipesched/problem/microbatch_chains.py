@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby
 
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.passes import Pass
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Pool, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage, scaled_stage
 
 # The chain of the problem that micro-batches walk, and their factor.

@@ -11,7 +11,7 @@ from hashlib import sha256
 from itertools import accumulate, pairwise
 
 from pipesched.html_of import html_of
-from pipesched.problem.memory_options import HostPool, SharedStream
+from pipesched.problem.device_resources import HostPool, Pool, SharedStream
 from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
 from pipesched.problem.network.dependencies import Dependencies
 from pipesched.problem.network.network_of_problem import network_of
@@ -27,18 +27,6 @@ class Objective(StrEnum):
     MAKESPAN = "makespan"
     SPAN = "span"
     PERIOD = "period"
-
-
-@dataclass(frozen=True)
-class Pool:
-    """The memory of a device, in integers of the problem's `resolution`.
-
-    `capacity` is all of it, None where it is unlimited; `static` is what the device always holds besides what its
-    stages do. A capacity below all that is static is a device whose static memory alone is too much.
-    """
-
-    capacity: int | None = None
-    static: int = 0
 
 
 @dataclass(frozen=True, repr=False)

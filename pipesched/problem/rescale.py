@@ -8,7 +8,8 @@ from fractions import Fraction
 from math import lcm
 
 from pipesched.problem.attainable_spans import Value, simplest
-from pipesched.problem.problem import Pool, Problem
+from pipesched.problem.device_resources import Pool
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import scaled_stage
 
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.files.exact_numbers import common_step
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.formatting import memory_amount
-from pipesched.problem.problem import Pool, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.analysis.explanation import Perturbation, PerturbationKind
 
 TENTH = Fraction(1, 10)

@@ -14,10 +14,11 @@ from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_model import TaskModel
 from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.attainable_spans import Value
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.placement import explicit
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline

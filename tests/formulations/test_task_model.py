@@ -16,8 +16,9 @@ from formulations.tasks.order_of_jobs import JobOrder, literal_count
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_model import TaskModel
 from pipesched.problem import placement
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.passes import BW, B, F, W
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule

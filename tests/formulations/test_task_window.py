@@ -12,10 +12,11 @@ from ortools.sat.python import cp_model
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_window import TaskWindow
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.memory_options import Recomputation
 from pipesched.problem.passes import BW, RECOMPUTATIONS, F, Pass
 from pipesched.problem.placement import linear
-from pipesched.problem.problem import Pool, Problem
+from pipesched.problem.problem import Problem
 from pipesched.problem.stage import COMPUTE, Stage, TaskSpec
 from pipesched.schedule.schedule import schedule_of
 from pipesched.simulation.simulator import simulate

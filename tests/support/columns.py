@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from pipesched.problem.device_resources import Pool
 from pipesched.problem.passes import PassKind
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec, stages_of
 
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 from random import Random
 
 from pipesched.problem import placement
-from pipesched.problem.memory_options import Offload, Recomputation, SharedStream
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.device_resources import Pool, SharedStream
+from pipesched.problem.memory_options import Offload, Recomputation
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Stage
 
 _STREAMS = (("d2h", "h2d"), ("d2h", "h2d"), ("copy", "copy"), ("copy", COMPUTE))

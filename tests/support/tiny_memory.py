@@ -8,9 +8,10 @@ from math import ceil
 from random import Random
 
 from pipesched.problem import placement
-from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
+from pipesched.problem.device_resources import HostPool, Pool, SharedStream
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.placement import Placement
-from pipesched.problem.problem import Objective, Pool, Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import with_microbatch_scale
 from pipesched.problem.stage import COMPUTE, Stage
 

@@ -9,7 +9,8 @@ from typing import Any
 from pipesched.files.exact_numbers import as_decimal
 from pipesched.files.problems.memory_keys import ALWAYS, FREE, NEVER, CopyStream, Groups
 from pipesched.files.problems.schema import MemorySection
-from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
+from pipesched.problem.device_resources import HostPool, SharedStream
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.problem import Problem
 
 Numbers = Fraction | list[Fraction]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from pipesched.problem.memory_options import SharedStream
+from pipesched.problem.device_resources import SharedStream
 from pipesched.problem.network.task_network import Need, Resource
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.placement import Placement

@@ -13,7 +13,8 @@ from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.files.problems.schema import json_schema
 from pipesched.files.schedule_file import read_schedule, save
-from pipesched.problem.memory_options import HostPool, Offload, Recomputation, SharedStream
+from pipesched.problem.device_resources import HostPool, SharedStream
+from pipesched.problem.memory_options import Offload, Recomputation
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD
 from pipesched.problem.problem import Problem
 from pipesched.simulation.simulator import simulate
