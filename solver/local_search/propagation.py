@@ -72,67 +72,85 @@ def pass_on(shop, modes, rows, times, opening, move, most):  # type: ignore[no-u
 
 
 @inlined
-def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """The earliest start of a unit behind all that it waits for, by their new starts."""
-    new_start = times.new_start
-    begun = opening[shop.device[i]]
-    if rows.place[i] > 0:
-        before = rows.order[shop.device[i], rows.place[i] - 1]
-        begun = max(begun, new_start[before] + shop.ticks[before])
+def neighbour(shop, rows, i, step):  # type: ignore[no-untyped-def]
+    """The unit so many places behind another one on its device, -1 if there is none."""
+    on, place = shop.device[i], rows.place[i] + step
+    return rows.order[on, place] if 0 <= place < rows.count[on] else -1
+
+
+@inlined
+def longest_way(shop, modes, rows, i, near, at, units, lags, longest, way):  # type: ignore[no-untyped-def]
+    """The longest way to a unit over its neighbour `near` or over those of one side that it depends on; `way` at least.
+
+    Rows of a side begin `at` places of its `units` and `lags`; to those it takes the `longest` way there.
+    """
+    if near >= 0:
+        way = max(way, longest[near] + shop.ticks[near])
     unit = i
     while unit >= 0:
-        for a in range(shop.waits_at[unit], shop.waits_at[unit + 1]):
-            before = shop.waits_for[a]
-            begun = max(begun, new_start[before] + shop.ticks[before] + shop.waits_lag[a])
+        for a in range(at[unit], at[unit + 1]):
+            j = units[a]
+            if rows.place[j] >= 0:
+                way = max(way, longest[j] + shop.ticks[j] + lags[a])
         if modes is None:
             break
         unit = modes.mate[unit]
-    return begun
+    return way
+
+
+@inlined
+def mark(modes, rows, times, i, near, at, units, low, high, step, reach):  # type: ignore[no-untyped-def]
+    """Mark the neighbour `near` of a unit and those of one side that have ranks between `low` and `high`.
+
+    The last rank marked in the direction of `step`, or `reach` if that lies further.
+    """
+    rank, marked, stamp = rows.rank, times.marked, times.clock[STAMP]
+    if near >= 0:
+        r = rank[near]
+        if low < r < high:
+            marked[r] = stamp
+            reach = step * max(step * reach, step * r)
+    unit = i
+    while unit >= 0:
+        for a in range(at[unit], at[unit + 1]):
+            r = rank[units[a]]
+            if low < r < high:
+                marked[r] = stamp
+                reach = step * max(step * reach, step * r)
+        if modes is None:
+            break
+        unit = modes.mate[unit]
+    return reach
+
+
+@inlined
+def begin_of(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
+    """The earliest start of a unit behind all that it waits for, by their new starts."""
+    near, begun = neighbour(shop, rows, i, -1), opening[shop.device[i]]
+    at, units, lags = shop.waits_at, shop.waits_for, shop.waits_lag
+    return longest_way(shop, modes, rows, i, near, at, units, lags, times.new_start, begun)
+
+
+@inlined
+def way_behind(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
+    """The longest way from a unit's end to the end of all, less its device's opening, by the tails of what waits."""
+    near, way = neighbour(shop, rows, i, 1), -opening[shop.device[i]]
+    at, units, lags = shop.feeds_at, shop.feeds_to, shop.feeds_lag
+    return longest_way(shop, modes, rows, i, near, at, units, lags, times.tail, way)
 
 
 @inlined
 def mark_behind(shop, modes, rows, times, i, last, reach):  # type: ignore[no-untyped-def]
     """Mark what waits for a unit and has a rank above `last`; the highest rank marked, or `reach` if that is higher."""
-    rank, marked, stamp, on = rows.rank, times.marked, times.clock[STAMP], shop.device[i]
-    behind = rows.place[i] + 1
-    if behind < rows.count[on]:
-        r = rank[rows.order[on, behind]]
-        if last < r < ABSENT:
-            marked[r] = stamp
-            reach = max(reach, r)
-    unit = i
-    while unit >= 0:
-        for a in range(shop.feeds_at[unit], shop.feeds_at[unit + 1]):
-            r = rank[shop.feeds_to[a]]
-            if last < r < ABSENT:
-                marked[r] = stamp
-                reach = max(reach, r)
-        if modes is None:
-            break
-        unit = modes.mate[unit]
-    return reach
+    near = neighbour(shop, rows, i, 1)
+    return mark(modes, rows, times, i, near, shop.feeds_at, shop.feeds_to, last, ABSENT, 1, reach)
 
 
 @inlined
 def mark_before(shop, modes, rows, times, i, first, reach):  # type: ignore[no-untyped-def]
     """Mark what a unit waits for and has a rank below `first`; the lowest rank marked, or `reach` if that is lower."""
-    rank, marked, stamp = rows.rank, times.marked, times.clock[STAMP]
-    if rows.place[i] > 0:
-        r = rank[rows.order[shop.device[i], rows.place[i] - 1]]
-        if r < first:
-            marked[r] = stamp
-            reach = min(reach, r)
-    unit = i
-    while unit >= 0:
-        for a in range(shop.waits_at[unit], shop.waits_at[unit + 1]):
-            r = rank[shop.waits_for[a]]
-            if r < first:
-                marked[r] = stamp
-                reach = min(reach, r)
-        if modes is None:
-            break
-        unit = modes.mate[unit]
-    return reach
+    near = neighbour(shop, rows, i, -1)
+    return mark(modes, rows, times, i, near, shop.waits_at, shop.waits_for, -1, first, -1, reach)
 
 
 @inlined
@@ -188,24 +206,3 @@ def settle_tails(shop, modes, rows, times, opening, d, low, high, first, last): 
         if way != tail[i] or (k >= first and shop.device[i] == d and low <= place[i] <= high):
             tail[i] = way
             reach = mark_before(shop, modes, rows, times, i, first, reach)
-
-
-@inlined
-def way_behind(shop, modes, rows, times, opening, i):  # type: ignore[no-untyped-def]
-    """The longest way from a unit's end to the end of all, less its device's opening, by the tails of what waits."""
-    ticks, tail, on = shop.ticks, times.tail, shop.device[i]
-    behind = rows.place[i] + 1
-    way = -opening[on]
-    if behind < rows.count[on]:
-        j = rows.order[on, behind]
-        way = ticks[j] + tail[j]
-    unit = i
-    while unit >= 0:
-        for a in range(shop.feeds_at[unit], shop.feeds_at[unit + 1]):
-            j = shop.feeds_to[a]
-            if rows.place[j] >= 0:
-                way = max(way, shop.feeds_lag[a] + ticks[j] + tail[j])
-        if modes is None:
-            break
-        unit = modes.mate[unit]
-    return way
