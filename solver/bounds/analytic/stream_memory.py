@@ -99,7 +99,7 @@ def _strongest(
     """The instant, and the least tail of what runs after it, that prove most."""
     forward = _Tasks(chains, [task for task in tasks if task.kind is F], heads, tails)
     other = _Tasks(chains, [task for task in tasks if task.kind is not F], heads, tails)
-    at = np.unique(np.concatenate([other.heads, gifts.times]))
+    at = np.unique(np.concatenate([forward.heads, other.heads, gifts.times]))
     at = at[at >= 0]
     if not len(at):
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from random import Random
@@ -12,6 +13,7 @@ import pytest
 
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.streams.head_and_tail import stream_head_and_tail as checked_around
+from pipesched.checking.streams.memory import stream_memory as checked_memory
 from pipesched.checking.streams.tasks import stream_tasks as checked_tasks
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.feasibility import why_infeasible
@@ -19,7 +21,7 @@ from pipesched.problem.passes import B, F
 from pipesched.problem.placement import Placement, interleaved, linear
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
-from pipesched.results.evidence import AroundStream, StreamTasks
+from pipesched.results.evidence import AroundStream, StreamMemory, StreamTasks
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from solver.bounds.analytic.catalogue import BOUNDS, certificates
@@ -96,6 +98,7 @@ def test_each_stream_is_bounded_by_what_the_check_finds_for_it_and_no_less() -> 
             several += best > 0
             if where in sets:
                 assert checked(checked_tasks, one, sets[where].evidence) == sets[where].value
+                assert ("left to the end of all:" in sets[where].text) == (one.objective is Objective.MAKESPAN)
                 for owner in owners * 4:
                     some = StreamTasks(*where, owner, one.tick, random.randint(0, 9), random.randint(0, 9))
                     assert checked(checked_tasks, one, some) <= sets[where].value
@@ -210,3 +213,21 @@ def test_memory_proves_nothing_above_the_optimum() -> None:
         ]
         tight, stronger = tight + (value == best), stronger + (value > max(others))
     assert tight > 3 and stronger == 8
+
+
+def test_no_other_instant_and_tail_prove_more_of_memory() -> None:
+    """What the check finds at instants and tails that were not chosen."""
+    random, seen = Random(2), 0
+    for few in map(tiny_tasks, map(Random, range(150))):
+        problem = replace(few, microbatches=4 * few.microbatches)
+        if problem.network.one_task_each or problem.network.options or problem.chain_shares:
+            continue
+        for one in stream_memory(problem, problem.objective):
+            own = one.evidence
+            assert isinstance(own, StreamMemory)
+            assert checked(checked_memory, problem, own) == one.value
+            for _ in range(12):
+                other = replace(own, head=random.randint(0, 60), tail=random.randint(0, 9))
+                assert checked(checked_memory, problem, other) <= one.value
+            seen += 1
+    assert seen > 50
