@@ -89,6 +89,24 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "_proved: 0 -> 1 #2": "What is proved is compared with a value of 0 or less alone.",
     },
     "pipesched/checking/lagrangian.py": {": 60 -> 61": "Any time behind all instants, which are below 2**59."},
+    "solver/bounds/analytic/stream_chains.py": {
+        ": 60 -> 61": "Sums of two such times still fit.",
+        "StreamChains.__init__: all((before.kind in (F, B, W, BW) for before in arc.alternatives)) -> any((before.kind "
+        "in (F, B, W, BW) for before in arc.alternatives))": "Of what an arc may wait for all are copies and "
+        "recomputations, or none.",
+    },
+    "solver/bounds/analytic/stream_memory.py": {
+        "_Gifts.__init__: 1 -> 2": "Any negative number stands for a time before all others.",
+        "_Tasks.__init__: 0 -> 1": "A task more that takes no time.",
+        "_strongest: len(levels) > _TAILS -> len(levels) >= _TAILS": "Of so many levels as are tried each is chosen.",
+    },
+    "solver/bounds/analytic/stream_weights.py": {
+        "_Stream._between: min((self._after(self._tails[end], tail) for end in self._ends[stage])) -> "
+        "max((self._after(self._tails[end], tail) for end in self._ends[stage]))": "The tasks of a backward run one "
+        "after the other, so that there is one end.",
+        "_Stream.strongest: found.value > known -> found.value >= known": "Of two that prove as much the other one.",
+    },
+    "pipesched/checking/streams/weights.py": {"stream_weights: True -> False #2": _AS_LONG},
     "pipesched/checking/streams/task_paths.py": {
         "TaskPaths.__init__: 0 -> 1 #2": "How long after nothing: what waits for no task is left out.",
     },

@@ -53,6 +53,10 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("stream_head_and_tail", "stream_heads_and_tails", "stream_chains", "stream_memory")
     },
     **{
+        f"{name}.py": ("tests/solver/bounds/test_waiting_weights.py", "tests/solver/bounds/test_saving_bounds.py")
+        for name in ("solver/bounds/analytic/stream_weights", "pipesched/checking/streams/weights")
+    },
+    **{
         f"solver/bounds/saving/{name}.py": ("tests/solver/bounds/test_saving_bounds.py",)
         for name in ("certificates", "memory_and_copies", "rows_of_device")
     },

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,13 +11,18 @@ import pytest
 from benchmarks.proofs.memory_options import PARTS, attack
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
+from pipesched.checking.memory_and_copies import memory_and_copies as checked
 from pipesched.files.problem_file import problem_from
+from pipesched.problem.attainable_spans import largest_denominator, least_from
+from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import ResourceWeights
 from pipesched.results.evidence_document import evidence_document, evidence_from
+from solver.bounds.saving import memory_and_copies as bound
 from solver.bounds.saving.certificates import certificates
-from solver.bounds.saving.memory_and_copies import KIND
+from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
+from tests.support.small_memory import small_memory
 
 
 def pipeline(capacity: int, devices: int = 4, microbatches: int = 8, weight: int = 10, **memory: Any) -> Problem:
@@ -57,6 +63,15 @@ def test_memory_over_time_with_room_for_one(ticks: float, least: int) -> None:
     assert strongest(one).kind == KIND
 
 
+def test_copies_out_of_every_activation_take_turns() -> None:
+    """On device 3 a forward comes before the first of eight copies out; behind the last there are a backward, the way of
+    its gradient, and a weight pass on device 0.
+    """
+    one = pipeline(8, offload={"out": 60, "in": 0})
+    found = strongest(one.with_stages(may_keep=[False] * 4))
+    assert (found.device, found.value) == (3, 3 * (10 + 1) + 10 + 8 * 60 + 10 + 3 * (1 + 10) + 10)
+
+
 def test_compute_and_memory_together_prove_more_than_either() -> None:
     """Recomputed activations take compute, kept ones memory: a mean of both leaves less than the better of the two."""
     one = pipeline(1, offload=copies(10), recompute=[{"name": "full", "time": 10, "keeps": 0}])
@@ -70,6 +85,36 @@ def test_compute_and_memory_together_prove_more_than_either() -> None:
 def test_never_above_the_optimum(part: str) -> None:
     _, found = attack(part, 0, 25)
     assert found["strongest bound attained"] > 10
+
+
+def test_the_check_proves_of_the_evidence_just_what_the_bound_claims() -> None:
+    """A bound that takes too little of a resource into account proves nothing wrong, so the check accepts it.
+
+    In the last case the memory over time of two stages with different activations decides.
+    """
+    seen = 0
+    for seed in (*range(300), 1010):
+        problem = small_memory(Random(seed))
+        problem = replace(problem, microbatches=(1 + 2 * (seed % 2)) * problem.microbatches)
+        if why_infeasible(problem) is not None:
+            continue
+        parts = largest_denominator(problem)
+        for one in memory_and_copies(problem, problem.objective):
+            assert isinstance(one.evidence, ResourceWeights)
+            assert one.value == least_from(checked(problem, one.evidence), parts), seed
+            seen += 1
+    assert seen > 200
+
+
+def test_without_multipliers_the_best_resource_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were GLOP not to solve the program: no weights but of one resource, and the check finds what they prove."""
+    monkeypatch.setattr(bound, "_dual_values", lambda rows, ways: None)
+    one = pipeline(1, offload=copies(40))
+    found = max(memory_and_copies(one, one.objective), key=lambda certificate: certificate.value)
+    assert isinstance(found.evidence, ResourceWeights)
+    assert sorted(found.evidence.weights)[-2:] == [0, 1]
+    assert found.value == 768
+    assert check_bound(one, found).verdict is Verdict.VERIFIED
 
 
 def test_evidence_that_proves_less_is_refused() -> None:
