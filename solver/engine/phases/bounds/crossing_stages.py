@@ -9,13 +9,15 @@ from pipesched.results.evidence import CrossingStages as Evidence
 from pipesched.results.gap import gap
 from solver.bounds.crossing_guided.bound import WORK as MORE_WORK
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages
-from solver.bounds.crossing_stages.bound import KIND, WORK, crossing_bounds_of_stages
+from solver.bounds.crossing_stages.bound import KIND, crossing_bounds_of_stages
 from solver.engine.kernels import GUIDED_KERNELS, STAGE_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
 
 # Labels and states for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 300_000
+# Labels and states of the first of both: one stage besides those of the device is found, more faster with that.
+_WORK = 1_500_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class CrossingStages:
         return _deciding(search) is not None and not any(one.kind == KIND for one in state.certificates)
 
     def run(self, search: Search) -> None:
-        clock, state, work, device = search.clock, search.incumbent.state, WORK, _deciding(search)
+        clock, state, work, device = search.clock, search.incumbent.state, _WORK, _deciding(search)
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
         if device is None or not search.compiled(STAGE_KERNELS, self.share):
