@@ -60,7 +60,7 @@ class Published:
                 return
 
     def _improves_what_does_not_fit(self, search: Search, heuristic: Heuristic) -> bool:
-        """Of many passes that takes seconds; activations of the two differ little."""
+        """Of many passes that takes seconds, and it looks for better orders with as many activations."""
         improved = heuristic.name.removesuffix(_IMPROVED)
         if improved == heuristic.name or search.passes <= self.compare_up_to_passes:
             return False
