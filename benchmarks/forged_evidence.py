@@ -28,7 +28,8 @@ from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.checking.attainable import least_attainable_above
 from pipesched.checking.check import check_bound
-from pipesched.checking.finding import Verdict
+from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -40,6 +41,7 @@ from pipesched.results.evidence import (
     CrossingSteps,
     CrossingStepsBelow,
     DeviceMultipliers,
+    GuidedStages,
     OnDevice,
     OnStage,
     RowMultipliers,
@@ -48,6 +50,7 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_guided.bound import KIND as GUIDED
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
@@ -74,6 +77,7 @@ KINDS = {
     "crossings of steps": CrossingSteps,
     "crossings of steps below a value": CrossingStepsBelow,
     "crossings of steps of some stages": CrossingStages,
+    "crossings of steps of more stages": GuidedStages,
     "crossings with blocks": CrossingBlocks,
     "Lagrangian": DeviceMultipliers,
 }
@@ -158,6 +162,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from crossing_bounds_below(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     device = random.randrange(problem.devices)
     yield from crossing_bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
+    yield from _guided(problem, near, random)
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:
@@ -165,6 +170,19 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     # A linear program finds few on tiny problems; any multipliers prove something.
     for _ in range(_RANDOM):
         yield from _of_multipliers(problem, best, random)
+
+
+def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
+    """What any stages of a chain prove, guided by any of them: more than the bound itself tries."""
+    chain = random.choice(problem.placement.chains)
+    stages = tuple(sorted(random.sample(chain, random.randint(1, len(chain))), key=chain.index))
+    guide = tuple(stage for stage in stages if random.random() < 0.5) or stages[:1]
+    evidence = GuidedStages(stages, guide, random.choice((1, 3, 64)), near)
+    try:
+        proved = crossings_of_more_stages(problem, evidence)
+    except (NotCoveredError, RefusedEvidenceError):
+        return
+    yield Certificate(GUIDED, proved, "", problem.placement.stage_device[stages[0]], evidence)
 
 
 def _of_multipliers(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:

@@ -12,6 +12,7 @@ from benchmarks.proofs.further_bounds import (
     crossings,
     crossings_below,
     crossings_merged,
+    crossings_of_more_stages,
     crossings_of_stages,
     crossings_of_steps,
     crossings_with_blocks,
@@ -131,6 +132,16 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
             further=crossings_of_stages,
         )
         for name in _STAGES_WITH_BLOCKS
+    ),
+    *(
+        Branch(
+            f"crossings of steps of more stages, {name}",
+            "crossings of steps of more stages",
+            where=_STEPS[name][1],
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
+            further=crossings_of_more_stages,
+        )
+        for name in _STEPS
     ),
     *(
         Branch(

@@ -13,8 +13,10 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_guided.bound import bounds_of_more_stages
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
+from solver.bounds.crossing_steps.steps import walked_chains
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
@@ -78,6 +80,22 @@ def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
                 since = float(one.value)
                 claimed = max(claimed, since - 1)
                 yield one
+
+
+def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
+    """Guided by the stages of each device of a chain, and by its first and its middle stage alone; likewise."""
+    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    claimed = proved - 1.0
+    for chain in walked_chains(problem):
+        where = problem.placement.stage_device
+        of_devices = [tuple(stage for stage in chain if where[stage] == one) for one in range(problem.devices)]
+        for guide in dict.fromkeys((*filter(None, of_devices), chain[:1], chain[len(chain) // 2 :][:1])):
+            since = claimed
+            for width, most in ((1, known), (64, known), (64, proved + 16)):
+                for one in bounds_of_more_stages(problem, guide, (since, most), Event(), width):
+                    since = float(one.value)
+                    claimed = max(claimed, since - 1)
+                    yield one
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

@@ -10,6 +10,7 @@ from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
+from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
 from pipesched.checking.crossing_stages.argument import crossings_of_stages
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
 from pipesched.checking.crossings.argument import crossings
@@ -44,6 +45,7 @@ from pipesched.results.evidence import (
     CrossingStepsBelow,
     DeviceMultipliers,
     Evidence,
+    GuidedStages,
     ModeMultipliers,
     OnDevice,
     OnStage,
@@ -81,6 +83,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     ),
     "crossings of steps of some stages": lambda problem, evidence, _: crossings_of_stages(
         problem, _as(CrossingStages, evidence)
+    ),
+    "crossings of steps of more stages": lambda problem, evidence, _: crossings_of_more_stages(
+        problem, _as(GuidedStages, evidence)
     ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),

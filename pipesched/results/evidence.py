@@ -200,6 +200,16 @@ class CrossingStages:
 
 
 @dataclass(frozen=True)
+class GuidedStages:
+    """The same, where only orders are left out of which the stages of the `guide`, some of these, say it."""
+
+    stages: tuple[int, ...]
+    guide: tuple[int, ...]
+    width: int
+    below: int
+
+
+@dataclass(frozen=True)
 class CrossingBlocks:
     """The same where a forward and a gradient of a device may run as one block, and all ways to form them are tried."""
 
@@ -244,6 +254,7 @@ Evidence = (
     | CrossingSteps
     | CrossingStepsBelow
     | CrossingStages
+    | GuidedStages
     | CrossingBlocks
     | Refutation
     | WithMoreMemory

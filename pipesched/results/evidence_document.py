@@ -18,6 +18,7 @@ from pipesched.results.evidence import (
     CrossingStepsBelow,
     DeviceMultipliers,
     Evidence,
+    GuidedStages,
     ModeMultipliers,
     OnDevice,
     OnStage,
@@ -53,6 +54,7 @@ _FORMS: dict[str, type[Any]] = {
     "crossings of steps": CrossingSteps,
     "crossings of steps below a value": CrossingStepsBelow,
     "crossings of steps of some stages": CrossingStages,
+    "crossings of steps of more stages": GuidedStages,
     "crossings with blocks": CrossingBlocks,
     "refutation": Refutation,
 }

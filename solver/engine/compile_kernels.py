@@ -3,8 +3,9 @@
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
 steps; with `below` those of crossings of steps below a value; with `stages` those of crossings of steps of some stages;
-with `blocks` those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam search;
-with `block_orders` those of the same with overlapped blocks; with `tabu` those of tabu search.
+with `guided` those of crossings of steps of more stages; with `blocks` those of crossings with blocks; with `orders`
+those of orders of steps; with `beam` those of beam search; with `block_orders` those of the same with overlapped
+blocks; with `tabu` those of tabu search.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from solver.block_orders.tables import walks_of
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_guided.bound import bounds_of_more_stages
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.construction.beam_search import BeamSearch
@@ -119,6 +121,8 @@ if __name__ == "__main__":
         compile_crossings(lambda problem, stop: crossing_bounds_below(problem, stop, 1, 100))
     elif "stages" in sys.argv[1:]:
         compile_crossings(lambda problem, stop: crossing_bounds_of_stages(problem, stop, 1, 100, 0))
+    elif "guided" in sys.argv[1:]:
+        compile_crossings(lambda problem, stop: bounds_of_more_stages(problem, (1,), (1, 100), stop))
     elif "blocks" in sys.argv[1:]:
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     elif "orders" in sys.argv[1:]:

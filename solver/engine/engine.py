@@ -74,7 +74,7 @@ ENGINE = Engine(
         BeamSchedules(share=0.1, open_modes=True),
         BlockOrders(),
         StepOrders(share=0.12, near=0.02, most=16),
-        CrossingStages(share=0.15),
+        CrossingStages(share=0.3),
         CrossingsOfMoreStages(share=0.4),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),

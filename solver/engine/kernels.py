@@ -19,6 +19,7 @@ from formulations.window.operation_units import modes_matter
 from pipesched.checking.crossing_below.orders import may_end_before
 from pipesched.checking.crossing_below.rest import one_back
 from pipesched.checking.crossing_blocks.orders import all_next_blocks
+from pipesched.checking.crossing_guided.orders import next_in_time
 from pipesched.checking.crossing_steps.orders import all_next, fewer
 from pipesched.checking.crossings.rounds import all_after
 from pipesched.problem.problem import Problem
@@ -27,6 +28,7 @@ from solver.block_orders.nodes import take
 from solver.bounds.crossing.rounds import one_round
 from solver.bounds.crossing_below.remaining import below, keys_after, rests_before
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
+from solver.bounds.crossing_guided.follow import successors_in_time
 from solver.bounds.crossing_steps.layers import merged, successors
 from solver.construction.beam_kernel import children, run_beam, stay
 from solver.construction.list_kernel import run_list
@@ -98,6 +100,11 @@ BELOW_KERNELS = Kernels(
     "below",
 )
 STAGE_KERNELS = Kernels((successors, *BELOW_KERNELS.functions), _COMPILER, "stages")
+GUIDED_KERNELS = Kernels(
+    (successors_in_time, merged, keys_after, rests_before, next_in_time, all_next, fewer, one_back),
+    _COMPILER,
+    "guided",
+)
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
 ORDER_KERNELS = Kernels((keys_after, rests_before, longer, best_of, advance_whole, settle_step), _COMPILER, "orders")
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")

@@ -8,6 +8,8 @@ has begun by then; after the last gradient there the last micro-batch takes its 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from pipesched.checking.crossing_blocks.argument import block_ticks
@@ -18,25 +20,39 @@ from pipesched.problem.problem import Problem
 from pipesched.results.evidence import CrossingStages
 
 
+class Kept(NamedTuple):
+    """The way of micro-batches along some stages, and the time before its first forward and from its last gradient on.
+
+    The latter from the start of that gradient.
+    """
+
+    way: Way
+    beside: int
+
+
 def crossings_of_stages(problem: Problem, evidence: CrossingStages) -> int:
     """The least end of the orders that are tried, or the value that the others do not end before."""
     from pipesched.checking.crossing_below.orders import least_end_below
 
-    stages, where, times = evidence.stages, problem.placement.stage_device, least_times(problem)
+    kept = along(problem, evidence.stages, evidence.width)
+    if evidence.below < kept.beside:
+        raise RefusedEvidenceError("orders that end below nothing")
+    together, below = block_ticks(problem, list(evidence.stages)), evidence.below - kept.beside
+    return kept.beside + least_end_below(kept.way, together, evidence.width, False, below)
+
+
+def along(problem: Problem, stages: tuple[int, ...], width: int) -> Kept:
+    """Of some stages of a chain, in its order."""
+    where, times = problem.placement.stage_device, least_times(problem)
     chain = next((chain for chain in problem.placement.chains if stages and stages[0] in chain), ())
     if not chain or stages != tuple(stage for stage in chain if stage in stages):
         raise RefusedEvidenceError(f"stages {list(stages)} are not those of a chain, in its order")
     chain_of(problem, chain[0], (where[chain[0]],))
     if not problem.network.one_task_each or problem.network.options:
         raise NotCoveredError("a pass is several tasks")
-    way = way_along(problem, stages, tuple(dict.fromkeys(where[stage] for stage in stages)), evidence.width)
+    way = way_along(problem, stages, tuple(dict.fromkeys(where[stage] for stage in stages)), width)
     first, last = times[chain[0]], times[stages[0]]
-    # From the start of the last gradient, and before the first forward.
-    beside = first.turns + first.backward - last.turns + last.begins
-    if evidence.below < beside:
-        raise RefusedEvidenceError("orders that end below nothing")
-    together = block_ticks(problem, list(stages))
-    return beside + least_end_below(_until_the_last(way), together, evidence.width, False, evidence.below - beside)
+    return Kept(_until_the_last(way), first.turns + first.backward - last.turns + last.begins)
 
 
 def _until_the_last(way: Way) -> Way:

@@ -15,6 +15,7 @@ from solver.published import candidate
 
 # What loses least time of the schedules that are written down or found in one go, where it fits the memory.
 _BEST_WRITTEN = ("zb-h2", "zb-h1", "zbv", "v-half", "v-min")
+_IMPROVED = "-cost-aware"
 _MANY = len(_BEST_WRITTEN) + 2  # more than the places of those
 
 
@@ -43,7 +44,7 @@ class Published:
         clock, incumbent = search.clock, search.incumbent
         tried = {one.name for one in search.candidates}
         for heuristic in sorted(HEURISTICS, key=_slow_last if search.very_long else _promising_first):
-            if heuristic.name in tried:
+            if heuristic.name in tried or self._improves_what_does_not_fit(search, heuristic):
                 continue
             incumbent.enter(self.name)
             part = 1 if search.very_long and heuristic.name in _BEST_WRITTEN else 2
@@ -57,6 +58,13 @@ class Published:
             proved = search.done() and search.passes > self.compare_up_to_passes
             if search.stop.is_set() or late or proved:
                 return
+
+    def _improves_what_does_not_fit(self, search: Search, heuristic: Heuristic) -> bool:
+        """Of many passes that takes seconds, and it looks for better orders with as many activations."""
+        improved = heuristic.name.removesuffix(_IMPROVED)
+        if improved == heuristic.name or search.passes <= self.compare_up_to_passes:
+            return False
+        return any(one.name == improved and not one.fits for one in search.candidates)
 
 
 def _try(search: Search, heuristic: Heuristic) -> Candidate:
@@ -79,7 +87,7 @@ def _slow_last(heuristic: Heuristic) -> int:
     """Where a schedule takes seconds: first the best that are written down, then the Zero Bubble paper's search, others
     that are written down, and last those that improve another.
     """
-    if heuristic.name.endswith("-cost-aware"):
+    if heuristic.name.endswith(_IMPROVED):
         return _MANY
     if heuristic.name == "zb":
         return _MANY - 2
@@ -90,4 +98,4 @@ def _promising_first(heuristic: Heuristic) -> int:
     """First those that mostly do best, or are of the problem's own memory; last those that improve another."""
     if heuristic.name in ("kimi-k2-offload", "zb", "zbv"):
         return 0
-    return 2 if heuristic.name.endswith("-cost-aware") else 1
+    return 2 if heuristic.name.endswith(_IMPROVED) else 1

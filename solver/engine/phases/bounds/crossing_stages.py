@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from pipesched.results.evidence import AroundDevice, OnDevice
 from pipesched.results.evidence import CrossingStages as Evidence
 from pipesched.results.gap import gap
-from solver.bounds.crossing_stages.bound import KIND, WORK, crossing_bounds_of_stages
-from solver.bounds.crossing_stages.more_stages import MANY, bounds_with_one_more
-from solver.engine.kernels import STAGE_KERNELS
+from solver.bounds.crossing_guided.bound import WORK as MORE_WORK
+from solver.bounds.crossing_guided.bound import bounds_of_more_stages
+from solver.bounds.crossing_stages.bound import KIND, crossing_bounds_of_stages
+from solver.engine.kernels import GUIDED_KERNELS, STAGE_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
 
 # Labels and states for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 300_000
+# Labels and states of the first of both: one stage besides those of the device is found, more faster with that.
+_WORK = 1_500_000
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class CrossingStages:
         return _deciding(search) is not None and not any(one.kind == KIND for one in state.certificates)
 
     def run(self, search: Search) -> None:
-        clock, state, work, device = search.clock, search.incumbent.state, WORK, _deciding(search)
+        clock, state, work, device = search.clock, search.incumbent.state, _WORK, _deciding(search)
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
         if device is None or not search.compiled(STAGE_KERNELS, self.share):
@@ -54,26 +57,30 @@ class CrossingStages:
 
 @dataclass(frozen=True)
 class CrossingsOfMoreStages:
-    """With the stage behind those of the device too, and many labels of a state, where the others have been found."""
+    """With more stages and many labels of a state, guided by those that have been found."""
 
     share: float = 0.25
     above: float = 0.01
     name: str = "crossings of steps of more stages"
 
     def applies(self, search: Search) -> bool:
-        """Once, where few labels of a state gave the bound."""
-        state, found = search.incumbent.state, _stages(search)
-        if state.value is None or search.clock.counts_work or found is None or found.width >= MANY:
+        """Once, where some stages gave the bound."""
+        state = search.incumbent.state
+        if state.value is None or _stages(search) is None:
             return False
         return gap(state.value, state.lower_bound) > self.above
 
     def run(self, search: Search) -> None:
-        state, found = search.incumbent.state, _stages(search)
+        state, found, clock = search.incumbent.state, _stages(search), search.clock
         assert found is not None
         assert state.value is not None
-        bounds = bounds_with_one_more(
-            search.problem, found.stages, (float(state.lower_bound), float(state.value)), search.stop
-        )
+        work = MORE_WORK
+        if clock.counts_work:
+            work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
+        if not search.compiled(GUIDED_KERNELS, self.share):
+            return
+        between = float(state.lower_bound), float(state.value)
+        bounds = bounds_of_more_stages(search.problem, found.stages, between, search.stop, work=work)
         argue_meanwhile(search, bounds, search.clock.allowed(self.share))
 
 

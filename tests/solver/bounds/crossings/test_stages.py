@@ -17,7 +17,6 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_stages import bound
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
-from solver.bounds.crossing_stages.more_stages import MANY, bounds_with_one_more
 from solver.bounds.crossing_stages.stages import KeptStages, steps_of_stages
 from solver.bounds.crossing_steps.bound import least_value
 from solver.bounds.crossing_steps.steps import steps_of
@@ -49,26 +48,6 @@ def test_one_stage_more_proves_more_than_one_device() -> None:
     assert every.ticks is not None and not every.merged
     assert values[-1] == every.ticks + kept.beside > 1.01 * WORDS
     assert_proved_and_no_more(THIRD, found[-1:])
-
-
-def test_the_stage_behind_those_of_the_device_proves_no_less_and_no_more_than_all_orders() -> None:
-    """Besides a later stage that was kept: each value above that given, and the last that of all orders."""
-    found = [*bounds_with_one_more(THIRD, (7, 8, 13), (WORDS, 1.05 * WORDS), Event())]
-    values = [one.value for one in found]
-    assert values == sorted(set(values)) and values[0] > WORDS
-    last = found[-1].evidence
-    assert last is not None and isinstance(last, CrossingStages)
-    assert (last.stages, last.width) == ((7, 8, 9, 13), MANY)
-    kept = steps_of_stages(THIRD, Paths(THIRD), THIRD.placement.chains[0], last.stages)
-    assert kept is not None
-    every = least_value(kept.steps, MANY, 10**7, Event())
-    assert every.ticks is not None and not every.merged
-    assert values[-1] <= every.ticks + kept.beside
-    assert_proved_and_no_more(THIRD, found[-1:])
-
-
-def test_no_stage_is_behind_that_of_a_device_with_one() -> None:
-    assert not [*bounds_with_one_more(THIRD, (6, 13), (WORDS, 1.05 * WORDS), Event())]
 
 
 def test_with_all_stages_of_a_chain_steps_are_those_of_its_devices() -> None:
