@@ -39,6 +39,7 @@ from pipesched.results.evidence import (
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
+    CrossingWhole,
     DeviceMultipliers,
     OnDevice,
     OnStage,
@@ -50,6 +51,7 @@ from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
+from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.cyclic.period_bounds import period_certificates
@@ -74,6 +76,7 @@ KINDS = {
     "crossings of steps": CrossingSteps,
     "crossings of steps below a value": CrossingStepsBelow,
     "crossings of steps of some stages": CrossingStages,
+    "crossings of steps with whole weight passes": CrossingWhole,
     "crossings with blocks": CrossingBlocks,
     "Lagrangian": DeviceMultipliers,
 }
@@ -158,6 +161,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from crossing_bounds_below(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     device = random.randrange(problem.devices)
     yield from crossing_bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
+    yield from crossing_bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:

@@ -27,6 +27,7 @@ _FURTHER = {
     "crossings of steps": "solver/bounds/crossing_steps/bound.py",
     "crossings of steps below a value": "solver/bounds/crossing_below/bound.py",
     "crossings of steps of some stages": "solver/bounds/crossing_stages/bound.py",
+    "crossings of steps with whole weight passes": "solver/bounds/crossing_whole/bound.py",
 }
 
 

@@ -12,6 +12,7 @@ from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
 from pipesched.checking.crossing_stages.argument import crossings_of_stages
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
+from pipesched.checking.crossing_whole.argument import crossings_of_whole
 from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
@@ -42,6 +43,7 @@ from pipesched.results.evidence import (
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
+    CrossingWhole,
     DeviceMultipliers,
     Evidence,
     ModeMultipliers,
@@ -81,6 +83,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     ),
     "crossings of steps of some stages": lambda problem, evidence, _: crossings_of_stages(
         problem, _as(CrossingStages, evidence)
+    ),
+    "crossings of steps with whole weight passes": lambda problem, evidence, _: crossings_of_whole(
+        problem, _as(CrossingWhole, evidence)
     ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),

@@ -200,6 +200,18 @@ class CrossingStages:
 
 
 @dataclass(frozen=True)
+class CrossingWhole:
+    """The chain that begins with a stage, some of its devices, and the value below which its orders are followed.
+
+    With weight passes that run without a break; all orders are told apart.
+    """
+
+    stage: int
+    devices: tuple[int, ...]
+    below: int
+
+
+@dataclass(frozen=True)
 class CrossingBlocks:
     """The same where a forward and a gradient of a device may run as one block, and all ways to form them are tried."""
 
@@ -244,6 +256,7 @@ Evidence = (
     | CrossingSteps
     | CrossingStepsBelow
     | CrossingStages
+    | CrossingWhole
     | CrossingBlocks
     | Refutation
     | WithMoreMemory

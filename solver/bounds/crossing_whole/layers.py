@@ -1,0 +1,88 @@
+"""One layer of the orders with whole weight passes, compiled: every label takes one step more in every way there is."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from solver.backends.compiled import inner
+from solver.bounds.crossing_below.remaining import Rests
+from solver.bounds.crossing_steps.layers import NEVER, Layer, _pending, positions
+from solver.bounds.crossing_steps.steps import Numbers, Steps
+from solver.bounds.crossing_whole.choices import advance, all_done, is_needed, next_choice, ready_at, settle
+from solver.bounds.crossing_whole.weights import Weights
+
+
+@njit(cache=True, nogil=True)
+def longer(
+    layer: Layer, since: int, until: int, steps: Steps, weights: Weights, rest: Rests, value: int, done: int
+) -> tuple[Numbers, Numbers, int, int]:
+    """What the labels of some states become by one step that may be next, and weight passes before it.
+
+    Their keys and labels, of those that may end below the value; the least value of those that have come to the end;
+    and how many were looked at. `rest` is what follows after the step, `done` how many steps were before.
+    """
+    keys, first, labels = layer
+    most, count, kinds = steps.in_flight, len(steps.ticks), len(weights.ticks)
+    at, after, ran = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64), np.zeros(kinds, np.int64)
+    out_keys, out = np.empty(1024, np.int64), np.empty((1024, labels.shape[1]), np.int64)
+    found, seen, ended = 0, 0, np.int64(NEVER)
+    for state in range(since, until):
+        flying = positions(keys[state], steps, at)
+        begun = (done - at[:flying].sum()) // count + flying
+        for one in range(flying + 1):
+            if one == flying and (begun == steps.microbatches or flying == most):
+                continue
+            if 0 < one < flying and at[one - 1] <= at[one]:
+                continue  # in turn
+            step = 0 if one == flying else int(at[one])
+            pending = _pending(steps, at, flying, one, step)
+            if pending == -2:
+                continue
+            through, more = one == 0 and step == count - 1, begun + (one == flying) < steps.microbatches
+            key = keys[state] - steps.place.sum() if through else keys[state] + steps.place[step + 1]
+            left = positions(key, steps, after)
+            follows = rest.rests[np.searchsorted(rest.keys, key)]
+            since_kind, until_kind = weights.first[steps.device[step]], weights.first[steps.device[step] + 1]
+            for number in range(first[state], first[state + 1]):
+                label = labels[number]
+                ready, again = ready_at(label, one, step, steps, one < flying), True
+                while again:
+                    if is_needed(ran, label, step, ready, pending, steps, weights):
+                        if found == len(out):
+                            out_keys, out = np.append(out_keys, out_keys), np.concatenate((out, out))
+                        new, seen = out[found], seen + 1
+                        new[:] = label
+                        advance(new, ran, one, step, ready, steps, weights)
+                        if left == 0 and not more:
+                            ended = min(ended, _value(new, steps, weights))
+                        else:
+                            settle(new, through, after, left, more, steps, weights)
+                            if _may_end_below(new, follows, value, steps, weights):
+                                out_keys[found] = key
+                                found += 1
+                    again = next_choice(ran, label, len(label) - kinds, since_kind, until_kind)
+    return out_keys[:found].copy(), out[:found].copy(), int(ended), seen
+
+
+@inner
+def _value(label, steps, weights):  # type: ignore[no-untyped-def]
+    """When all that counts has ended."""
+    value = all_done(label, 0, steps, weights)
+    if steps.makespan:
+        for device in range(1, len(steps.room)):
+            value = max(value, all_done(label, device, steps, weights))
+    return value
+
+
+@inner
+def _may_end_below(label, follows, value, steps, weights):  # type: ignore[no-untyped-def]
+    """Whether no time of a label and what follows it come to the value."""
+    devices, most = len(steps.room), steps.in_flight
+    for time in range(most + devices):
+        if label[time] + follows[time] >= value:
+            return False
+    for device in range(devices):
+        if all_done(label, device, steps, weights) + follows[most + devices + device] >= value:
+            return False
+    return True
