@@ -46,31 +46,25 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import CrossingWhole
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.moves import NONE
-from solver.bounds.crossing_below.remaining import Remaining, Rests, remaining
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices
-from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
-from solver.bounds.crossing_whole.layers import longer
-from solver.bounds.crossing_whole.stay import best_of
-from solver.bounds.crossing_whole.weights import Weights, weights_of
+from solver.bounds.crossing_below.remaining import remaining
+from solver.bounds.crossing_steps.steps import Steps, state_count, steps_of, walked_chains
+from solver.bounds.crossing_whole.follow import Least, least_of_whole
 
 # The name of its certificates.
 KIND = "crossings of steps with whole weight passes"
-# Labels looked at in all; kept of a layer, and of a state, since each is compared with all others of its state; from
-# which one call of compiled code goes on. Numbers of the pass backwards, four bytes each.
-WORK, _OF_A_LAYER, _OF_A_STATE, _AT_ONCE = 4_000_000, 30_000, 2_000, 10_000
-MOST_NUMBERS = 20_000_000
+# Labels looked at in all; numbers of the pass backwards, four bytes each.
+WORK, MOST_NUMBERS = 4_000_000, 20_000_000
 # Memory leaves out many states that are counted before they are looked at: up to so many times those that there are.
 _OVERSTATED = 8
 
 
-class Least(NamedTuple):
-    """The least ticks to the end of what counts, or the value if that is less; None after too much work, or a stop.
+class Orders(NamedTuple):
+    """What was found of the orders of a chain's steps on some devices."""
 
-    And how many labels were looked at.
-    """
-
-    ticks: int | None
-    work: int
+    chain: tuple[int, ...]
+    devices: tuple[int, ...]
+    steps: Steps
+    least: Least
 
 
 def crossing_bounds_of_whole_weights(
@@ -87,24 +81,38 @@ def crossing_bounds_of_whole_weights(
     Of each chain, on all of its devices, or the first so many. Nothing where blocks overlap a forward and a backward,
     or a pass is several tasks, or orders are too many.
     """
+    best = ceil(proved)
+    for found in whole_orders(problem, stop, known, most_devices, work, numbers):
+        if found.least.ticks is not None and found.least.ticks > best:
+            best = found.least.ticks
+            yield certificate_of(problem, found, ceil(known))
+
+
+def whole_orders(
+    problem: Problem,
+    stop: Event,
+    known: float,
+    most_devices: int | None = None,
+    work: int = WORK,
+    numbers: int = MOST_NUMBERS,
+) -> Iterator[Orders]:
+    """Of each chain, those that end below a value."""
     if problem.overlaps or problem.network.options or not problem.network.one_task_each:
         return
-    best, value, paths = ceil(proved), ceil(known), Paths(problem)
+    paths = Paths(problem)
     for chain in walked_chains(problem):
         every = tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in chain))
         devices = every[:most_devices]
         steps = steps_of(problem, paths, chain, devices)
-        if steps is None or best >= value or _numbers(problem, chain, devices, steps) > _OVERSTATED * numbers:
+        if steps is None or _numbers(problem, chain, devices, steps) > _OVERSTATED * numbers:
             continue
         no_blocks = np.full((len(steps.ticks), len(steps.ticks)), NONE, np.int64)
         rest = remaining(steps, no_blocks, numbers, stop)
         if rest is None:
             continue
-        found = least_of_whole(steps, rest, value, work, stop)
+        found = least_of_whole(steps, rest, ceil(known), work, stop)
         work -= found.work
-        if found.ticks is not None and found.ticks > best:
-            best = found.ticks
-            yield _certificate(problem, chain, best, CrossingWhole(chain[0], devices, value))
+        yield Orders(chain, devices, steps, found)
         if work <= 0 or stop.is_set():
             return
 
@@ -115,41 +123,11 @@ def _numbers(problem: Problem, chain: Sequence[int], devices: Sequence[int], ste
     return state_count(problem, chain, devices) * layers * (steps.in_flight + 2 * len(devices))
 
 
-def least_of_whole(steps: Steps, rest: Remaining, value: int, work: int, stop: Event) -> Least:
-    """The least end of the orders that may end below a value, or the value."""
-    weights, devices = weights_of(steps), len(steps.room)
-    size = steps.in_flight + 2 * devices + len(weights.ticks)
-    layer = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, size), np.int64))
-    best, used = value, 0
-    for done, follows in enumerate(rest.layers[1:]):
-        found, ended, seen = _after_a_step(layer, steps, weights, follows, value, done, stop)
-        best, used = min(best, ended), used + seen
-        if found is None or used > work or len(found.labels) > _OF_A_LAYER:
-            return Least(None, used)
-        layer = found
-    return Least(best, used)
-
-
-def _after_a_step(
-    layer: Layer, steps: Steps, weights: Weights, follows: Rests, value: int, done: int, stop: Event
-) -> tuple[Layer | None, int, int]:
-    """The next layer, None if it has too many labels; the least end; and how many labels were looked at."""
-    keys, labels, best, used = list[Numbers](), list[Numbers](), NEVER, 0
-    for since, until in _slices(layer.first, _AT_ONCE):
-        if stop.is_set():
-            return None, best, used
-        own_keys, own, ended, seen = longer(layer, since, until, steps, weights, follows, value, done)
-        keys, labels = [*keys, own_keys], [*labels, own]
-        best, used = min(best, ended), used + seen
-    every = np.concatenate([layer.keys[:0], *keys])
-    order = np.argsort(every, kind="stable")
-    found = np.concatenate([layer.labels[:0], *labels])[order]
-    after, complete = best_of(every[order], found, steps, weights, _OF_A_STATE)
-    return after if complete else None, best, used
-
-
-def _certificate(problem: Problem, chain: Sequence[int], least: int, own: CrossingWhole) -> Certificate:
-    devices, count = own.devices, len(problem.microbatches_of[chain[0]])
+def certificate_of(problem: Problem, found: Orders, value: int) -> Certificate:
+    """That no schedule takes less than the least of its orders, of those that may end below a value."""
+    chain, devices, least = found.chain, found.devices, found.least.ticks
+    assert least is not None
+    own, count = CrossingWhole(chain[0], devices, value), len(problem.microbatches_of[chain[0]])
     where = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
     stages = counted(sum(problem.placement.stage_device[stage] in devices for stage in chain), "stage")
     text = (

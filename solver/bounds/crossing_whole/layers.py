@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -13,30 +15,43 @@ from solver.bounds.crossing_whole.choices import advance, all_done, is_needed, n
 from solver.bounds.crossing_whole.weights import Weights
 
 
+class Longer(NamedTuple):
+    """Labels after a step more with their keys, and the end that is least of those that have come to it.
+
+    Each label comes from the label `before` by the choice `taken`: its number of the step's choices, times the number
+    of steps, and the step. So does the end, -1 where none has come. `seen` is how many were looked at.
+    """
+
+    keys: Numbers
+    labels: Numbers
+    before: Numbers
+    taken: Numbers
+    ended: int
+    end_before: int
+    end_taken: int
+    seen: int
+
+
 @njit(cache=True, nogil=True)
 def longer(
     layer: Layer, since: int, until: int, steps: Steps, weights: Weights, rest: Rests, value: int, done: int
-) -> tuple[Numbers, Numbers, int, int]:
+) -> Longer:
     """What the labels of some states become by one step that may be next, and weight passes before it.
 
-    Their keys and labels, of those that may end below the value; the least value of those that have come to the end;
-    and how many were looked at. `rest` is what follows after the step, `done` how many steps were before.
+    Those that may end below the value; `rest` is what follows after the step, `done` how many steps were before.
     """
     keys, first, labels = layer
     most, count, kinds = steps.in_flight, len(steps.ticks), len(weights.ticks)
     at, after, ran = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64), np.zeros(kinds, np.int64)
     out_keys, out = np.empty(1024, np.int64), np.empty((1024, labels.shape[1]), np.int64)
-    found, seen, ended = 0, 0, np.int64(NEVER)
+    before, taken = np.empty(1024, np.int64), np.empty(1024, np.int64)
+    found, seen, ended, end_before, end_taken = 0, 0, np.int64(NEVER), -1, -1
     for state in range(since, until):
         flying = positions(keys[state], steps, at)
         begun = (done - at[:flying].sum()) // count + flying
         for one in range(flying + 1):
-            if one == flying and (begun == steps.microbatches or flying == most):
-                continue
-            if 0 < one < flying and at[one - 1] <= at[one]:
-                continue  # in turn
             step = 0 if one == flying else int(at[one])
-            pending = _pending(steps, at, flying, one, step)
+            pending = _may_wait(at, one, flying, begun, step, steps)
             if pending == -2:
                 continue
             through, more = one == 0 and step == count - 1, begun + (one == flying) < steps.microbatches
@@ -46,23 +61,38 @@ def longer(
             since_kind, until_kind = weights.first[steps.device[step]], weights.first[steps.device[step] + 1]
             for number in range(first[state], first[state + 1]):
                 label = labels[number]
-                ready, again = ready_at(label, one, step, steps, one < flying), True
+                ready, again, choice = ready_at(label, one, step, steps, one < flying), True, step
                 while again:
                     if is_needed(ran, label, step, ready, pending, steps, weights):
                         if found == len(out):
                             out_keys, out = np.append(out_keys, out_keys), np.concatenate((out, out))
+                            before, taken = np.append(before, before), np.append(taken, taken)
                         new, seen = out[found], seen + 1
                         new[:] = label
                         advance(new, ran, one, step, ready, steps, weights)
                         if left == 0 and not more:
-                            ended = min(ended, _value(new, steps, weights))
+                            end = _value(new, steps, weights)
+                            if end < ended:
+                                ended, end_before, end_taken = end, number, choice
                         else:
                             settle(new, through, after, left, more, steps, weights)
                             if _may_end_below(new, follows, value, steps, weights):
-                                out_keys[found] = key
+                                out_keys[found], before[found], taken[found] = key, number, choice
                                 found += 1
+                    choice += count
                     again = next_choice(ran, label, len(label) - kinds, since_kind, until_kind)
-    return out_keys[:found].copy(), out[:found].copy(), int(ended), seen
+    same = out_keys[:found].copy(), out[:found].copy(), before[:found].copy(), taken[:found].copy()
+    return Longer(*same, int(ended), end_before, end_taken, seen)
+
+
+@njit(cache=True, nogil=True)
+def _may_wait(at: Numbers, one: int, flying: int, begun: int, step: int, steps: Steps) -> int:
+    """How many weight passes may wait when a step starts, as `_pending`; -2 too where it cannot be next."""
+    if one == flying:
+        in_turn = begun < steps.microbatches and flying < steps.in_flight
+    else:
+        in_turn = one == 0 or at[one - 1] > at[one]
+    return _pending(steps, at, flying, one, step) if in_turn else -2
 
 
 @inner

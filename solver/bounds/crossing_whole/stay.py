@@ -6,19 +6,20 @@ import numpy as np
 from numba import njit
 
 from solver.backends.compiled import inner
-from solver.bounds.crossing_steps.layers import Layer
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.bounds.crossing_whole.weights import Weights
 
 
 @njit(cache=True, nogil=True)
-def best_of(keys: Numbers, labels: Numbers, steps: Steps, weights: Weights, most: int) -> tuple[Layer, bool]:
-    """A layer of labels sorted by key, without those that another one of the state is as good as.
+def best_of(
+    keys: Numbers, labels: Numbers, steps: Steps, weights: Weights, most: int
+) -> tuple[Numbers, Numbers, Numbers]:
+    """States of labels sorted by key, where those of each begin, and the numbers of the labels that stay.
 
-    False where more than `most` of a state would stay: then the layer is not complete.
+    Without those that another one of the state is as good as; no states where more than `most` of one would stay.
     """
     states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
-    kept = np.empty_like(labels)
+    kept = np.empty(len(keys), np.int64)
     found = total = since = 0
     while since < len(keys):
         until, begin = since, total
@@ -27,18 +28,18 @@ def best_of(keys: Numbers, labels: Numbers, steps: Steps, weights: Weights, most
         for number in np.argsort(_sums(labels[since:until], steps, weights), kind="mergesort"):
             label, needed = labels[since + number], True
             for other in range(begin, total):
-                if as_good(kept[other], label, steps, weights):
+                if as_good(labels[kept[other]], label, steps, weights):
                     needed = False
                     break
             if needed and total - begin == most:
-                return Layer(states[:0].copy(), first[:1].copy(), kept[:0].copy()), False
+                return states[:0].copy(), first[:1].copy(), kept[:0].copy()
             if needed:
-                kept[total] = label
+                kept[total] = since + number
                 total += 1
         states[found] = keys[since]
         found, since = found + 1, until
         first[found] = total
-    return Layer(states[:found].copy(), first[: found + 1].copy(), kept[:total].copy()), True
+    return states[:found].copy(), first[: found + 1].copy(), kept[:total].copy()
 
 
 @njit(cache=True, nogil=True)
