@@ -1,14 +1,18 @@
-"""Phase: lower bounds by crossings of steps with whole weight passes, where little is left to prove."""
+"""Phase: crossings of steps with whole weight passes, a bound and often its schedule, where little is left to prove."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
+from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
-from solver.bounds.crossing_whole.bound import KIND, WORK, crossing_bounds_of_whole_weights
+from solver.bounds.crossing_whole.bound import KIND, WORK, Orders, certificate_of, whole_orders
 from solver.engine.kernels import WHOLE_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
+from solver.step_orders.whole import schedule_of_whole
 
 # Labels for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 200_000
@@ -19,11 +23,12 @@ class CrossingsWhole:
     """Orders that end below the incumbent are tried, within a share of the time; the check takes twice as long.
 
     Only once, and where a gap of no more than `below` is left: labels are not merged, and the more room there is below
-    the value the more there are.
+    the value the more there are. An order that ends below it is a schedule where all devices of the only chain are
+    kept: of one stage a device often with that end.
     """
 
     share: float = 0.15
-    below: float = 0.005
+    below: float = 0.01
     name: str = "crossings of steps with whole weight passes"
 
     def applies(self, search: Search) -> bool:
@@ -41,7 +46,16 @@ class CrossingsWhole:
         if not search.compiled(WHOLE_KERNELS, self.share):
             return
         assert state.value is not None
-        bounds = crossing_bounds_of_whole_weights(
-            search.problem, search.stop, float(state.lower_bound), float(state.value), work=work
-        )
-        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 4))
+        found, value = list[Orders](), float(state.value)
+
+        def bounds() -> Iterator[Certificate]:
+            for orders in whole_orders(search.problem, search.stop, value, work=work):
+                found.append(orders)
+                if orders.least.ticks is not None:
+                    yield certificate_of(search.problem, orders, ceil(value))
+
+        argue_meanwhile(search, bounds(), min(clock.allowed(self.share), clock.allowed() / 4))
+        for orders in found:
+            schedule = schedule_of_whole(search.problem, orders)
+            if schedule is not None:
+                search.start_from(schedule)
