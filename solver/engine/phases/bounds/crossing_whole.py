@@ -16,6 +16,8 @@ from solver.step_orders.whole import schedule_of_whole
 
 # Labels for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 200_000
+# Of the pass backwards: with more, labels were too many on every problem tried.
+_NUMBERS = 5_000_000
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class CrossingsWhole:
         found, value = list[Orders](), float(state.value)
 
         def bounds() -> Iterator[Certificate]:
-            for orders in whole_orders(search.problem, search.stop, value, work=work):
+            for orders in whole_orders(search.problem, search.stop, value, work=work, numbers=_NUMBERS):
                 found.append(orders)
                 if orders.least.ticks is not None:
                     yield certificate_of(search.problem, orders, ceil(value))
