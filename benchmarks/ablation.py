@@ -32,6 +32,7 @@ from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
+from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
 from solver.engine.phases.exact_model import ExactModel
@@ -85,7 +86,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
     "no crossings": replace(ENGINE, phases=without(CrossingBounds), opening=opening_without(CrossingBounds)),
     "no crossings of steps": replace(
-        ENGINE, phases=without(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages)
+        ENGINE, phases=without(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages, CrossingsWhole)
     ),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no search for rules": replace(

@@ -40,6 +40,7 @@ from pipesched.results.evidence import (
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
+    CrossingWhole,
     DeviceMultipliers,
     GuidedStages,
     OnDevice,
@@ -53,6 +54,7 @@ from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_guided.bound import KIND as GUIDED
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
+from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.cyclic.period_bounds import period_certificates
@@ -78,6 +80,7 @@ KINDS = {
     "crossings of steps below a value": CrossingStepsBelow,
     "crossings of steps of some stages": CrossingStages,
     "crossings of steps of more stages": GuidedStages,
+    "crossings of steps with whole weight passes": CrossingWhole,
     "crossings with blocks": CrossingBlocks,
     "Lagrangian": DeviceMultipliers,
 }
@@ -163,6 +166,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     device = random.randrange(problem.devices)
     yield from crossing_bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
     yield from _guided(problem, near, random)
+    yield from crossing_bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:

@@ -28,6 +28,7 @@ _FURTHER = {
     "crossings of steps below a value": "solver/bounds/crossing_below/bound.py",
     "crossings of steps of some stages": "solver/bounds/crossing_stages/bound.py",
     "crossings of steps of more stages": "solver/bounds/crossing_guided/bound.py",
+    "crossings of steps with whole weight passes": "solver/bounds/crossing_whole/bound.py",
 }
 
 

@@ -15,6 +15,7 @@ from benchmarks.proofs.further_bounds import (
     crossings_of_more_stages,
     crossings_of_stages,
     crossings_of_steps,
+    crossings_of_whole,
     crossings_with_blocks,
 )
 from pipesched.problem.problem import Objective, Problem
@@ -76,6 +77,24 @@ _BELOW = (
     *("V", "interleaved", "span", "makespan", "many zeros"),
 )
 _STAGES_WITH_BLOCKS = ("room after B", "V", "split backwards", "shorter than a pass")
+
+# With weight passes that take longer than other passes, so that whole ones are in the way.
+_WHOLE: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+    **{name: _STEPS[name] for name in _STEPS},
+    "long weight passes": ({"long_weights": 1, "whole_only": 0, "linear": 0.5}, lambda problem, _: problem.splittable),
+    "long weight passes, short full backward": (
+        {"long_weights": 1, "whole_only": 0, "short_whole": 1},
+        lambda problem, _: problem.splittable,
+    ),
+    "long weight passes, room after W": (
+        {"long_weights": 1, "whole_only": 0, "freed": ("none", "less"), "linear": 0.5},
+        lambda problem, _: problem.splittable,
+    ),
+    "weight passes of several lengths": (
+        {"long_weights": 0.6, "whole_only": 0},
+        lambda problem, device: len({problem.stages[s].weight for s in problem.placement.stages_of[device]}) > 1,
+    ),
+}
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
     *(
@@ -142,6 +161,15 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
             further=crossings_of_more_stages,
         )
         for name in _STEPS
+    ),
+    *(
+            f"crossings of steps with whole weight passes, {name}",
+            "crossings of steps with whole weight passes",
+            where=where,
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.1, **likely}),
+            further=crossings_of_whole,
+        )
+        for name, (likely, where) in _WHOLE.items()
     ),
     *(
         Branch(

@@ -17,6 +17,7 @@ from solver.bounds.crossing_guided.bound import bounds_of_more_stages
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
+from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
@@ -96,6 +97,19 @@ def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
                     since = float(one.value)
                     claimed = max(claimed, since - 1)
                     yield one
+
+
+def crossings_of_whole(problem: Problem) -> Iterable[Certificate]:
+    """On the first device and on all; below the value of a schedule that is no good, and little above what is proved.
+
+    As much as of the first device, so that all may claim.
+    """
+    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    for devices in (1, None):
+        for most in (known, proved + 16):
+            for one in crossing_bounds_of_whole_weights(problem, Event(), proved - 1.0, most, devices):
+                proved = max(proved, int(one.value))
+                yield one
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

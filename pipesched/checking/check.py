@@ -13,6 +13,7 @@ from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
 from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
 from pipesched.checking.crossing_stages.argument import crossings_of_stages
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
+from pipesched.checking.crossing_whole.argument import crossings_of_whole
 from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
@@ -43,6 +44,7 @@ from pipesched.results.evidence import (
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
+    CrossingWhole,
     DeviceMultipliers,
     Evidence,
     GuidedStages,
@@ -86,6 +88,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     ),
     "crossings of steps of more stages": lambda problem, evidence, _: crossings_of_more_stages(
         problem, _as(GuidedStages, evidence)
+    ),
+    "crossings of steps with whole weight passes": lambda problem, evidence, _: crossings_of_whole(
+        problem, _as(CrossingWhole, evidence)
     ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),

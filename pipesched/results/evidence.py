@@ -210,6 +210,18 @@ class GuidedStages:
 
 
 @dataclass(frozen=True)
+class CrossingWhole:
+    """The chain that begins with a stage, some of its devices, and the value below which its orders are followed.
+
+    With weight passes that run without a break; all orders are told apart.
+    """
+
+    stage: int
+    devices: tuple[int, ...]
+    below: int
+
+
+@dataclass(frozen=True)
 class CrossingBlocks:
     """The same where a forward and a gradient of a device may run as one block, and all ways to form them are tried."""
 
@@ -255,6 +267,7 @@ Evidence = (
     | CrossingStepsBelow
     | CrossingStages
     | GuidedStages
+    | CrossingWhole
     | CrossingBlocks
     | Refutation
     | WithMoreMemory

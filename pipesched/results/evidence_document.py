@@ -16,6 +16,7 @@ from pipesched.results.evidence import (
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
+    CrossingWhole,
     DeviceMultipliers,
     Evidence,
     GuidedStages,
@@ -55,6 +56,7 @@ _FORMS: dict[str, type[Any]] = {
     "crossings of steps below a value": CrossingStepsBelow,
     "crossings of steps of some stages": CrossingStages,
     "crossings of steps of more stages": GuidedStages,
+    "crossings of steps with whole weight passes": CrossingWhole,
     "crossings with blocks": CrossingBlocks,
     "refutation": Refutation,
 }

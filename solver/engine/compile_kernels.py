@@ -31,6 +31,7 @@ from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
+from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.construction.beam_search import BeamSearch
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
@@ -123,6 +124,8 @@ if __name__ == "__main__":
         compile_crossings(lambda problem, stop: crossing_bounds_of_stages(problem, stop, 1, 100, 0))
     elif "guided" in sys.argv[1:]:
         compile_crossings(lambda problem, stop: bounds_of_more_stages(problem, (1,), (1, 100), stop))
+    elif "whole" in sys.argv[1:]:
+        compile_crossings(lambda problem, stop: crossing_bounds_of_whole_weights(problem, stop, 1, 100))
     elif "blocks" in sys.argv[1:]:
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
     elif "orders" in sys.argv[1:]:

@@ -12,6 +12,7 @@ from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
+from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
 from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
@@ -82,6 +83,7 @@ ENGINE = Engine(
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         BeamSchedules(),
         CrossingsBelow(),
+        CrossingsWhole(),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),

@@ -21,6 +21,8 @@ from pipesched.checking.crossing_below.rest import one_back
 from pipesched.checking.crossing_blocks.orders import all_next_blocks
 from pipesched.checking.crossing_guided.orders import next_in_time
 from pipesched.checking.crossing_steps.orders import all_next, fewer
+from pipesched.checking.crossing_whole.fewer import first_ones
+from pipesched.checking.crossing_whole.orders import all_next_whole
 from pipesched.checking.crossings.rounds import all_after
 from pipesched.problem.problem import Problem
 from solver.block_orders.children import expand
@@ -30,6 +32,8 @@ from solver.bounds.crossing_below.remaining import below, keys_after, rests_befo
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
 from solver.bounds.crossing_guided.follow import successors_in_time
 from solver.bounds.crossing_steps.layers import merged, successors
+from solver.bounds.crossing_whole.layers import longer as longer_with_whole
+from solver.bounds.crossing_whole.stay import best_of as best_with_whole
 from solver.construction.beam_kernel import children, run_beam, stay
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
@@ -106,6 +110,11 @@ GUIDED_KERNELS = Kernels(
     "guided",
 )
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
+WHOLE_KERNELS = Kernels(
+    (keys_after, rests_before, longer_with_whole, best_with_whole, one_back, all_next_whole, first_ones),
+    _COMPILER,
+    "whole",
+)
 ORDER_KERNELS = Kernels((keys_after, rests_before, longer, best_of, advance_whole, settle_step), _COMPILER, "orders")
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
 BLOCK_ORDER_KERNELS = Kernels((expand, take), _COMPILER, "block_orders")

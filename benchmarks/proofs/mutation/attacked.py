@@ -25,7 +25,7 @@ from pipesched.checking.crossing_steps.argument import way_on
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingStepsBelow
+from pipesched.results.evidence import CrossingStepsBelow, CrossingWhole
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.remaining import Remaining, remaining
 from solver.bounds.crossing_blocks.blocks import block_ticks
@@ -119,4 +119,8 @@ def _verdict_wrong(branch: Branch, problem: Problem, value: Fraction) -> bool:
 
 def _raised(claim: Certificate) -> Certificate:
     own = claim.evidence
-    return replace(claim, evidence=replace(own, below=own.below + 5)) if isinstance(own, CrossingStepsBelow) else claim
+    return (
+        replace(claim, evidence=replace(own, below=own.below + 5))
+        if isinstance(own, CrossingStepsBelow | CrossingWhole)
+        else claim
+    )

@@ -38,7 +38,9 @@ _NOTHING = "nothing"
 _ATTACKS = "benchmarks.proofs.mutation.attacked"
 _COUNT, _FEW, _ANSWER = 300, 40, "refuted.json"
 _PACKAGES = tuple(
-    f"{top}.crossing_{name}" for top in ("solver.bounds", "pipesched.checking") for name in ("steps", "blocks", "below")
+    f"{top}.crossing_{name}"
+    for top in ("solver.bounds", "pipesched.checking")
+    for name in ("steps", "blocks", "below", "whole")
 )
 
 

@@ -104,6 +104,16 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
+        f"{name}.py": ("tests/solver/bounds/crossings/test_whole.py",)
+        for name in (
+            *(
+                f"solver/bounds/crossing_whole/{one}"
+                for one in ("bound", "choices", "follow", "layers", "stay", "weights")
+            ),
+            *(f"pipesched/checking/crossing_whole/{one}" for one in ("argument", "device", "fewer", "orders")),
+        )
+    },
+    **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_blocks.py",)
         for name in (
             *(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),

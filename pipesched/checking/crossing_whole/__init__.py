@@ -1,0 +1,1 @@
+"""The check of crossings of steps with whole weight passes."""
