@@ -55,6 +55,11 @@ _ONE_CHAIN = Engine(
     raise_bounds=False,
 )
 
+# Where little is left to prove, CP-SAT asked from the bound up often proves all of it.
+_NEAR_BOUND = ExactModel(
+    share=0.4, most_literals=40_000, job_shop=False, near=0.01, from_below=True, name="CP-SAT from the bound up"
+)
+
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(
@@ -81,6 +86,7 @@ ENGINE = Engine(
         StepOrders(share=0.2),
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         BeamSchedules(),
+        _NEAR_BOUND,
         CrossingsBelow(),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
@@ -95,6 +101,7 @@ ENGINE = Engine(
         MirroredSchedules(_ONE_CHAIN, share=0.3),
         LocalSearch(left_share=0.35),
         CrossingSteps(share=0.2),
+        _NEAR_BOUND,
         RaiseBounds(),
         ExactModel(),
         LocalSearchAgain(),
