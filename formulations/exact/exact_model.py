@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from formulations.constraints.catalogue import CONSTRAINTS
 from formulations.exact.objectives import post_objective
-from formulations.exact.valid_inequalities import post_redundant
+from formulations.exact.valid_inequalities import post_origin, post_redundant
 from formulations.exact.work_by_mode import post_work
 from formulations.variables.model_variables import MOST_LITERALS, Model
 from formulations.variables.operations import Operation
@@ -41,6 +41,7 @@ class ExactModel:
         self.model = Model(problem, most_literals, devices)
         for constraint in CONSTRAINTS:
             constraint.post(self.model)
+        post_origin(self.model)
         self.idle = post_redundant(self.model)
         work = post_work(self.model)
         self.objective = post_objective(self.model, at_most, at_least, self.idle, work)

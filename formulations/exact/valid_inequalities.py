@@ -7,6 +7,8 @@ from ortools.sat.python import cp_model
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.order_literals import DeviceOrder
+from pipesched.problem.passes import F
+from pipesched.problem.problem import Objective
 from pipesched.results.relaxation_rows import RowKind
 
 
@@ -15,6 +17,24 @@ def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
     for device in model.devices_in_order:
         _order_logic(model, device)
     return post_idle(model)
+
+
+def post_origin(model: Model) -> None:
+    """The first pass of all starts at 0: without it times could move as one, and nothing is known to be early or late.
+
+    Of a span alone, since a makespan counts from 0. Before the first forward of a chain nothing of that chain runs.
+    """
+    if model.problem.objective is not Objective.SPAN:
+        return
+    entries = [chain[0] for chain in model.problem.placement.chains]
+    firsts = [x for x in model.start if x.role is F and x.stage in entries and model.static.before_in_line(x) is None]
+    if len(firsts) == 1:
+        model.cp.add(model.start[firsts[0]] == 0)
+        return
+    earliest = [model.cp.new_bool_var(f"{x} at 0") for x in firsts]
+    for x, literal in zip(firsts, earliest, strict=True):
+        model.cp.add(model.start[x] == 0).only_enforce_if(literal)
+    model.cp.add_bool_or(earliest)
 
 
 def post_idle(model: Model) -> dict[Operation, cp_model.IntVar]:

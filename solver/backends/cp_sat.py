@@ -25,7 +25,8 @@ class Parameters:
 
     `clauses_only` is for models with order literals: clauses, learnt and propagated at once, and nothing else. What a
     linear relaxation can prove was proved before (solver/bounds/lp_bound.py). Presolve, probing, and sets of literals
-    that push a start take longer to find than the search needs to find the same (docs/engine.md).
+    that push a start take longer to find than the search needs to find the same (docs/engine.md). `from_below` assumes
+    the least value there can be, and learns from each conflict with that how much more it takes.
     """
 
     seconds: float
@@ -36,6 +37,7 @@ class Parameters:
     first_solution: bool = False
     clauses_only: bool = False
     symmetry: bool = True
+    from_below: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ def _solver(wanted: Parameters) -> cp_model.CpSolver:
         parameters.linearization_level = 0
         parameters.cp_model_presolve = False
         parameters.auto_detect_greater_than_at_least_one_of = False
+    parameters.optimize_with_core = wanted.from_below
     if wanted.deterministic is None:
         parameters.max_time_in_seconds = max(_LEAST_SECONDS, wanted.seconds)
     else:

@@ -26,8 +26,13 @@ class CpSatResult:
     bound: Value
 
 
-def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, callback: Callback) -> CpSatResult:
-    """Search for better schedules and better bounds until optimal, told to stop, or out of time."""
+def improve(
+    model: FullHorizon, limits: Limits, seconds: float, stop: Event, callback: Callback, from_below: bool = False
+) -> CpSatResult:
+    """Search for better schedules and better bounds until optimal, told to stop, or out of time.
+
+    `from_below` asks for schedules of the lower bound first.
+    """
     search = _Search(model, callback)
     parameters = Parameters(
         seconds,
@@ -36,6 +41,7 @@ def improve(model: FullHorizon, limits: Limits, seconds: float, stop: Event, cal
         workers=limits.workers,
         gap=limits.gap,
         clauses_only=model.model.order is not None,
+        from_below=from_below,
     )
     answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
     if answer.infeasible and model.bounds_everything:

@@ -56,6 +56,11 @@ _ONE_CHAIN = Engine(
     raise_bounds=False,
 )
 
+# Where little is left to prove, CP-SAT asked from the bound up often proves all of it.
+_NEAR_BOUND = ExactModel(
+    share=0.4, most_literals=40_000, job_shop=False, near=0.01, from_below=True, name="CP-SAT from the bound up"
+)
+
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(
@@ -82,6 +87,7 @@ ENGINE = Engine(
         StepOrders(share=0.2),
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         BeamSchedules(),
+        _NEAR_BOUND,
         CrossingsBelow(),
         CrossingsWhole(),
         LinearRelaxation(share=0.15),
@@ -97,6 +103,7 @@ ENGINE = Engine(
         MirroredSchedules(_ONE_CHAIN, share=0.3),
         LocalSearch(left_share=0.35),
         CrossingSteps(share=0.2),
+        _NEAR_BOUND,
         RaiseBounds(),
         ExactModel(),
         LocalSearchAgain(),

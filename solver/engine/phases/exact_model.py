@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from math import inf
 
 from formulations.exact.full_horizon import FullHorizon
 from formulations.variables.model_variables import MOST_LITERALS, TooLong
 from formulations.variables.order_literals import literal_count
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import is_job_shop
+from pipesched.results.gap import gap
 from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import improve
 from solver.engine.bound_search import refute
+from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
+from solver.limits import Limits
 
 EXACT_MODEL = "CP-SAT"
 _LEAST_SECONDS = 0.1
@@ -24,12 +29,17 @@ class ExactModel:
 
     CP-SAT is asked early where literals are few, since it is then likely to prove the optimum in seconds. What is left
     where it has proved whole ticks may be a fraction of one, which is refuted then.
+
+    Where a gap of no more than `near` is left, it may be asked `from_below`: first for a schedule of the lower bound, on
+    one core, while local search goes on on the others.
     """
 
     share: float = 1.0
     most_literals: int | None = None
     literals: bool = True
     job_shop: bool | None = None  # only of problems that are job shops, or only of others
+    near: float = inf
+    from_below: bool = False
     name: str = EXACT_MODEL
 
     def applies(self, search: Search) -> bool:
@@ -37,6 +47,9 @@ class ExactModel:
         if search.takes_long_to_state or search.clock.left(self.share) <= 0:
             return False
         if self.job_shop is not None and self.job_shop != is_job_shop(search.problem):
+            return False
+        state = search.incumbent.state
+        if state.value is None or gap(state.value, state.lower_bound) > self.near:
             return False
         every = range(search.problem.devices)
         return self.most_literals is None or literal_count(search.problem, every) <= self.most_literals
@@ -60,9 +73,18 @@ class ExactModel:
 
         # Stating a large model takes seconds of its own.
         left = max(_LEAST_SECONDS, min(seconds, clock.left()))
-        outcome = improve(model, search.limits, left, search.stop, callback)
+        with improving_meanwhile(search) if self.from_below else nullcontext():
+            outcome = improve(model, self._limits(search), left, search.stop, callback, self.from_below)
         callback(outcome.timeline, outcome.bound)
         state = incumbent.state
         fraction = state.value is not None and state.value - state.lower_bound < 1
         if search.engine.raise_bounds and fraction and not search.done():
             refute(search, max(_LEAST_SECONDS, min(seconds, clock.left())))
+
+    def _limits(self, search: Search) -> Limits:
+        """From below: one core, and no more than its share of counted work."""
+        limits = search.limits
+        if not self.from_below:
+            return limits
+        work = None if limits.deterministic is None else self.share * limits.deterministic
+        return replace(limits, workers=1, deterministic=work)
