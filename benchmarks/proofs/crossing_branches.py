@@ -163,6 +163,7 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
         for name in _STEPS
     ),
     *(
+        Branch(
             f"crossings of steps with whole weight passes, {name}",
             "crossings of steps with whole weight passes",
             where=where,

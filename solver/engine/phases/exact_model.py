@@ -30,8 +30,8 @@ class ExactModel:
     CP-SAT is asked early where literals are few, since it is then likely to prove the optimum in seconds. What is left
     where it has proved whole ticks may be a fraction of one, which is refuted then.
 
-    Where a gap of no more than `near` is left, it may be asked `from_below`: first for a schedule of the lower bound, on
-    one core, while local search goes on on the others.
+    Where a gap of no more than `near` is left, it may be asked `from_below`: first for a schedule of the lower bound,
+    on one core, while local search goes on on the others.
     """
 
     share: float = 1.0
