@@ -34,7 +34,7 @@ class StepOrdersBelow:
 
     share: float = 0.3
     near: float = 0.002
-    widths: tuple[int, ...] = (4, 16, 64, 256)
+    widths: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64, 128)
     orders_a_second: int = 300_000
     counted_orders: int = 20_000
     name: str = "orders of steps below a value"
@@ -64,22 +64,19 @@ class StepOrdersBelow:
         if diagram is None or diagram.rest is None:
             return
         for width in self.widths[: 1 if search.clock.counts_work else None]:
-            while _improved(search, diagram, width, over):
-                pass
+            _improve(search, diagram, width, over)
             if over():
                 return
 
 
-def _improved(search: Search, diagram: Diagram, width: int, over: Callable[[], bool]) -> bool:
-    """Offer the best order with so many of each state that ends below one of the values; False where there is none."""
-    known = search.incumbent.value
+def _improve(search: Search, diagram: Diagram, width: int, over: Callable[[], bool]) -> None:
+    """Offer the best order with so many of each state that ends below the least of the values that one ends below."""
     for below in _values(search):
         order = step_order(diagram, lambda *_: 0 if over() else width, below)
         schedule = None if order is None else schedule_with(search.problem, diagram, order)
         if schedule is not None:
             search.start_from(schedule)
-            return search.incumbent.value != known
-    return False
+            return
 
 
 def _values(search: Search) -> Iterator[int]:
