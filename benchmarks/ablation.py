@@ -43,6 +43,7 @@ from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.step_orders import StepOrders
+from solver.engine.phases.step_orders_below import StepOrdersBelow
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Phase
 from solver.limits import Limits
@@ -93,7 +94,7 @@ VARIANTS: Mapping[str, Engine] = {
         ENGINE, phases=without(TunedListSchedules), opening=opening_without(TunedListSchedules)
     ),
     "no beam search": replace(ENGINE, phases=without(BeamSchedules, BlockOrders)),
-    "no orders of steps": replace(ENGINE, phases=without(StepOrders)),
+    "no orders of steps": replace(ENGINE, phases=without(StepOrders, StepOrdersBelow)),
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),
     "no mirrored schedules": replace(ENGINE, phases=without(MirroredSchedules)),

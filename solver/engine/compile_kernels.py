@@ -44,7 +44,7 @@ from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.step_orders.schedules import schedule_with
-from solver.step_orders.search import all_steps, only_chain, step_order
+from solver.step_orders.search import diagram_of, step_order
 from solver.tasks.job_graph import graph_of, with_modes
 from solver.tasks.tabu.search import TabuSearch
 
@@ -97,10 +97,9 @@ def compile_crossings(
 def compile_orders() -> None:
     """An order of steps, and the schedule that it stands for."""
     problem = problem_from(_PROBLEM | {"memory": {"capacity": 2}})
-    chain, steps = only_chain(problem), all_steps(problem)
-    assert chain is not None
-    assert steps is not None
-    schedule_with(problem, chain, steps, step_order(steps, lambda *_: 1, Event()) or ())
+    diagram = diagram_of(problem, Event())
+    assert diagram is not None
+    schedule_with(problem, diagram, step_order(diagram, lambda *_: 1) or ())
 
 
 def compile_block_orders() -> None:

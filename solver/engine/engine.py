@@ -28,6 +28,7 @@ from solver.engine.phases.published import Published
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.step_orders import StepOrders
+from solver.engine.phases.step_orders_below import StepOrdersBelow
 from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
 from solver.engine.phases.tasks.decisions import TaskDecisions
 from solver.engine.phases.tasks.exact_model import TaskExactModel
@@ -85,11 +86,12 @@ ENGINE = Engine(
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),
         StepOrders(share=0.2),
+        StepOrdersBelow(),
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         BeamSchedules(),
+        CrossingsWhole(),
         _NEAR_BOUND,
         CrossingsBelow(),
-        CrossingsWhole(),
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),

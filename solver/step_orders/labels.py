@@ -11,22 +11,25 @@ from solver.bounds.crossing_steps.layers import NEVER, _nowhere_later, _pending,
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.step_orders.weights import Weights, advance_whole, settle
 
-# A step waits for no weight pass, or for one besides those that end before it anyway: `step * DELAYS + delay`.
-DELAYS = 2
+# A step waits for no weight pass, or for one besides those that end before it anyway, and a backward may be a full one:
+# `(step * MODES + full) * DELAYS + delay`.
+DELAYS, MODES = 2, 2
 # Of what a schedule must still take at least, against the sum of the times of a label.
 _AT_LEAST = 3
 
 
 @njit(cache=True, nogil=True)
 def longer(  # type: ignore[no-untyped-def]
-    keys, first, labels, steps: Steps, weights: Weights, done: int
+    keys, first, labels, steps: Steps, weights: Weights, done: int, keys_of, rests: Short, below: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
     """What `done` steps become by one more: keys, labels, the number of the label before, and the step.
 
-    Last, the least value of those that have come to the end, with the label before and the step.
+    Those are left out that cannot end `below` a value, as far as `rests` say what follows each time. Last, the least
+    value of those that have come to the end, with the label before and the step.
     """
     most, count = steps.in_flight, len(steps.ticks)
-    size = first[-1] * (most + 1) * DELAYS
+    half, times = count // 2, most + 2 * len(steps.room)
+    size = first[-1] * (most + 1) * DELAYS * (MODES if weights.full.any() else 1)
     out_keys, out = np.empty(size, np.int64), np.empty((size, labels.shape[1]), np.int64)
     before, taken = np.empty(size, np.int32), np.empty(size, np.int16)
     at, after = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
@@ -47,21 +50,26 @@ def longer(  # type: ignore[no-untyped-def]
             through, now_begun = one == 0 and step == count - 1, begun + (one == flying)
             key = keys[state] - all_places if through else keys[state] + steps.place[step + 1]
             left = _positions_after(at, flying, one, through, after)
+            rest = _rest_of(key, keys_of)
+            modes = MODES if step >= half and weights.full[step - half] > 0 else 1
             for label in range(first[state], first[state + 1]):
-                for delay in range(DELAYS):
+                for choice in range(modes * DELAYS):
+                    full, delay = choice // DELAYS, choice % DELAYS
                     new = out[found]
                     for entry in range(size_of):
                         new[entry] = labels[label, entry]
-                    if not advance_whole(new, one, step, pending, delay, steps, weights, one < flying):
-                        break
+                    if not advance_whole(new, one, step, pending, delay, full, steps, weights, one < flying):
+                        continue
+                    code = step * MODES * DELAYS + choice
                     if left == 0 and now_begun == steps.microbatches:
                         value = _value(new, steps)
                         if value < ended:
-                            ended, last, last_step = value, label, step * DELAYS + delay
+                            ended, last, last_step = value, label, code
                         continue
                     settle(new, through, after, left, now_begun, steps)
-                    out_keys[found], before[found], taken[found] = key, label, step * DELAYS + delay
-                    found += 1
+                    if _least(new, times, rests[rest]) < below:
+                        out_keys[found], before[found], taken[found] = key, label, code
+                        found += 1
     return out_keys[:found], out[:found], before[:found], taken[:found], int(ended), last, last_step
 
 
@@ -108,7 +116,7 @@ def best_of(  # type: ignore[no-untyped-def]
     found = total = since = 0
     while since < len(keys):
         until = since
-        rest = rests[np.searchsorted(keys_of, keys[since])] if len(keys_of) else rests[0]
+        rest = rests[_rest_of(keys[since], keys_of)]
         while until < len(keys) and keys[until] == keys[since]:
             ranks[until] = _rank(labels[until], steps.in_flight, times, rest)
             until += 1
@@ -129,10 +137,31 @@ def best_of(  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _rank(label, flying, times, rest):  # type: ignore[no-untyped-def]
-    devices, least, rank = (times - flying) // 2, np.int64(0), np.int64(0)
+def _rest_of(key, keys_of):  # type: ignore[no-untyped-def]
+    """The row of a state; the only one where no states are known."""
+    row, until = 0, len(keys_of)
+    while row < until:
+        middle = (row + until) // 2
+        if keys_of[middle] < key:
+            row = middle + 1
+        else:
+            until = middle
+    return row
+
+
+@inlined
+def _least(label, times, rest):  # type: ignore[no-untyped-def]
+    """What the whole must take at least: the largest of the times and what follows each."""
+    least = np.int64(0)
     for entry in range(times):
-        if entry < flying or entry >= flying + devices:
-            rank += label[entry]
         least = max(least, label[entry] + rest[entry])
-    return rank + _AT_LEAST * least
+    return least
+
+
+@inlined
+def _rank(label, flying, times, rest):  # type: ignore[no-untyped-def]
+    rank = _AT_LEAST * _least(label, times, rest)
+    for entry in range(times):
+        if entry < flying or entry >= flying + (times - flying) // 2:
+            rank += label[entry]
+    return rank

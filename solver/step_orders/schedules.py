@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,14 +11,14 @@ from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.bounds.crossing_steps.layers import _pending
-from solver.bounds.crossing_steps.steps import Numbers, Steps
-from solver.step_orders.search import Taken, devices_of
-from solver.step_orders.weights import advance_whole, settle, weights_of
+from solver.bounds.crossing_steps.steps import Numbers
+from solver.step_orders.search import Diagram, Taken
+from solver.step_orders.weights import advance_whole, settle, splits
 
 
-def schedule_with(problem: Problem, chain: Sequence[int], steps: Steps, order: Sequence[Taken]) -> Schedule | None:
+def schedule_with(problem: Problem, diagram: Diagram, order: Sequence[Taken]) -> Schedule | None:
     """None where memory does not hold it: stages of one device may take more of it than the least one."""
-    run = _Run(problem, chain, steps)
+    run = _Run(problem, diagram)
     for taken in order:
         run.take(taken)
     orders = run.orders_to_the_end()
@@ -27,15 +28,16 @@ def schedule_with(problem: Problem, chain: Sequence[int], steps: Steps, order: S
 class _Run:
     """One label and the steps that it takes, with the orders of all devices so far."""
 
-    def __init__(self, problem: Problem, chain: Sequence[int], steps: Steps) -> None:
-        self._problem, self._chain, self._steps, self._weights = problem, chain, steps, weights_of(steps)
-        self._devices = devices_of(problem, chain)
+    def __init__(self, problem: Problem, diagram: Diagram) -> None:
+        self._problem, (self._chain, steps, self._weights, _) = problem, diagram
+        self._steps = steps
         size = steps.in_flight + 3 * len(steps.room)
         self._label = np.zeros(size + len(self._weights.ticks), np.int64)
         self._waits = self._label[size:]
         self._at: list[int] = []  # how many steps each micro-batch in flight has done
         self._begun, self._held = 0, [0] * problem.devices
-        self._next: dict[tuple[PassKind, int], int] = {}
+        self._next: dict[tuple[bool, int], int] = {}  # by whether it is a forward, and stage
+        self._open: dict[int, deque[int]] = {stage: deque() for stage in self._chain}  # whose weight passes wait
         self._orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
         self.fits = True
 
@@ -44,16 +46,12 @@ class _Run:
         steps, at, half, step = self._steps, self._at, len(self._weights.ticks), taken.step
         one, begins = (len(at), True) if step == 0 else (at.index(step), False)
         pending, waited = _pending(steps, self._padded(), len(at), one, step), self._waits.copy()
-        advance_whole(self._label, one, step, pending, taken.delay, steps, self._weights, not begins)
+        advance_whole(self._label, one, step, pending, taken.delay, taken.full, steps, self._weights, not begins)
         if step < half:
             self._run_weights(waited - self._waits)
-            self._put(F, step)
+            self._run(F, step)
         else:
-            own = (np.arange(half) == step - half).astype(np.int64)
-            waits = self._weights.ticks[step - half] > 0
-            self._run_weights(waited + own * waits - self._waits)
-            self._put(B if self._problem.splittable else BW, 2 * half - 1 - step)
-            self._run_weights(own * int(self._problem.splittable and not waits))
+            self._run_backward(step - half, taken.full, waited)
         self._begun += begins
         at[one : one + 1] = [step + 1]
         through = at[0] == 2 * half
@@ -69,18 +67,34 @@ class _Run:
     def _padded(self) -> Numbers:
         return np.array([*self._at, *[0] * (self._steps.in_flight + 1 - len(self._at))], np.int64)
 
+    def _run_backward(self, number: int, full: bool, waited: Numbers) -> None:
+        """After the weight passes that no longer wait; one without length runs behind it."""
+        weights, place = self._weights, len(self._waits) - 1 - number
+        split = not full and splits(self._problem, self._chain[place])
+        own = (np.arange(len(self._waits)) == number).astype(np.int64) * split
+        waits = weights.ticks[number] > 0
+        self._run_weights(waited + own * waits - self._waits)
+        self._run(B if split else BW, place)
+        self._run_weights(own * (not waits))
+
     def _run_weights(self, counts: Numbers) -> None:
         """So many of each gradient's stage, the longest first."""
         for weight in self._weights.of:
+            stage = self._chain[len(counts) - 1 - weight]
             for _ in range(counts[weight]):
-                self._put(W, len(counts) - 1 - weight)
+                self._put(W, stage, self._open[stage].popleft())
 
-    def _put(self, kind: PassKind, place: int) -> None:
-        """The next pass of a kind of the stage at a place of the chain."""
+    def _run(self, kind: PassKind, place: int) -> None:
+        """The next forward or backward of the stage at a place of the chain."""
         stage = self._chain[place]
+        microbatch = self._next.get((kind is F, stage), self._problem.microbatches_of[stage].start)
+        self._next[kind is F, stage] = microbatch + 1
+        if kind is B:
+            self._open[stage].append(microbatch)
+        self._put(kind, stage, microbatch)
+
+    def _put(self, kind: PassKind, stage: int, microbatch: int) -> None:
         device = self._problem.placement.stage_device[stage]
-        microbatch = self._next.get((kind, stage), self._problem.microbatches_of[stage].start)
-        self._next[kind, stage] = microbatch + 1
         room, change = self._problem.room[device], self._problem.network.change[kind, stage]
         self.fits = self.fits and (room is None or self._held[device] + change.at_start <= room)
         self._held[device] += change.total

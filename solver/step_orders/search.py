@@ -14,8 +14,8 @@ from solver.bounds.crossing_below.moves import NONE
 from solver.bounds.crossing_below.remaining import NOTHING, Remaining, Short, remaining
 from solver.bounds.crossing_steps.layers import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
-from solver.step_orders.labels import DELAYS, best_of, longer
-from solver.step_orders.weights import weights_of
+from solver.step_orders.labels import DELAYS, MODES, best_of, longer
+from solver.step_orders.weights import Weights, weights_of
 
 # Numbers of the pass backwards, four bytes each; where there are more, what is to come is not looked at.
 _MOST_NUMBERS = 50_000_000
@@ -24,11 +24,21 @@ _MOST_NUMBERS = 50_000_000
 class Taken(NamedTuple):
     """A step of the order, by its number on the way of a micro-batch along the chain and back.
 
-    It waits for so many weight passes more than end before it anyway.
+    It waits for so many weight passes more than end before it anyway. It may be a full backward.
     """
 
     step: int
     delay: int
+    full: bool = False
+
+
+class Diagram(NamedTuple):
+    """The only chain, its steps on all its devices, their weight passes, and what follows each state if known."""
+
+    chain: tuple[int, ...]
+    steps: Steps
+    weights: Weights
+    rest: Remaining | None
 
 
 def only_chain(problem: Problem) -> tuple[int, ...] | None:
@@ -51,10 +61,17 @@ def step_count(problem: Problem) -> int:
     return 0 if chain is None else 2 * len(chain) * len(problem.microbatches_of[chain[0]])
 
 
-def all_steps(problem: Problem) -> Steps | None:
-    """Those of the only chain, on all its devices; None where numbers grow too large."""
+def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
+    """None where there is more than one chain, or numbers grow too large."""
     chain = only_chain(problem)
-    return None if chain is None else steps_of(problem, Paths(problem), chain, devices_of(problem, chain))
+    steps = None if chain is None else steps_of(problem, Paths(problem), chain, devices_of(problem, chain))
+    if chain is None or steps is None:
+        return None
+    no_blocks = np.full((len(steps.ticks), len(steps.ticks)), NONE, np.int64)
+    weights = weights_of(problem, chain, steps)
+    # Weight passes that wait here take as long as they do, even where a full backward would take less.
+    steps = steps._replace(longest=weights.longest())
+    return Diagram(chain, steps, weights, remaining(steps, no_blocks, _MOST_NUMBERS, stop))
 
 
 def devices_of(problem: Problem, chain: Sequence[int]) -> tuple[int, ...]:
@@ -62,14 +79,13 @@ def devices_of(problem: Problem, chain: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in chain))
 
 
-def step_order(steps: Steps, width_of: Callable[[int, int], int], stop: Event) -> list[Taken] | None:
-    """The best order met; None where it is ended.
+def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int = NEVER) -> list[Taken] | None:
+    """The best order met; None where it is ended, or where none of those kept can end below a value.
 
     `width_of` says how many orders of a state stay, after so many steps and with so many states; 0 ends it.
     """
-    weights, devices, done = weights_of(steps), len(steps.room), 0
-    no_blocks = np.full((len(steps.ticks), len(steps.ticks)), NONE, np.int64)
-    rest = remaining(steps, no_blocks, _MOST_NUMBERS, stop)
+    (_, steps, weights, rest), done = diagram, 0
+    devices = len(steps.room)
     keys, first = np.zeros(1, np.int64), np.array([0, 1], np.int64)
     labels = np.zeros((1, steps.in_flight + 3 * devices + len(weights.ticks)), np.int64)
     history: list[tuple[Numbers, Numbers]] = []
@@ -78,13 +94,14 @@ def step_order(steps: Steps, width_of: Callable[[int, int], int], stop: Event) -
         width = width_of(done, len(keys))
         if not width:
             return None
-        keys, labels, before, taken, ended, last, step = longer(keys, first, labels, steps, weights, done)
         done += 1
+        states, after = _rests(rest, done, steps)
+        found = longer(keys, first, labels, steps, weights, done - 1, states, after, below)
+        keys, labels, before, taken, ended, last, step = found
         if ended < least:
             least, end = ended, (done - 1, last, step)
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]
-        states, after = _rests(rest, done, steps)
         keys, first, kept = best_of(keys, labels, width, steps, states, after)
         labels, kept = labels[kept], order[kept]
         history.append((before[kept], taken[kept]))
@@ -104,4 +121,9 @@ def _traced(history: Sequence[tuple[Numbers, Numbers]], label: int, step: int) -
     for before, taken in reversed(history):
         found.append(int(taken[label]))
         label = before[label]
-    return [Taken(*divmod(one, DELAYS)) for one in reversed(found)]
+    return [_taken(one) for one in reversed(found)]
+
+
+def _taken(code: int) -> Taken:
+    step, choice = divmod(code, MODES * DELAYS)
+    return Taken(step, choice % DELAYS, choice >= DELAYS)

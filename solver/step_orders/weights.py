@@ -1,5 +1,7 @@
 """A step with whole weight passes, compiled: which of them run before it, and what a label becomes by it.
 
+A backward is a gradient, whose weight pass waits from then on, or a full one where that takes less than both.
+
 A label has the times of `solver.bounds.crossing_steps.layers`: when each micro-batch in flight ended its last step,
 when each device can start the next, and when it would have run all its work. Here weight passes are whole, with the
 time of their own stages: each device has besides when it really is free, and each stage how many of them wait.
@@ -7,10 +9,14 @@ time of their own stages: each device has besides when it really is free, and ea
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from pipesched.problem.mode_gains import saved_by_fusing
+from pipesched.problem.passes import BW, B, W
+from pipesched.problem.problem import Problem
 from solver.backends.compiled import inlined
 from solver.bounds.crossing_steps.layers import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
@@ -19,28 +25,45 @@ from solver.bounds.crossing_steps.steps import Numbers, Steps
 class Weights(NamedTuple):
     """The weight passes of a device are `of[first[device]:first[device + 1]]`, the longest first.
 
-    Each by the number of its gradient less that of the first gradient, which `ticks` are ordered by.
+    Each by the number of its gradient less that of the first gradient, which `ticks` are ordered by, and `full`: what a
+    full backward takes where it gains, else 0.
     """
 
     ticks: Numbers
+    full: Numbers
     of: Numbers
     first: Numbers
 
+    def longest(self) -> Numbers:
+        """That of each device."""
+        return self.ticks[self.of[self.first[:-1]]]
 
-def weights_of(steps: Steps) -> Weights:
-    """Those of a chain, as steps have them."""
-    half, devices = len(steps.ticks) // 2, range(len(steps.room))
-    ticks, device = np.ascontiguousarray(steps.later[half:]), steps.device[half:]
+
+def weights_of(problem: Problem, chain: Sequence[int], steps: Steps) -> Weights:
+    """Those of a chain all of whose devices are kept."""
+    backwards, devices = chain[::-1], range(len(steps.room))
+    own = [problem.stages[stage] for stage in backwards]
+    split = [splits(problem, stage) for stage in backwards]
+    ticks = np.array([one.ticks(W) if known else 0 for one, known in zip(own, split, strict=True)], np.int64)
+    gains = [known and saved_by_fusing(problem, stage) > 0 for stage, known in zip(backwards, split, strict=True)]
+    full = np.array([one.ticks(BW) if gain else 0 for one, gain in zip(own, gains, strict=True)], np.int64)
+    device = steps.device[len(chain) :]
     order = np.lexsort((-ticks, device)).astype(np.int64)
     counts = [int((device == one).sum()) for one in devices]
-    return Weights(ticks, order, np.cumsum([0, *counts], dtype=np.int64))
+    return Weights(ticks, full, order, np.cumsum([0, *counts], dtype=np.int64))
+
+
+def splits(problem: Problem, stage: int) -> bool:
+    """Whether a backward of the stage may be split, and its gradient is there sooner then."""
+    own = problem.stages[stage]
+    return problem.splittable and own.ticks(B) < own.ticks(BW)
 
 
 @inlined
-def advance_whole(label, one, step, pending, delay, steps, weights, follows):  # type: ignore[no-untyped-def]
+def advance_whole(label, one, step, pending, delay, full, steps, weights, follows):  # type: ignore[no-untyped-def]
     """Change a label by a step: before it run the weight passes that end in time, those that memory needs, or `delay`.
 
-    False where so many do not wait, or memory needs as many anyway.
+    With `full` it is a full backward. False where so many do not wait, or memory needs as many anyway.
     """
     devices, most = len(steps.room), steps.in_flight
     device, half = steps.device[step], len(steps.ticks) // 2
@@ -71,9 +94,9 @@ def advance_whole(label, one, step, pending, delay, steps, weights, follows):  #
     start = max(ready, now)
     for other in range(most, most + devices):
         label[other] = max(label[other], start)
-    end = start + steps.ticks[step]
+    end = start + (weights.full[step - half] if full else steps.ticks[step])
     label[one] = label[most + device] = label[most + 2 * devices + device] = end
-    if step >= half and weights.ticks[step - half] > 0:
+    if step >= half and not full and weights.ticks[step - half] > 0:
         label[waits + step - half] += 1
     for at in range(since, until):
         end += label[waits + weights.of[at]] * weights.ticks[weights.of[at]]

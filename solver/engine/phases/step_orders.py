@@ -14,7 +14,7 @@ from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 from solver.step_orders.pace import Pace
 from solver.step_orders.schedules import schedule_with
-from solver.step_orders.search import all_steps, only_chain, order_count, step_count, step_order
+from solver.step_orders.search import diagram_of, order_count, step_count, step_order
 
 # Seconds for the schedules once the orders are through.
 _TO_END = 2.0
@@ -36,7 +36,7 @@ class StepOrders:
     name: str = "orders of steps"
 
     def applies(self, search: Search) -> bool:
-        """Where modes are open other orders are better, and schedules of very long problems come from shorter ones.
+        """Where modes are open orders below a value say more; schedules of very long problems come from shorter ones.
 
         Those of small problems local search finds, and CP-SAT needs the time.
         """
@@ -64,10 +64,8 @@ class StepOrders:
     def _offer(self, search: Search, width_of: Callable[[int, int], int]) -> None:
         """The schedule of the best order, from which local search may go on."""
         problem = search.problem
-        chain, steps = only_chain(problem), all_steps(problem)
-        order = None if steps is None else step_order(steps, width_of, search.stop)
-        if chain is None or steps is None or order is None:
-            return
-        schedule = schedule_with(problem, chain, steps, order)
+        diagram = diagram_of(problem, search.stop)
+        order = None if diagram is None else step_order(diagram, width_of)
+        schedule = None if diagram is None or order is None else schedule_with(problem, diagram, order)
         if schedule is not None:
             search.start_from(schedule)

@@ -11,24 +11,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pipesched.problem.passes import BW
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.bounds.crossing_below.remaining import NOTHING
 from solver.bounds.crossing_steps.layers import _pending
-from solver.bounds.crossing_steps.steps import Steps
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine import search as engine_search
 from solver.engine.engine import ENGINE
 from solver.engine.phases.step_orders import StepOrders
+from solver.engine.phases.step_orders_below import StepOrdersBelow
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.step_orders import pace
 from solver.step_orders.labels import best_of
 from solver.step_orders.schedules import schedule_with
-from solver.step_orders.search import Taken, all_steps, only_chain, order_count, step_order
-from solver.step_orders.weights import advance_whole, settle, weights_of
+from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
+from solver.step_orders.weights import advance_whole, settle
 from tests.support.makers import problem
 
 EVEN = {"forward": 10, "backward": 10, "weight": 10}
@@ -39,12 +40,14 @@ def _v(devices: int, microbatches: int, capacity: float, **more: Any) -> Problem
     return problem(devices, microbatches, **keys)
 
 
+def _cheaper_fused(devices: int, microbatches: int, capacity: float, fused: int) -> Problem:
+    keys = {"times": EVEN | {"fused": fused, "transfer": 1}, "memory": {"capacity": capacity}, "objective": "span"}
+    return problem(devices, microbatches, **keys)
+
+
 def _best(of: Problem, width: int) -> Fraction | int:
     """The value of the schedule with the best order, which is valid."""
-    order, chain, steps = _order(of, width), only_chain(of), all_steps(of)
-    assert chain is not None
-    assert steps is not None
-    schedule = schedule_with(of, chain, steps, order)
+    schedule = schedule_with(of, _diagram(of), _order(of, width))
     assert schedule is not None
     timeline = best_times(of, schedule)
     assert not validate(timeline)
@@ -52,11 +55,15 @@ def _best(of: Problem, width: int) -> Fraction | int:
 
 
 def _order(of: Problem, width: int) -> list[Taken]:
-    steps = all_steps(of)
-    assert steps is not None
-    order = step_order(steps, lambda *_: width, Event())
+    order = step_order(_diagram(of), lambda *_: width)
     assert order is not None
     return order
+
+
+def _diagram(of: Problem) -> Diagram:
+    diagram = diagram_of(of, Event())
+    assert diagram is not None
+    return diagram
 
 
 @pytest.mark.parametrize("objective", ["span", "makespan"])
@@ -80,6 +87,38 @@ def test_the_optimum_of_small_problems(devices: int, microbatches: int, capacity
     assert _best(_v(devices, microbatches, capacity), 64) == least
 
 
+# Proved by CP-SAT, in ticks.
+@pytest.mark.parametrize(("devices", "fused", "least"), [(2, 16, 230), (4, 16, 264)])
+def test_a_choice_at_each_backward(devices: int, fused: int, least: int) -> None:
+    """Some are full and others split, which the schedule keeps to."""
+    of = _cheaper_fused(devices, 8, devices, fused)
+    diagram, order = _diagram(of), _order(of, 64)
+    schedule = schedule_with(of, diagram, order)
+    assert schedule is not None
+    assert _best(of, 64) == least
+    full = sum(slot[0].kind is BW for slots in schedule.orders for slot in slots)
+    assert 0 < full == sum(taken.full for taken in order) < devices * 8
+
+
+def test_full_backwards_only_where_they_gain() -> None:
+    assert _diagram(_cheaper_fused(2, 4, 2, 19)).weights.full.tolist() == [19, 19]
+    assert _diagram(_cheaper_fused(2, 4, 2, 20)).weights.full.tolist() == [0, 0]
+
+
+def test_a_full_backward_that_takes_no_longer_than_a_gradient() -> None:
+    """Splitting such a backward is of no use."""
+    of = _cheaper_fused(2, 4, 2, 10)
+    assert not _diagram(of).weights.ticks.any()
+    assert _best(of, 8) == 104
+
+
+def test_only_orders_that_end_below_a_value() -> None:
+    diagram = _diagram(_cheaper_fused(2, 8, 2, 16))
+    assert step_order(diagram, lambda *_: 64, 231) is not None
+    assert step_order(diagram, lambda *_: 64, 230) is None
+    assert step_order(diagram._replace(rest=None), lambda *_: 64, 231) is not None
+
+
 def test_full_backwards() -> None:
     of = problem(2, 4, times={"forward": 10, "backward": 20}, memory={"capacity": 2}, objective="makespan")
     assert _best(of, 8) == 15
@@ -89,14 +128,13 @@ def test_weight_passes_are_whole_and_have_the_time_of_their_stage() -> None:
     """On device 0 of a V, free from 0 on, a gradient that is ready at 25; passes of 10 and 9 and of 12 wait there."""
     times = {"forward": 10, "backward": 10, "weight": [12, 10, 10, 9]}
     of = problem(2, 4, placement="v-shape", times=times, memory={"capacity": 6})
-    steps = all_steps(of)
-    assert steps is not None
-    weights, most, ready = weights_of(steps), steps.in_flight, 25
+    _, steps, weights, _ = _diagram(of)
+    most, ready = steps.in_flight, 25
     found = []
     for pending, delay in ((-1, 0), (-1, 1), (0, 0), (0, 1), (1, 1)):
         label = np.zeros(most + 6 + 4, np.int64)
         label[0], label[-4], label[-1] = ready, 2, 1  # two of 9 (stage 3), one of 12 (stage 0)
-        if advance_whole(label, 0, 7, pending, delay, steps, weights, True):
+        if advance_whole(label, 0, 7, pending, delay, False, steps, weights, True):
             found.append((int(label[0]), int(label[-4]), int(label[-1])))
     # 12 and 9 end before 25; the other 9 only where the step waits for it, or memory has no room for one (not both).
     assert found == [(35, 1, 1), (40, 0, 1), (40, 0, 1), (40, 0, 1)]
@@ -113,19 +151,18 @@ def test_the_schedule_takes_no_longer_than_its_order() -> None:
     for _ in range(6):
         times = {kind: [random.randint(7, 13) for _ in range(4)] for kind in ("forward", "backward", "weight")}
         of = _v(2, 6, 3, times=times | {"transfer": 1})
-        steps = all_steps(of)
-        assert steps is not None
-        assert _best(of, 2) <= _end(steps, _order(of, 2))
+        assert _best(of, 2) <= _end(_diagram(of), _order(of, 2))
 
 
-def _end(steps: Steps, order: list[Taken]) -> int:
+def _end(diagram: Diagram, order: list[Taken]) -> int:
     """When device 0 has run all its work, step by step."""
-    weights, most, at, begun = weights_of(steps), steps.in_flight, list[int](), 0
+    _, steps, weights, _ = diagram
+    most, at, begun = steps.in_flight, list[int](), 0
     label = np.zeros(most + 3 * len(steps.room) + len(weights.ticks), np.int64)
-    for step, delay in order:
+    for step, delay, full in order:
         one = at.index(step) if step else len(at)
         pending = _pending(steps, np.array([*at, 0, 0]), len(at), one, step)
-        assert advance_whole(label, one, step, pending, delay, steps, weights, step > 0)
+        assert advance_whole(label, one, step, pending, delay, full, steps, weights, step > 0)
         begun, at[one : one + 1] = begun + (step == 0), [step + 1]
         through = at[0] == len(steps.ticks)
         if through:
@@ -137,8 +174,7 @@ def _end(steps: Steps, order: list[Taken]) -> int:
 
 def test_the_rest_chooses_among_orders() -> None:
     """Of two labels of a state the one with the smaller sum is left where more must follow its latest time."""
-    steps = all_steps(_v(2, 4, 2))
-    assert steps is not None
+    steps = _diagram(_v(2, 4, 2)).steps
     labels = np.zeros((2, steps.in_flight + 6 + 4), np.int64)
     labels[0, 0], labels[1, 1] = 30, 31
     keys, rests = np.zeros(2, np.int64), np.full((1, labels.shape[1] - 6), NOTHING, np.int32)
@@ -150,15 +186,11 @@ def test_the_rest_chooses_among_orders() -> None:
 
 def test_nothing_where_memory_does_not_hold() -> None:
     wide, narrow = _v(2, 4, 4), _v(2, 4, 1.5)
-    steps = all_steps(wide)
-    assert steps is not None
-    assert schedule_with(narrow, tuple(range(4)), steps, _order(wide, 4)) is None
+    assert schedule_with(narrow, _diagram(wide), _order(wide, 4)) is None
 
 
 def test_over_in_the_middle() -> None:
-    steps = all_steps(_v(2, 4, 2))
-    assert steps is not None
-    assert step_order(steps, lambda done, _: done < 20, Event()) is None
+    assert step_order(_diagram(_v(2, 4, 2)), lambda done, _: done < 20) is None
 
 
 def test_the_pace_keeps_to_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,10 +232,30 @@ def test_the_phase_improves_the_incumbent(limits: Limits, monkeypatch: pytest.Mo
     assert search.incumbent.value < value_of(of, best_times(of, sequential(of)))
 
 
-def test_the_phase_is_for_few_states_and_fixed_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), Limits(workers=1, deterministic=10.0)])
+def test_the_phase_with_modes_improves_the_incumbent(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+    of = _cheaper_fused(2, 8, 2, 16)
+    search = Search(of, limits, lambda _: None, Event(), ENGINE)
+    search.offer_order(sequential(of))
+    phase = StepOrdersBelow()
+    assert not phase.applies(search)  # CP-SAT refutes more of so small a problem
     monkeypatch.setattr(engine_search, "REFUTABLE_LITERALS", 0)
-    fused = {"forward": 10, "backward": 10, "weight": 10, "fused": 16}
-    for of in (_v(2, 6, 3, times=fused), _v(8, 24, 12)):
+    assert phase.applies(search)
+    phase.run(search)
+    assert search.incumbent.value == 230
+
+
+def test_which_phase_is_for_which_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One for few states and fixed modes, the other one for few states and open modes."""
+    monkeypatch.setattr(engine_search, "REFUTABLE_LITERALS", 0)
+    cases = (
+        (_v(2, 6, 3), True, False),
+        (_cheaper_fused(2, 8, 2, 16), False, True),
+        (_cheaper_fused(8, 24, 12, 16), False, False),
+        (_v(8, 24, 12), False, False),
+    )
+    for of, fixed, open_ in cases:
         search = Search(of, Limits(seconds=10.0, workers=1), lambda _: None, Event(), ENGINE)
         search.offer_order(sequential(of))
-        assert not StepOrders().applies(search)
+        assert StepOrders().applies(search) is fixed
+        assert StepOrdersBelow().applies(search) is open_
