@@ -128,9 +128,9 @@ class Everything:
                 )
 
 
-def drawn(random: Random, placement: str, microbatches: int) -> Problem:
+def drawn(random: Random, placement: str, microbatches: int, devices: int = 2) -> Problem:
     """Times that differ, some of nothing; memory that is short."""
-    stages = 4 if placement == "v-shape" else 2
+    stages = 2 * devices if placement == "v-shape" else devices
     times: dict[str, object] = {
         kind: [random.choice((0, 1, 2, 3, 5, 8, 13)) for _ in range(stages)]
         for kind in ("forward", "backward", "weight")
@@ -140,7 +140,7 @@ def drawn(random: Random, placement: str, microbatches: int) -> Problem:
     times["transfer"] = random.choice((0, 1, 4))
     memory = {"capacity": random.choice((2, 2.5, 3)), "freed_by_backward": random.choice((0, 0.5, 1))}
     objective = random.choice(("span", "makespan"))
-    return problem(2, microbatches, times=times, memory=memory, objective=objective, placement=placement)
+    return problem(devices, microbatches, times=times, memory=memory, objective=objective, placement=placement)
 
 
 @pytest.mark.parametrize("placement", ["linear", "v-shape"])
@@ -226,6 +226,17 @@ def test_the_check_proves_the_same_and_no_more(objective: Objective) -> None:
                     assert isinstance(genuine.evidence, CrossingWhole)
                     forged = replace(genuine.evidence, below=int(genuine.value) - 1)
                     assert verdict(one, replace(genuine, evidence=forged)) is Verdict.REFUSED
+
+
+@pytest.mark.parametrize(
+    ("placement", "devices", "microbatches"), [("linear", 3, 8), ("linear", 4, 6), ("v-shape", 2, 6)]
+)
+def test_bound_and_check_leave_out_no_order_that_ends_first(placement: str, devices: int, microbatches: int) -> None:
+    """More micro-batches than all orders can be tried of: of those that have come equally far many are compared."""
+    random = Random(3)
+    for _ in range(8):
+        one = drawn(random, placement, microbatches, devices)
+        assert_proved_and_no_more(one, crossing_bounds_of_whole_weights(one, Event(), 0, 10**6))
 
 
 @pytest.mark.parametrize(
