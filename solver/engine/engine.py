@@ -57,9 +57,17 @@ _ONE_CHAIN = Engine(
     raise_bounds=False,
 )
 
-# Where little is left to prove, CP-SAT asked from the bound up often proves all of it.
-_NEAR_BOUND = ExactModel(
-    share=0.4, most_literals=40_000, job_shop=False, near=0.01, from_below=True, name="CP-SAT from the bound up"
+# So few order literals that CP-SAT is likely to prove the optimum whatever is left to prove.
+_FEW_LITERALS = 2_500
+# Once, as soon as little is left to prove: CP-SAT asked from the bound up often proves all of it.
+NEAR_BOUND = ExactModel(
+    share=0.5,
+    least_literals=_FEW_LITERALS,
+    most_literals=40_000,
+    job_shop=False,
+    near=0.03,
+    from_below=True,
+    name="CP-SAT from the bound up",
 )
 
 ENGINE = Engine(
@@ -90,22 +98,23 @@ ENGINE = Engine(
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         BeamSchedules(),
         CrossingsWhole(),
-        _NEAR_BOUND,
+        NEAR_BOUND,
         CrossingsBelow(),
+        NEAR_BOUND,
         LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),
         ExactModel(share=0.5, literals=False, job_shop=True, name="CP-SAT, intervals"),
         CriticalBlocks(share=0.25),
         JobShopBounds(share=0.15),
-        ExactModel(share=0.4, most_literals=2_500, job_shop=False),
+        ExactModel(share=0.4, most_literals=_FEW_LITERALS, job_shop=False),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.2, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
         TunedListSchedules(),
         MirroredSchedules(_ONE_CHAIN, share=0.3),
         LocalSearch(left_share=0.35),
         CrossingSteps(share=0.2),
-        _NEAR_BOUND,
+        NEAR_BOUND,
         RaiseBounds(),
         ExactModel(),
         LocalSearchAgain(),

@@ -9,6 +9,7 @@ from math import inf
 from formulations.exact.full_horizon import FullHorizon
 from formulations.variables.model_variables import MOST_LITERALS, TooLong
 from formulations.variables.order_literals import literal_count
+from formulations.window.operation_units import modes_matter
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.results.gap import gap
@@ -25,17 +26,19 @@ _LEAST_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class ExactModel:
-    """A share of the time, for models of at most so many order literals; without `literals` it is plain intervals.
+    """A share of the time, for models of so many order literals; without `literals` it is plain intervals.
 
     CP-SAT is asked early where literals are few, since it is then likely to prove the optimum in seconds. What is left
     where it has proved whole ticks may be a fraction of one, which is refuted then.
 
     Where a gap of no more than `near` is left, it may be asked `from_below`: first for a schedule of the lower bound,
-    on one core, while local search goes on on the others.
+    on one core, while local search goes on on the others. Once, and not where modes are open: nothing was proved of
+    these.
     """
 
     share: float = 1.0
-    most_literals: int | None = None
+    least_literals: int = 0
+    most_literals: float = inf
     literals: bool = True
     job_shop: bool | None = None  # only of problems that are job shops, or only of others
     near: float = inf
@@ -48,11 +51,14 @@ class ExactModel:
             return False
         if self.job_shop is not None and self.job_shop != is_job_shop(search.problem):
             return False
+        if self.from_below and (self.name in search.entered or modes_matter(search.problem)):
+            return False
         state = search.incumbent.state
         if state.value is None or gap(state.value, state.lower_bound) > self.near:
             return False
-        every = range(search.problem.devices)
-        return self.most_literals is None or literal_count(search.problem, every) <= self.most_literals
+        if not self.least_literals and self.most_literals == inf:
+            return True
+        return self.least_literals <= literal_count(search.problem, range(search.problem.devices)) <= self.most_literals
 
     def run(self, search: Search) -> None:
         clock, incumbent = search.clock, search.incumbent

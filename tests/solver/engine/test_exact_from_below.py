@@ -1,0 +1,96 @@
+"""CP-SAT from the bound up: the first pass of a span starts at 0, and what is proved from below is the optimum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from threading import Event
+
+import pytest
+
+from formulations.exact.exact_model import ExactModel
+from formulations.exact.full_horizon import FullHorizon
+from formulations.variables.operations import Operation
+from pipesched.problem.passes import F
+from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.rescale import value_of
+from pipesched.validation.validator import validate
+from solver.backends.cp_sat import Parameters, solve_model
+from solver.backends.exact_search import improve
+from solver.bounds.analytic.catalogue import certificates
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.engine.engine import ENGINE, NEAR_BOUND
+from solver.engine.phases.sequential import Sequential
+from solver.engine.search import Search
+from solver.limits import Limits
+from tests.support.brute_force import optimum, tiny_problem
+from tests.support.makers import problem
+
+SURE = Limits(workers=1, deterministic=5)
+MUCH = 10**6
+# Its bound in words is 81, and one micro-batch after the other takes 147.
+OPEN = problem(
+    3, 7, times={"forward": 2, "backward": 3, "weight": 2}, memory={"activation": 1, "capacity": 2}, objective="span"
+)
+
+
+def delayed(one: Problem, stages: list[int]) -> bool:
+    """Whether a schedule is left where the first forwards of these stages start later than 0."""
+    model = ExactModel(one, MUCH, 0)
+    for stage in stages:
+        model.cp.add(model.model.start[Operation(F, stage, one.microbatches_of[stage][0])] >= 1)
+    return not solve_model(model.cp, Parameters(60, 5, 0, first_solution=True), Event()).infeasible
+
+
+@pytest.mark.parametrize(("placement", "firsts"), [("linear", [0]), ("v-shape", [0]), ("bidirectional", [0, 2])])
+def test_the_first_pass_of_a_span_starts_at_0(placement: str, firsts: list[int]) -> None:
+    one = problem(2, 2, placement=placement, objective="span")
+    assert [chain[0] for chain in one.placement.chains] == firsts
+    assert not delayed(one, firsts)
+    assert delayed(replace(one, objective=Objective.MAKESPAN), firsts)
+    if len(firsts) > 1:
+        assert all(delayed(one, [first]) for first in firsts)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_proved_from_below_is_the_optimum(seed: int) -> None:
+    one = replace(tiny_problem(Random(seed)), objective=Objective.SPAN)
+    best = optimum(one, one.objective)
+    if best is None:
+        return
+    worst = best_times(one, sequential(one))
+    model = FullHorizon(one, worst, value_of(one, worst), 0)
+    found = improve(model, SURE, 60, Event(), lambda *_: None, from_below=True)
+    assert found.bound <= best.value < found.bound + 1
+    if found.timeline is not None:
+        assert not validate(found.timeline)
+        assert value_of(one, found.timeline) < best.value + 1
+
+
+def searched(one: Problem, near: float) -> Search:
+    """With one micro-batch after the other, then the phase, twice."""
+    phases = (replace(NEAR_BOUND, near=near, least_literals=0),) * 2
+    engine = replace(ENGINE, opening=(Sequential(),), phases=phases)
+    search = Search(one, SURE, lambda _: None, Event(), engine)
+    search.run()
+    return search
+
+
+def test_the_phase_proves_what_is_left() -> None:
+    state = searched(OPEN, near=1.0).incumbent.state
+    assert state.lower_bound == state.value
+    assert state.lower_bound > max(one.value for one in certificates(OPEN, OPEN.objective))
+
+
+def test_the_phase_is_for_small_gaps_and_one_mode() -> None:
+    cheaper = problem(
+        3,
+        7,
+        times={"forward": 2, "backward": 3, "weight": 2, "fused": 4},
+        memory={"activation": 1, "capacity": 2},
+        objective="span",
+    )
+    for search in (searched(OPEN, near=0.03), searched(cheaper, near=1.0)):
+        assert NEAR_BOUND.name not in search.entered
+        assert search.incumbent.lower_bound < (search.incumbent.value or 0)
