@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from solver.block_orders.below import Below, rank_below
 from solver.block_orders.children import DELAY, MATE, STEP, Children, Preference, expand
 from solver.block_orders.nodes import offsets
 from solver.block_orders.tables import Numbers, Walks
@@ -34,10 +35,12 @@ class _Kept(NamedTuple):
     moves: Numbers
 
 
-def best_order(walks: Walks, prefers: Preference, width: int, alike: int, halt: Numbers) -> Found | None:
+def best_order(
+    walks: Walks, prefers: Preference, width: int, alike: int, halt: Numbers, below: Below | None = None
+) -> Found | None:
     """The best order met with so many nodes of a layer, of which so many have run the same passes.
 
-    None where it was halted, or every node of a layer is at an end.
+    None where it was halted, or every node of a layer is at an end or, where that is told, cannot end `below` a value.
     """
     layers = int(walks.microbatches.sum())
     _, free, waiting, _, size = offsets(walks)
@@ -54,8 +57,10 @@ def best_order(walks: Walks, prefers: Preference, width: int, alike: int, halt: 
         if layer is None:
             continue
         for children in _children(layer.nodes, walks, prefers, room, halt):
+            if below is not None:
+                rank_below(children.nodes, children.moves, children.ranks, done, walks, below)
             for further in (1, 2):
-                chosen = (children.moves[:, MATE] >= 0) == (further == 2)
+                chosen = ((children.moves[:, MATE] >= 0) == (further == 2)) & (children.ranks < np.inf)
                 coming[done + further].append(_taken(children, chosen, done))
         if halt[0]:
             return None

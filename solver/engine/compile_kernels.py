@@ -21,6 +21,7 @@ from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
+from solver.block_orders.below import what_follows
 from solver.block_orders.children import Preference
 from solver.block_orders.schedules import schedule_of_moves
 from solver.block_orders.search import best_order
@@ -105,7 +106,8 @@ def compile_orders() -> None:
 def compile_block_orders() -> None:
     """An order with blocks, and the schedule that it stands for."""
     problem = problem_from(_WITH_BLOCKS)
-    found = best_order(walks_of(problem), Preference(0.0, 0.0, 1.0, 1.0, 1.0), 1, 1, np.zeros(1, np.int64))
+    below, prefers = what_follows(problem, Event()), Preference(0.0, 0.0, 1.0, 1.0, 1.0)
+    found = best_order(walks_of(problem), prefers, 1, 1, np.zeros(1, np.int64), below)
     assert found is not None
     schedule_of_moves(problem, found.moves)
 

@@ -25,6 +25,7 @@ from pipesched.checking.crossing_whole.fewer import first_ones
 from pipesched.checking.crossing_whole.orders import all_next_whole
 from pipesched.checking.crossings.rounds import all_after
 from pipesched.problem.problem import Problem
+from solver.block_orders.below import rank_children
 from solver.block_orders.children import expand
 from solver.block_orders.nodes import take
 from solver.bounds.crossing.rounds import one_round
@@ -117,7 +118,7 @@ WHOLE_KERNELS = Kernels(
 )
 ORDER_KERNELS = Kernels((keys_after, rests_before, longer, best_of, advance_whole, settle_step), _COMPILER, "orders")
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
-BLOCK_ORDER_KERNELS = Kernels((expand, take), _COMPILER, "block_orders")
+BLOCK_ORDER_KERNELS = Kernels((expand, take, rank_children, keys_after, rests_before), _COMPILER, "block_orders")
 TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from pipesched.problem.problem import Objective
 from pipesched.results.gap import gap
+from solver.backends.interruptible import run_within
+from solver.block_orders.below import Below, what_follows
 from solver.block_orders.children import Preference
+from solver.block_orders.nodes import offsets
 from solver.block_orders.schedules import schedule_of_moves
 from solver.block_orders.search import best_order
 from solver.block_orders.tables import covers, walks_of
@@ -16,6 +21,7 @@ from solver.engine.kernels import BLOCK_ORDER_KERNELS
 from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 from solver.local_search.equal_value import halted
+from solver.step_orders.search import only_chain
 
 # Waits are in mean forwards here. With how many nodes of a layer may have run the same passes.
 _PREFERENCES = (
@@ -24,16 +30,29 @@ _PREFERENCES = (
     (Preference(block_wait=1.0, wait=2.0, longest=10.0, devices=10.0, microbatches=1.0), 20),
 )
 _WIDTHS = (100, 300, 1_000, 3_000)
+# So many of these come before what follows is looked for.
+_NARROW = 2
+# Where it is known what must follow an order: waits and weights, and nodes of a layer with those of the same passes.
+_PREFERENCES_BELOW = (
+    Preference(block_wait=1.0, wait=0.5, longest=1.0, devices=10.0, microbatches=0.5),
+    Preference(block_wait=0.3, wait=0.0, longest=1.0, devices=10.0, microbatches=0.5),
+    Preference(block_wait=1.0, wait=2.0, longest=1.0, devices=10.0, microbatches=0.5),
+)
+_WIDTHS_BELOW = ((300, 2), (1_000, 2), (3_000, 4), (10_000, 4), (10_000, 16), (30_000, 8))
+# Numbers of all nodes of a layer, eight bytes each; its children are some times as many.
+_MOST_NUMBERS = 8_000_000
 
 
 @dataclass(frozen=True)
 class BlockOrders:
     """Each preference with more and more nodes of a layer, for a share of the time; local search goes on from each.
 
-    Where schedules are further than `near` from the bound. Where work is counted, one with the fewest nodes.
+    Of one chain with few states, orders that cannot end below the best value are left out after the narrowest. Where
+    schedules are further than `near` from the bound. Where work is counted, one with the fewest nodes.
     """
 
     share: float = 0.15
+    one_chain_share: float = 0.25
     near: float = 0.01
     name: str = "beam search with blocks"
 
@@ -50,22 +69,49 @@ class BlockOrders:
         if clock.counts_work:
             self._offer(search, *_PREFERENCES[0], _WIDTHS[0], None)
             return
-        if not search.compiled(BLOCK_ORDER_KERNELS, self.share):
+        share = self.share if only_chain(search.problem) is None else self.one_chain_share
+        if not search.compiled(BLOCK_ORDER_KERNELS, share):
             return
-        end = clock.left() - clock.left(self.share)
+        end = clock.left() - clock.left(share)
         with improving_meanwhile(search):
-            for width in _WIDTHS:
-                for prefers, alike in _PREFERENCES:
-                    left = clock.left() - end
-                    if left <= 0 or search.done():
-                        return
-                    self._offer(search, prefers, alike, width, left)
+            self._all(search, lambda: clock.left() - end)
 
-    def _offer(self, search: Search, prefers: Preference, alike: int, width: int, seconds: float | None) -> None:
+    def _all(self, search: Search, left: Callable[[], float]) -> None:
+        """What the time `left` is enough for."""
+        below: Below | None = None
+        for number, width in enumerate(_WIDTHS):
+            if number == _NARROW:
+                below = run_within(left(), search.stop, partial(what_follows, search.problem, search.stop))
+                if below is not None:
+                    break
+            for prefers, alike in _PREFERENCES:
+                if left() <= 0 or search.done():
+                    return
+                self._offer(search, prefers, alike, width, left())
+        if below is None:
+            return
+        for width, alike in _WIDTHS_BELOW:
+            for prefers in _PREFERENCES_BELOW:
+                if left() <= 0 or search.done():
+                    return
+                value = search.incumbent.state.value
+                known = below if value is None else below._replace(value=int(value))
+                self._offer(search, prefers, alike, width, left(), known)
+
+    def _offer(
+        self,
+        search: Search,
+        prefers: Preference,
+        alike: int,
+        width: int,
+        seconds: float | None,
+        below: Below | None = None,
+    ) -> None:
         problem = search.problem
         walks = walks_of(problem)
         forward = float(np.mean([stage.forward for stage in problem.stages]))
         ticks = prefers._replace(block_wait=prefers.block_wait * forward, wait=prefers.wait * forward)
-        found = halted(lambda halt: best_order(walks, ticks, width, alike, halt), search.stop, seconds)
+        width = min(width, max(1, _MOST_NUMBERS // offsets(walks)[-1]))
+        found = halted(lambda halt: best_order(walks, ticks, width, alike, halt, below), search.stop, seconds)
         if found is not None:
             search.start_from(schedule_of_moves(problem, found.moves))

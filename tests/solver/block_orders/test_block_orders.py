@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from threading import Event
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
+from solver.block_orders.below import rank_below, what_follows
 from solver.block_orders.children import Preference
+from solver.block_orders.nodes import offsets, take
 from solver.block_orders.schedules import schedule_of_moves
 from solver.block_orders.search import best_order
 from solver.block_orders.tables import covers, walks_of
@@ -65,3 +68,40 @@ def test_more_nodes_of_a_layer_find_shorter_orders() -> None:
 def test_a_halted_search_gives_nothing() -> None:
     given = with_blocks(0)
     assert best_order(walks_of(given), _PREFERS, 60, 2, np.ones(1, np.int64)) is None
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_order_ends_before_what_must_follow_it(seed: int) -> None:
+    """Every part of an order that ends at a value stays where that is a tick more, at any layer."""
+    given = with_blocks(seed)
+    walks, halt, below = walks_of(given), np.zeros(1, np.int64), what_follows(given, Event())
+    if below is None:
+        assert len(given.placement.chains) == 2
+        return
+    found = best_order(walks, _PREFERS, 60, 2, halt)
+    assert found is not None
+    row = np.zeros((1, offsets(walks)[-1]), np.int64)
+    for done, move in enumerate(found.moves):
+        take(row[0], *move, walks)
+        for value, stays in ((found.value + 1, True), (0, False)):
+            ranks, passed = np.zeros(1), int(row[0, : len(walks.device)].sum())
+            moves = np.array([[*move]], np.int64)
+            layer = passed - (2 if move[1] >= 0 else 1)
+            rank_below(row, moves, ranks, layer, walks, below._replace(value=value))
+            assert passed == len(below.layers) or (ranks[0] < np.inf) == stays, f"after {done} moves"
+
+
+def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> None:
+    """With as many nodes 4 devices come to a shorter order, and to none below the least of all."""
+    times = {"forward": [9, 10, 11, 9, 11, 9, 10, 11], "backward": 10, "weight": 9, "overlapped": 23}
+    memory = {"capacity": 5}
+    given = problem(4, 6, times=times, placement="v-shape", memory=memory, objective="makespan")
+    walks, halt = walks_of(given), np.zeros(1, np.int64)
+    below = what_follows(given, Event())
+    assert below is not None
+    prefers, plain = _PREFERS._replace(devices=10.0, longest=1.0), best_order(walks, _PREFERS, 100, 2, halt)
+    guided = best_order(walks, prefers, 100, 2, halt, below)
+    assert plain is not None
+    assert guided is not None
+    assert guided.value < plain.value
+    assert best_order(walks, prefers, 100, 2, halt, below._replace(value=guided.value * 9 // 10)) is None

@@ -1,0 +1,123 @@
+"""What must follow an order of one chain at least: those that cannot end below a value are left out, others ranked.
+
+Crossings with blocks on all devices of the chain, passes backwards with one label a state, say for each time of an
+order what follows it.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipesched.problem.problem import Problem
+from solver.backends.compiled import inner
+from solver.block_orders.children import MATE
+from solver.block_orders.nodes import offsets
+from solver.block_orders.tables import Numbers, Walks
+from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing_below.remaining import NOTHING, Rests, remaining
+from solver.bounds.crossing_blocks.blocks import block_ticks
+from solver.bounds.crossing_steps.steps import state_count, steps_of
+from solver.step_orders.search import only_chain
+
+# Numbers of the pass backwards, four bytes each. Memory leaves out states that are counted before they are looked at.
+_MOST_NUMBERS, _OVERSTATED = 50_000_000, 8
+# What the whole must take at least counts so much beside what else an order is ranked by.
+_AT_LEAST = 3.0
+_LEFT_OUT = np.inf
+
+
+class Below(NamedTuple):
+    """`layers` of states after so many passes; the weight of each step in their keys; how many are in flight at most.
+
+    `number[d]` is what the pass backwards calls device d. Orders that cannot end before `value` are left out.
+    """
+
+    layers: list[Rests]
+    place: Numbers
+    in_flight: int
+    number: Numbers
+    value: int
+
+
+def what_follows(problem: Problem, stop: Event) -> Below | None:
+    """None where there are several chains or too many states, or after a stop."""
+    chain, where = only_chain(problem), problem.placement.stage_device
+    if chain is None:
+        return None
+    devices = tuple(dict.fromkeys(where[stage] for stage in chain))
+    steps = steps_of(problem, Paths(problem), chain, devices)
+    if steps is None:
+        return None
+    size, layers = steps.in_flight + 2 * len(devices), len(steps.ticks) * steps.microbatches
+    if state_count(problem, chain, devices) * layers * size > _OVERSTATED * _MOST_NUMBERS:
+        return None
+    rest = remaining(steps, block_ticks(problem, chain, devices), _MOST_NUMBERS, stop)
+    if rest is None:
+        return None
+    number = np.full(problem.devices, -1, np.int64)
+    number[list(devices)] = np.arange(len(devices))
+    return Below(rest.layers, steps.place, steps.in_flight, number, 2**62)
+
+
+def rank_below(
+    nodes: Numbers, moves: Numbers, ranks: NDArray[np.float64], done: int, walks: Walks, below: Below
+) -> None:
+    """Add to the ranks of the children of a layer what they must take at least; infinite where that is too much."""
+    for further in (1, 2):
+        if done + further < len(below.layers):
+            rest = below.layers[done + further]
+            chosen = further == 2
+            rank_children(
+                nodes, moves, ranks, chosen, rest.keys, rest.rests, walks, below.place, below.number, below.value
+            )
+
+
+@inner
+def rank_children(nodes, moves, ranks, blocks, keys, rests, walks, place, number, value):  # type: ignore[no-untyped-def]
+    """Of those with a block or of those without; states and what follows them are of the layer that these lead to."""
+    steps = walks.device.shape[0]
+    for child in range(nodes.shape[0]):
+        if (moves[child, MATE] >= 0) != blocks:
+            continue
+        row = nodes[child]
+        key = np.int64(0)
+        for step in range(steps - 1):
+            key += place[step + 1] * (row[step] - row[steps - 1])
+        state = np.searchsorted(keys, key)
+        if state >= keys.shape[0] or keys[state] != key:
+            ranks[child] = _LEFT_OUT  # nothing that begins so comes to an end
+            continue
+        least = _least(row, rests[state], walks, number)
+        ranks[child] = ranks[child] + _AT_LEAST * least if least < value else _LEFT_OUT
+
+
+@inner
+def _least(row, rest, walks, number):  # type: ignore[no-untyped-def]
+    """The largest sum of a time and what follows it: when micro-batches in flight and devices are through with a pass.
+
+    Then the time of a device with all weight passes that wait.
+    """
+    ends, free, waiting, _, _ = offsets(walks)
+    steps, devices = walks.device.shape[0], walks.room.shape[0]
+    through, kept, found = row[steps - 1], 0, np.int64(NOTHING)
+    for device in range(devices):
+        kept = max(kept, number[device] + 1)
+    flying = rest.shape[0] - 2 * kept
+    for one in range(through, row[0]):
+        step = 0
+        while row[step + 1] > one:
+            step += 1
+        found = max(found, row[ends + walks.first[step] + one] + rest[one - through])
+    for device in range(devices):
+        if number[device] < 0:
+            continue
+        now = row[free + device]
+        found = max(found, now + rest[flying + number[device]])
+        for at in range(walks.since[device], walks.since[device + 1]):
+            now += row[waiting + walks.waits[at]] * walks.weight[walks.waits[at]]
+        found = max(found, now + rest[flying + kept + number[device]])
+    return found
