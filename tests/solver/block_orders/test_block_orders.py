@@ -118,7 +118,7 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
 
 
 def test_the_phase_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two narrow widths without what follows, then each search below the incumbent; of two chains none."""
+    """The narrowest width without what follows, then each search below the incumbent; of two chains none."""
     values = list[tuple[int | None, Value | None]]()
 
     def noted(*arguments: Any) -> Found | None:
@@ -139,7 +139,7 @@ def test_the_phase_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch)
         assert before is not None
         assert search.incumbent.state.value is not None
         assert search.incumbent.state.value < before
-        plain, below = values[:6], values[6:]
+        plain, below = values[:3], values[3:]
         assert all(given is None for given, _ in plain)
         assert below
         assert all(given == (known if guided else None) for given, known in below)
