@@ -48,7 +48,7 @@ _ONE_CHAIN = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(Published(share=0.3, compare_up_to_passes=0), Sequential()),
     phases=(
-        BlockOrders(share=0.3),
+        BlockOrders(one_chain_share=0.6),
         ListSchedules(share=0.1),
         ExactModel(share=0.4, most_literals=1_000),
         LocalSearch(left_share=0.0),

@@ -30,8 +30,8 @@ _PREFERENCES = (
     (Preference(block_wait=1.0, wait=2.0, longest=10.0, devices=10.0, microbatches=1.0), 20),
 )
 _WIDTHS = (100, 300, 1_000, 3_000)
-# So many of these come before what follows is looked for.
-_NARROW = 2
+# So many of these widths come before what follows is looked for.
+_NARROW = 1
 # Where it is known what must follow an order: waits and weights, and nodes of a layer with those of the same passes.
 _PREFERENCES_BELOW = (
     Preference(block_wait=1.0, wait=0.5, longest=1.0, devices=10.0, microbatches=0.5),
