@@ -142,6 +142,10 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
 BY_HAND: Mapping[str, str] = {
     "solver/bounds/crossing_below/follow.py: the last end, not the least": "Orders end in the last layer alone: no "
     "block is the last step of all.",
+    "solver/bounds/crossing_whole/follow.py: the last end": "Before the last step there is one state, so that there is "
+    "one end, the least of its labels.",
+    "pipesched/checking/crossing_whole/orders.py: what is left out ends later": "What stays ends before the value.",
+    "pipesched/checking/crossing_whole/argument.py: tasks count as passes": "The check covers no several tasks a pass.",
     "solver/bounds/crossing_blocks/bound.py: over when only blocks lead on": "Where a block may be next, its forward "
     "may be alone, and nothing is left out: so there are steps as long as there are blocks.",
     "solver/bounds/crossing_blocks/layers.py: the oldest stays in its place": "Places beyond the micro-batches "
