@@ -48,19 +48,25 @@ class RefutedValue(NamedTuple):
 
 
 def destructive_bounds(
-    problem: Problem, limits: Limits, seconds: float, known: Callable[[], tuple[Value, Value]], stop: Event
+    problem: Problem,
+    limits: Limits,
+    seconds: float,
+    known: Callable[[], tuple[Value, Value]],
+    stop: Event,
+    every: bool = False,
 ) -> Iterator[RefutedValue | Schedule]:
     """Increasing bounds, and a schedule where all devices together turn out to have one.
 
     `known` gives what is proved by now and the value to stay below, in ticks; it ends when the two meet, when told to
     stop, or out of time. What is asked for last may be a fraction of a tick: then in as many times finer ticks, in
-    which an order that takes no longer has whole times.
+    which an order that takes no longer has whole times. `every` device is asked for at once where the exact model of
+    all has proved much already, whatever its literals, and one value for as long as there is time.
     """
     parts = largest_denominator(problem)
     spent, started = 0.0, time.monotonic()
     whole = seconds if limits.deterministic is None else limits.deterministic
     intervals = is_job_shop(problem)
-    groups = [[*range(problem.devices)]] if intervals else _groups(problem)
+    groups = [[*range(problem.devices)]] if intervals or every else _groups(problem)
     share = _JOB_SHOP_SHARE if intervals else _SHARE
     literals = -1 if intervals else MOST_LITERALS
     proved: Value = 0
@@ -86,7 +92,7 @@ def destructive_bounds(
         # Building the model takes time.
         if left() <= 0 or stop.is_set():
             return
-        effort = min(_EFFORT * whole, left())
+        effort = left() if every else min(_EFFORT * whole, left())
         work = None if limits.deterministic is None else effort
         parameters = Parameters(effort, work, limits.seed, first_solution=True, clauses_only=not intervals)
         answer = solve_model(model.cp, parameters, stop)

@@ -41,7 +41,8 @@ def _sound_bounds(search: Search, seconds: float, halt: Event) -> Iterator[_Foun
 
 def refute(search: Search, seconds: float) -> None:
     """Destructive bounds alone: fractions of a tick are left to these where the exact model has proved whole ticks."""
-    take_all(search, destructive_bounds(search.problem, search.limits, seconds, lambda: _open(search), search.stop))
+    found = destructive_bounds(search.problem, search.limits, seconds, lambda: _open(search), search.stop, every=True)
+    take_all(search, found)
 
 
 def take_all(search: Search, found: Iterator[_Found]) -> None:
