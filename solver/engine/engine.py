@@ -90,7 +90,7 @@ ENGINE = Engine(
         BlockOrders(),
         StepOrders(share=0.12, near=0.02, most=16),
         CrossingStages(share=0.3),
-        CrossingsOfMoreStages(share=0.4),
+        CrossingsOfMoreStages(share=0.45),
         CrossingBounds(share=0.2),
         CrossingSteps(share=0.1, above=_SMALL_GAP),
         StepOrders(share=0.2),

@@ -57,7 +57,7 @@ class CrossingStages:
 
 @dataclass(frozen=True)
 class CrossingsOfMoreStages:
-    """With more stages and many labels of a state, guided by those that have been found."""
+    """With more stages and many labels of a state, guided by those found; the check takes as long again."""
 
     share: float = 0.25
     above: float = 0.01
@@ -81,7 +81,7 @@ class CrossingsOfMoreStages:
             return
         between = float(state.lower_bound), float(state.value)
         bounds = bounds_of_more_stages(search.problem, found.stages, between, search.stop, work=work)
-        argue_meanwhile(search, bounds, search.clock.allowed(self.share))
+        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 2))
 
 
 def _stages(search: Search) -> Evidence | None:
