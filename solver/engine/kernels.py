@@ -39,6 +39,7 @@ from solver.construction.beam_kernel import children, run_beam, stay
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
+from solver.step_orders.continuations import best_ways, ways_before
 from solver.step_orders.labels import best_of, longer
 from solver.step_orders.weights import advance_whole
 from solver.step_orders.weights import settle as settle_step
@@ -116,7 +117,9 @@ WHOLE_KERNELS = Kernels(
     _COMPILER,
     "whole",
 )
-ORDER_KERNELS = Kernels((keys_after, rests_before, longer, best_of, advance_whole, settle_step), _COMPILER, "orders")
+ORDER_KERNELS = Kernels(
+    (keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step), _COMPILER, "orders"
+)
 BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
 BLOCK_ORDER_KERNELS = Kernels((expand, take, rank_children, keys_after, rests_before), _COMPILER, "block_orders")
 TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")

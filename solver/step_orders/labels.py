@@ -15,17 +15,17 @@ from solver.step_orders.weights import Weights, advance_whole, settle
 # `(step * MODES + full) * DELAYS + delay`.
 DELAYS, MODES = 2, 2
 # Of what a schedule must still take at least, against the sum of the times of a label.
-_AT_LEAST = 3
+_AT_LEAST = 10
 
 
 @njit(cache=True, nogil=True)
 def longer(  # type: ignore[no-untyped-def]
-    keys, first, labels, steps: Steps, weights: Weights, done: int, keys_of, rests: Short, below: int
+    keys, first, labels, steps: Steps, weights: Weights, done: int, keys_of, of, rests: Short, below: int
 ) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int]:
     """What `done` steps become by one more: keys, labels, the number of the label before, and the step.
 
-    Those are left out that cannot end `below` a value, as far as `rests` say what follows each time. Last, the least
-    value of those that have come to the end, with the label before and the step.
+    Those are left out that end `below` a value on none of the ways on that there are: of a state those from `of` on,
+    with `rests` of each. Last, the least value of those that have come to the end, with the label before and the step.
     """
     most, count = steps.in_flight, len(steps.ticks)
     half, times = count // 2, most + 2 * len(steps.room)
@@ -67,7 +67,7 @@ def longer(  # type: ignore[no-untyped-def]
                             ended, last, last_step = value, label, code
                         continue
                     settle(new, through, after, left, now_begun, steps)
-                    if _least(new, times, rests[rest]) < below:
+                    if _least(new, times, rests, of[rest], of[rest + 1]) < below:
                         out_keys[found], before[found], taken[found] = key, label, code
                         found += 1
     return out_keys[:found], out[:found], before[:found], taken[:found], int(ended), last, last_step
@@ -103,7 +103,7 @@ def _value(label, steps):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def best_of(  # type: ignore[no-untyped-def]
-    keys, labels, width, steps: Steps, keys_of, rests: Short
+    keys, labels, width, steps: Steps, keys_of, of, rests: Short
 ) -> tuple[Numbers, Numbers, Numbers]:
     """Of labels sorted by key: the keys, where those of each begin, and the numbers of the labels that stay.
 
@@ -116,9 +116,9 @@ def best_of(  # type: ignore[no-untyped-def]
     found = total = since = 0
     while since < len(keys):
         until = since
-        rest = rests[_rest_of(keys[since], keys_of)]
+        rest = _rest_of(keys[since], keys_of)
         while until < len(keys) and keys[until] == keys[since]:
-            ranks[until] = _rank(labels[until], steps.in_flight, times, rest)
+            ranks[until] = _rank(labels[until], steps.in_flight, times, rests, of[rest], of[rest + 1])
             until += 1
         begin = total
         for number in np.argsort(ranks[since:until], kind="mergesort"):
@@ -150,17 +150,20 @@ def _rest_of(key, keys_of):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _least(label, times, rest):  # type: ignore[no-untyped-def]
-    """What the whole must take at least: the largest of the times and what follows each."""
-    least = np.int64(0)
-    for entry in range(times):
-        least = max(least, label[entry] + rest[entry])
-    return least
+def _least(label, times, rests, since, until):  # type: ignore[no-untyped-def]
+    """What the whole takes at least on the best of some ways: the largest of the times and what follows each."""
+    best = np.int64(NEVER)
+    for way in range(since, until):
+        least = np.int64(0)
+        for entry in range(times):
+            least = max(least, label[entry] + rests[way, entry])
+        best = min(best, least)
+    return best
 
 
 @inlined
-def _rank(label, flying, times, rest):  # type: ignore[no-untyped-def]
-    rank = _AT_LEAST * _least(label, times, rest)
+def _rank(label, flying, times, rests, since, until):  # type: ignore[no-untyped-def]
+    rank = _AT_LEAST * _least(label, times, rests, since, until)
     for entry in range(times):
         if entry < flying or entry >= flying + (times - flying) // 2:
             rank += label[entry]

@@ -11,14 +11,17 @@ import numpy as np
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.moves import NONE
-from solver.bounds.crossing_below.remaining import NOTHING, Remaining, Short, remaining
+from solver.bounds.crossing_below.remaining import NOTHING, remaining
 from solver.bounds.crossing_steps.layers import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
+from solver.step_orders.continuations import Ways, continuations, one_each
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of
 
 # Numbers of the pass backwards, four bytes each; where there are more, what is to come is not looked at.
 _MOST_NUMBERS = 50_000_000
+# Ways on from each state that are told apart. Where modes are open what follows must be a bound, so that it is one.
+_WAYS = 6
 
 
 class Taken(NamedTuple):
@@ -33,12 +36,12 @@ class Taken(NamedTuple):
 
 
 class Diagram(NamedTuple):
-    """The only chain, its steps on all its devices, their weight passes, and what follows each state if known."""
+    """The only chain, its steps on all its devices, their weight passes, and what follows each layer where known."""
 
     chain: tuple[int, ...]
     steps: Steps
     weights: Weights
-    rest: Remaining | None
+    rest: list[Ways] | None
 
 
 def only_chain(problem: Problem) -> tuple[int, ...] | None:
@@ -71,7 +74,12 @@ def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
     weights = weights_of(problem, chain, steps)
     # Weight passes that wait here take as long as they do, even where a full backward would take less.
     steps = steps._replace(longest=weights.longest())
-    return Diagram(chain, steps, weights, remaining(steps, no_blocks, _MOST_NUMBERS, stop))
+    rest = remaining(steps, no_blocks, _MOST_NUMBERS, stop)
+    if rest is None:
+        return Diagram(chain, steps, weights, None)
+    ways = min(_WAYS, _MOST_NUMBERS // (rest.states() * rest.layers[0].rests.shape[1]))
+    several = None if weights.full.any() or ways < 2 else continuations(steps, rest, ways, stop)
+    return Diagram(chain, steps, weights, several or one_each(rest))
 
 
 def devices_of(problem: Problem, chain: Sequence[int]) -> tuple[int, ...]:
@@ -95,24 +103,25 @@ def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int
         if not width:
             return None
         done += 1
-        states, after = _rests(rest, done, steps)
-        found = longer(keys, first, labels, steps, weights, done - 1, states, after, below)
+        ways = _ways(rest, done, steps)
+        found = longer(keys, first, labels, steps, weights, done - 1, *ways, below)
         keys, labels, before, taken, ended, last, step = found
         if ended < least:
             least, end = ended, (done - 1, last, step)
         order = np.argsort(keys, kind="stable")
         keys, labels = keys[order], labels[order]
-        keys, first, kept = best_of(keys, labels, width, steps, states, after)
+        keys, first, kept = best_of(keys, labels, width, steps, *ways)
         labels, kept = labels[kept], order[kept]
         history.append((before[kept], taken[kept]))
     return None if least == NEVER else _traced(history[: end[0]], end[1], end[2])
 
 
-def _rests(rest: Remaining | None, done: int, steps: Steps) -> tuple[Numbers, Short]:
-    """The states after so many steps and what follows their times; no states where that is not known."""
-    if rest is None or done >= len(rest.layers):
-        return np.empty(0, np.int64), np.full((1, steps.in_flight + 2 * len(steps.room)), NOTHING, np.int32)
-    return rest.layers[done]
+def _ways(rest: Sequence[Ways] | None, done: int, steps: Steps) -> Ways:
+    """What follows the states after so many steps; no states where that is not known."""
+    if rest is None or done >= len(rest):
+        nothing = np.full((1, steps.in_flight + 2 * len(steps.room)), NOTHING, np.int32)
+        return Ways(np.empty(0, np.int64), np.array([0, 1], np.int64), nothing)
+    return rest[done]
 
 
 def _traced(history: Sequence[tuple[Numbers, Numbers]], label: int, step: int) -> list[Taken]:

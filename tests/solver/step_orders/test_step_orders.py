@@ -15,7 +15,8 @@ from pipesched.problem.passes import BW
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.bounds.crossing_below.remaining import NOTHING
+from solver.bounds.crossing_below.moves import NONE
+from solver.bounds.crossing_below.remaining import NOTHING, remaining
 from solver.bounds.crossing_steps.layers import _pending
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
@@ -26,6 +27,7 @@ from solver.engine.phases.step_orders_below import StepOrdersBelow
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.step_orders import pace
+from solver.step_orders.continuations import best_ways, continuations, one_each
 from solver.step_orders.labels import best_of
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
@@ -178,10 +180,43 @@ def test_the_rest_chooses_among_orders() -> None:
     labels = np.zeros((2, steps.in_flight + 6 + 4), np.int64)
     labels[0, 0], labels[1, 1] = 30, 31
     keys, rests = np.zeros(2, np.int64), np.full((1, labels.shape[1] - 6), NOTHING, np.int32)
-    none = np.empty(0, np.int64)
-    assert best_of(keys, labels, 1, steps, none, rests)[2].tolist() == [0]
+    none, one = np.empty(0, np.int64), np.array([0, 1], np.int64)
+    assert best_of(keys, labels, 1, steps, none, one, rests)[2].tolist() == [0]
     rests[0, :2] = 100, 0
-    assert best_of(keys, labels, 1, steps, keys[:1], rests)[2].tolist() == [1]
+    assert best_of(keys, labels, 1, steps, keys[:1], one, rests)[2].tolist() == [1]
+    # With a second way on that takes no longer after the first one's times, the sum decides again.
+    ways, two = np.concatenate([rests, np.full_like(rests, NOTHING)]), np.array([0, 2], np.int64)
+    assert best_of(keys, labels, 1, steps, keys[:1], two, ways)[2].tolist() == [0]
+
+
+def test_ways_on_are_those_of_orders() -> None:
+    """From the start: of all ways the least is what must follow; of fewer none takes less than that."""
+    of = _v(2, 4, 2)
+    diagram = _diagram(of)
+    no_blocks = np.full((8, 8), NONE, np.int64)
+    rest = remaining(diagram.steps, no_blocks, 1_000_000, Event())
+    assert rest is not None
+    found = []
+    for most in (1, 6, 1_000):
+        layers = continuations(diagram.steps, rest, most, Event())
+        assert layers is not None
+        assert max(np.diff(layer.first).max() for layer in layers) <= most
+        found.append(int(layers[0].rests.max(axis=1).min()))
+    assert found[0] >= found[1] >= found[2] >= one_each(rest)[0].rests.max()
+    assert found[2] == 33  # the optimum
+    stopped = Event()
+    stopped.set()
+    assert continuations(diagram.steps, rest, 1, stopped) is None
+
+
+def test_which_ways_on_stay() -> None:
+    """Of one state those of least sum that no other one is below."""
+    rows = np.array([[5, 5, 5], [1, 9, 1], [6, 5, 5], [3, 3, 3]], np.int32)
+    keys = np.array([7, 7, 7, 8], np.int64)
+    first, kept = best_ways(keys, rows, 2, 2)
+    assert (first.tolist(), kept.tolist()) == ([0, 2, 3], [[5, 5, 5], [1, 9, 1], [3, 3, 3]])
+    first, kept = best_ways(keys, rows, 1, 2)
+    assert (first.tolist(), kept.tolist()) == ([0, 1, 2], [[5, 5, 5], [3, 3, 3]])
 
 
 def test_nothing_where_memory_does_not_hold() -> None:

@@ -1,0 +1,97 @@
+"""Good ways on from every state of every layer: one pass backwards that keeps a few of them, as what follows each time.
+
+What follows the times of a label on one way on is a row of `solver.bounds.crossing_below.remaining`. One row a state,
+the least of each time, says less than any of them: no way on has all of these. Here a state keeps some rows, each of
+a way of its own, and the others are left out. So the least over its rows is no bound, but says well which labels of a
+state can still become good.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from solver.bounds.crossing_below.moves import NONE, most_moves, moves_from, raised_by
+from solver.bounds.crossing_below.remaining import NOTHING, Remaining, Short, _before
+from solver.bounds.crossing_steps.layers import _nowhere_later
+from solver.bounds.crossing_steps.steps import Numbers, Steps
+
+# What the longest way after any time counts for, against the sum of all.
+_LONGEST = 3
+
+
+class Ways(NamedTuple):
+    """The keys of the states of a layer, sorted, and by state the rows `first[n]` to `first[n + 1]`."""
+
+    keys: Numbers
+    first: Numbers
+    rests: Short
+
+
+def one_each(rest: Remaining) -> list[Ways]:
+    """The row that is a bound, as the only one of each state."""
+    return [Ways(layer.keys, np.arange(len(layer.keys) + 1, dtype=np.int64), layer.rests) for layer in rest.layers]
+
+
+def continuations(steps: Steps, rest: Remaining, most: int, stop: Event) -> list[Ways] | None:
+    """So many of a state, for the states of `rest`; None after a stop."""
+    last = rest.layers[-1]
+    found = [Ways(last.keys, np.arange(len(last.keys) + 1, dtype=np.int64), last.rests)]
+    for done in reversed(range(len(rest.layers) - 1)):
+        if stop.is_set():
+            return None
+        keys, rows = ways_before(rest.layers[done].keys, steps, rest.blocks, done, *found[-1])
+        found.append(Ways(rest.layers[done].keys, *best_ways(keys, rows, most, len(rest.layers[done].keys))))
+    return found[::-1]
+
+
+@njit(cache=True, nogil=True)
+def ways_before(keys, steps: Steps, blocks, done: int, keys_of, first, rests):  # type: ignore[no-untyped-def]
+    """The ways on from each state by each step that may be next: of each its state and what follows."""
+    ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(rests.shape[1], np.int64)
+    moves, more = np.empty((sum(most_moves(blocks)), 2), np.int64), raised_by(steps)
+    size = 0
+    for state in range(len(keys)):
+        for move in range(moves_from(keys[state], steps, blocks, done, ran, pending, moves)):
+            after = np.searchsorted(keys_of, keys[state] + more[moves[move, 0]])
+            size += first[after + 1] - first[after]
+    out_keys, out, found = np.empty(size, np.int64), np.empty((size, len(row)), np.int32), 0
+    for state in range(len(keys)):
+        for move in range(moves_from(keys[state], steps, blocks, done, ran, pending, moves)):
+            step = moves[move, 0]
+            after = np.searchsorted(keys_of, keys[state] + more[step])
+            for way in range(first[after], first[after + 1]):
+                _before(row, rests[way], step, NONE, pending[step], ran, steps, blocks)
+                out_keys[found] = keys[state]
+                for time in range(len(row)):
+                    out[found, time] = max(NOTHING, row[time])
+                found += 1
+    return out_keys, out
+
+
+@njit(cache=True, nogil=True)
+def best_ways(keys: Numbers, rows: Short, most: int, states: int) -> tuple[Numbers, Short]:
+    """Of ways in the order of their states: where those of each begin, and so many that no other one is below."""
+    first, kept, sums = np.zeros(states + 1, np.int64), np.empty(len(keys), np.int64), np.zeros(len(keys), np.int64)
+    for way in range(len(keys)):
+        sums[way] = rows[way].sum() + _LONGEST * np.int64(rows[way].max())
+    state = total = since = 0
+    while since < len(keys):
+        until, begin = since, total
+        while until < len(keys) and keys[until] == keys[since]:
+            until += 1
+        for number in np.argsort(sums[since:until], kind="mergesort"):
+            below = False
+            for other in range(begin, total):
+                below = below or _nowhere_later(rows[kept[other]], rows[since + number])
+            if not below:
+                kept[total] = since + number
+                total += 1
+                if total - begin == most:
+                    break
+        state, since = state + 1, until
+        first[state] = total
+    return first, rows[kept[:total]]
