@@ -33,20 +33,16 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Ve
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import (
-    AroundDevice,
+from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     Crossings,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
     CrossingWhole,
-    DeviceMultipliers,
     GuidedStages,
-    OnDevice,
-    OnStage,
-    RowMultipliers,
 )
+from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, RowMultipliers
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below

@@ -36,18 +36,20 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import (
-    AroundDevice,
-    AroundStream,
+from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     Crossings,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
     CrossingWhole,
+    GuidedStages,
+)
+from pipesched.results.evidence import (
+    AroundDevice,
+    AroundStream,
     DeviceMultipliers,
     Evidence,
-    GuidedStages,
     ModeMultipliers,
     OnDevice,
     OnStage,

@@ -5,6 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pipesched.results.crossing_evidence import (
+    CrossingBlocks,
+    Crossings,
+    CrossingStages,
+    CrossingSteps,
+    CrossingStepsBelow,
+    CrossingWhole,
+    GuidedStages,
+)
 from pipesched.results.relaxation_rows import RowName
 
 
@@ -155,79 +164,6 @@ class ResourceWeights:
 
     device: int
     weights: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Crossings:
-    """The first stages of a chain, on which all orders of forwards and gradients are tried.
-
-    Of those that have come equally far at most `width` are told apart.
-    """
-
-    stages: tuple[int, ...]
-    width: int
-
-
-@dataclass(frozen=True)
-class CrossingSteps:
-    """The chain that begins with a stage, and some of its devices, on which all orders of its steps are tried.
-
-    Of those that have come equally far at most `width` are told apart.
-    """
-
-    stage: int
-    devices: tuple[int, ...]
-    width: int
-
-
-@dataclass(frozen=True)
-class CrossingStepsBelow:
-    """The same where orders that must end at `below` or later, in ticks, are not followed."""
-
-    stage: int
-    devices: tuple[int, ...]
-    width: int
-    below: int
-
-
-@dataclass(frozen=True)
-class CrossingStages:
-    """The same for some stages of a chain, in its order; its other stages are delays."""
-
-    stages: tuple[int, ...]
-    width: int
-    below: int
-
-
-@dataclass(frozen=True)
-class GuidedStages:
-    """The same, where only orders are left out of which the stages of the `guide`, some of these, say it."""
-
-    stages: tuple[int, ...]
-    guide: tuple[int, ...]
-    width: int
-    below: int
-
-
-@dataclass(frozen=True)
-class CrossingWhole:
-    """The chain that begins with a stage, some of its devices, and the value below which its orders are followed.
-
-    With weight passes that run without a break; all orders are told apart.
-    """
-
-    stage: int
-    devices: tuple[int, ...]
-    below: int
-
-
-@dataclass(frozen=True)
-class CrossingBlocks:
-    """The same where a forward and a gradient of a device may run as one block, and all ways to form them are tried."""
-
-    stage: int
-    devices: tuple[int, ...]
-    width: int
 
 
 @dataclass(frozen=True)

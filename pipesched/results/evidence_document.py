@@ -8,18 +8,20 @@ from types import NoneType
 from typing import Any, get_args, get_type_hints
 
 from pipesched.errors import BadInput
-from pipesched.results.evidence import (
-    AroundDevice,
-    AroundStream,
+from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     Crossings,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
     CrossingWhole,
+    GuidedStages,
+)
+from pipesched.results.evidence import (
+    AroundDevice,
+    AroundStream,
     DeviceMultipliers,
     Evidence,
-    GuidedStages,
     ModeMultipliers,
     OnDevice,
     OnStage,

@@ -18,7 +18,7 @@ from benchmarks.proofs.mutation.mutant_tests import TESTS
 from benchmarks.proofs.mutation.mutations import mutants, names
 from pipesched.checking import check
 from pipesched.problem.problem import Problem
-from pipesched.results.evidence import CrossingStepsBelow
+from pipesched.results.crossing_evidence import CrossingStepsBelow
 from solver.bounds.crossing_below import bound
 from solver.bounds.crossing_below.follow import Least
 

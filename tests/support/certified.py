@@ -11,7 +11,7 @@ from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingStepsBelow
+from pipesched.results.crossing_evidence import CrossingStepsBelow
 from pipesched.results.evidence_document import evidence_document, evidence_from
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pipesched.checking.crossing_steps.argument import Numbers, chain_of, way_on
 from pipesched.checking.finding import NotCoveredError
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.evidence import CrossingBlocks
+from pipesched.results.crossing_evidence import CrossingBlocks
 
 
 def crossings_with_blocks(problem: Problem, evidence: CrossingBlocks) -> int:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pipesched.checking.crossing_stages.argument import along
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Problem
-from pipesched.results.evidence import GuidedStages
+from pipesched.results.crossing_evidence import GuidedStages
 
 
 def crossings_of_more_stages(problem: Problem, evidence: GuidedStages) -> int:

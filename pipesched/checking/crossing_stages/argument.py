@@ -17,7 +17,7 @@ from pipesched.checking.crossing_steps.argument import Way, chain_of, way_along
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.least_times import least_times
 from pipesched.problem.problem import Problem
-from pipesched.results.evidence import CrossingStages
+from pipesched.results.crossing_evidence import CrossingStages
 
 
 class Kept(NamedTuple):

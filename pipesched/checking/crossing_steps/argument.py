@@ -16,7 +16,7 @@ from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.least_times import least_times
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import Stage
-from pipesched.results.evidence import CrossingSteps
+from pipesched.results.crossing_evidence import CrossingSteps
 
 # Beyond these the check would take minutes, or numbers more than 64 bits.
 _MOST_WIDTH, _MOST_TICKS, _MOST_STATES = 512, 2**50, 2**62

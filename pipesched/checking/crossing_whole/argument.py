@@ -15,7 +15,7 @@ from pipesched.checking.crossing_blocks.argument import block_ticks
 from pipesched.checking.crossing_steps.argument import chain_of, way_on
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.evidence import CrossingWhole
+from pipesched.results.crossing_evidence import CrossingWhole
 
 
 def crossings_of_whole(problem: Problem, evidence: CrossingWhole) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.least_times import LeastTimes, least_times
 from pipesched.problem.problem import Objective, Problem
-from pipesched.results.evidence import Crossings
+from pipesched.results.crossing_evidence import Crossings
 
 # Beyond these the check would take minutes.
 _MOST_STATES, _MOST_STEPS, _MOST_WIDTH, _MOST_TICKS = 5_000, 200_000, 256, 2**50

@@ -16,7 +16,7 @@ import numpy as np
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Crossings
+from pipesched.results.crossing_evidence import Crossings
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing.growth import ROUNDS, skip
 from solver.bounds.crossing.line import Line, Numbers, candidates, line_of

@@ -15,7 +15,7 @@ from threading import Event
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingStepsBelow
+from pipesched.results.crossing_evidence import CrossingStepsBelow
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.follow import Least, least_below
 from solver.bounds.crossing_below.remaining import Remaining, remaining

@@ -18,7 +18,7 @@ import numpy as np
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingBlocks
+from pipesched.results.crossing_evidence import CrossingBlocks
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_blocks.blocks import block_ticks
 from solver.bounds.crossing_blocks.layers import successors_with_blocks

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import GuidedStages
+from pipesched.results.crossing_evidence import GuidedStages
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_guided.follow import least_guided
 from solver.bounds.crossing_guided.guide import Fewer, fewer_of, guide_of

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingStages
+from pipesched.results.crossing_evidence import CrossingStages
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.follow import least_below
 from solver.bounds.crossing_below.remaining import remaining

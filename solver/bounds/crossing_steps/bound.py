@@ -20,7 +20,7 @@ import numpy as np
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingSteps
+from pipesched.results.crossing_evidence import CrossingSteps
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_steps.device_sets import Trial, trials
 from solver.bounds.crossing_steps.growth import ROUNDS, skip

@@ -43,7 +43,7 @@ import numpy as np
 from pipesched.problem.formatting import amount, counted
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingWhole
+from pipesched.results.crossing_evidence import CrossingWhole
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.moves import NONE
 from solver.bounds.crossing_below.remaining import remaining

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pipesched.results.crossing_evidence import CrossingStages as Evidence
 from pipesched.results.evidence import AroundDevice, OnDevice
-from pipesched.results.evidence import CrossingStages as Evidence
 from pipesched.results.gap import gap
 from solver.bounds.crossing_guided.bound import WORK as MORE_WORK
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages

@@ -17,7 +17,7 @@ from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingStepsBelow
+from pipesched.results.crossing_evidence import CrossingStepsBelow
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing_below import bound

@@ -15,7 +15,7 @@ from pipesched.checking.finding import Verdict
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingBlocks
+from pipesched.results.crossing_evidence import CrossingBlocks
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below import bound
 from solver.bounds.crossing_below.bound import crossing_bounds_below, device_sets

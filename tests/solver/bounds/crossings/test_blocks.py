@@ -14,7 +14,7 @@ from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingBlocks
+from pipesched.results.crossing_evidence import CrossingBlocks
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_blocks import bound

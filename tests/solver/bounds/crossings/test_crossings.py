@@ -11,7 +11,7 @@ import pytest
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import Crossings
+from pipesched.results.crossing_evidence import Crossings
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing import line

@@ -11,7 +11,7 @@ import pytest
 from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
 from pipesched.checking.finding import Verdict
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingStages, GuidedStages
+from pipesched.results.crossing_evidence import CrossingStages, GuidedStages
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_guided import bound
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages

@@ -12,7 +12,7 @@ import pytest
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingStages
+from pipesched.results.crossing_evidence import CrossingStages
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_stages import bound

@@ -14,7 +14,7 @@ from pipesched.checking.crossing_steps.repetition import Reached, repeated
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingSteps
+from pipesched.results.crossing_evidence import CrossingSteps
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_steps import bound

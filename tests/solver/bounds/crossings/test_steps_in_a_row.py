@@ -10,7 +10,7 @@ import pytest
 
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingSteps
+from pipesched.results.crossing_evidence import CrossingSteps
 from pipesched.schedule.metrics import measure
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing_steps.in_a_row import bounds_in_a_row

@@ -15,7 +15,7 @@ from pipesched.checking.crossing_whole import orders
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence import CrossingWhole
+from pipesched.results.crossing_evidence import CrossingWhole
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.moves import NONE

@@ -1,0 +1,78 @@
+"""Evidence of bounds by crossings: which orders a check has to try. All numbers are exact."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Crossings:
+    """The first stages of a chain, on which all orders of forwards and gradients are tried.
+
+    Of those that have come equally far at most `width` are told apart.
+    """
+
+    stages: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
+class CrossingSteps:
+    """The chain that begins with a stage, and some of its devices, on which all orders of its steps are tried.
+
+    Of those that have come equally far at most `width` are told apart.
+    """
+
+    stage: int
+    devices: tuple[int, ...]
+    width: int
+
+
+@dataclass(frozen=True)
+class CrossingStepsBelow:
+    """The same where orders that must end at `below` or later, in ticks, are not followed."""
+
+    stage: int
+    devices: tuple[int, ...]
+    width: int
+    below: int
+
+
+@dataclass(frozen=True)
+class CrossingStages:
+    """As `CrossingStepsBelow` for some stages of a chain, in its order; its other stages are delays."""
+
+    stages: tuple[int, ...]
+    width: int
+    below: int
+
+
+@dataclass(frozen=True)
+class GuidedStages:
+    """The same, where only orders are left out of which the stages of the `guide`, some of these, say it."""
+
+    stages: tuple[int, ...]
+    guide: tuple[int, ...]
+    width: int
+    below: int
+
+
+@dataclass(frozen=True)
+class CrossingWhole:
+    """The chain that begins with a stage, some of its devices, and the value below which its orders are followed.
+
+    With weight passes that run without a break; all orders are told apart.
+    """
+
+    stage: int
+    devices: tuple[int, ...]
+    below: int
+
+
+@dataclass(frozen=True)
+class CrossingBlocks:
+    """As `CrossingSteps`, where a forward and a gradient of a device may run as one block: all such ways are tried."""
+
+    stage: int
+    devices: tuple[int, ...]
+    width: int
