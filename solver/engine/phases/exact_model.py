@@ -12,6 +12,7 @@ from formulations.variables.order_literals import literal_count
 from formulations.window.operation_units import modes_matter
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import is_job_shop
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.gap import gap
 from pipesched.schedule.timeline import Timeline
 from solver.backends.exact_search import improve
@@ -43,13 +44,15 @@ class ExactModel:
     job_shop: bool | None = None  # only of problems that are job shops, or only of others
     near: float = inf
     from_below: bool = False
+    several_stages: bool = False  # only of spans where a device has several
     name: str = EXACT_MODEL
 
     def applies(self, search: Search) -> bool:
         """Not where stating the model takes longer than the time that is left."""
         if search.takes_long_to_state or search.clock.left(self.share) <= 0:
             return False
-        if self.job_shop is not None and self.job_shop != is_job_shop(search.problem):
+        another = self.job_shop is not None and self.job_shop != is_job_shop(search.problem)
+        if another or (self.several_stages and not _has_several_stages(search.problem)):
             return False
         if self.from_below and (self.name in search.entered or modes_matter(search.problem)):
             return False
@@ -94,3 +97,8 @@ class ExactModel:
             return limits
         work = None if limits.deterministic is None else self.share * limits.deterministic
         return replace(limits, workers=1, deterministic=work)
+
+
+def _has_several_stages(problem: Problem) -> bool:
+    """Whether a span is asked for and some device has several stages."""
+    return problem.objective is Objective.SPAN and any(len(held) > 1 for held in problem.placement.stages_of)

@@ -94,3 +94,15 @@ def test_the_phase_is_for_small_gaps_and_one_mode() -> None:
     for search in (searched(OPEN, near=0.03), searched(cheaper, near=1.0)):
         assert NEAR_BOUND.name not in search.entered
         assert search.incumbent.lower_bound < (search.incumbent.value or 0)
+
+
+@pytest.mark.parametrize(
+    ("placement", "objective", "applies"),
+    [("v-shape", "span", True), ("linear", "span", False), ("v-shape", "makespan", False)],
+)
+def test_early_it_is_for_spans_of_devices_with_several_stages(placement: str, objective: str, applies: bool) -> None:
+    one = problem(3, 4, placement=placement, memory={"activation": 1, "capacity": 4}, objective=objective)
+    search = Search(one, SURE, lambda _: None, Event(), replace(ENGINE, opening=(Sequential(),), phases=()))
+    search.run()
+    early = replace(NEAR_BOUND, near=1.0, least_literals=0, several_stages=True)
+    assert early.applies(search) == applies
