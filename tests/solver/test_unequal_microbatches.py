@@ -38,7 +38,7 @@ def unequal(order: str, **keys: object) -> Problem:
 
 def test_no_bound_is_above_the_optimum_and_a_solve_finds_it() -> None:
     proved = 0
-    for seed in (1, 3, 5):
+    for seed in (3, 4, 5):
         problem = draw_unequal(Random(seed))
         best = optimum_of(problem)
         assert best is not None
