@@ -91,7 +91,8 @@ ENGINE = Engine(
         BeamSchedules(share=0.1, open_modes=True),
         BlockOrders(),
         StepOrders(share=0.12, near=0.02, most=16),
-        replace(NEAR_BOUND, near=0.08, several_stages=True),
+        # It proves nothing in its first seconds, in which crossings may.
+        replace(NEAR_BOUND, near=0.08, several_stages=True, least_seconds=10),
         CrossingStages(share=0.3),
         CrossingsOfMoreStages(share=0.45),
         CrossingBounds(share=0.2),

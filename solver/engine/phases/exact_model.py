@@ -45,11 +45,14 @@ class ExactModel:
     near: float = inf
     from_below: bool = False
     several_stages: bool = False  # only of spans where a device has several
+    least_seconds: float = 0.0  # only where its share is as long
     name: str = EXACT_MODEL
 
     def applies(self, search: Search) -> bool:
         """Not where stating the model takes longer than the time that is left."""
-        if search.takes_long_to_state or search.clock.left(self.share) <= 0:
+        clock = search.clock
+        short = clock.left(self.share) <= 0 or clock.allowed(self.share) < self.least_seconds
+        if search.takes_long_to_state or short:
             return False
         another = self.job_shop is not None and self.job_shop != is_job_shop(search.problem)
         if another or (self.several_stages and not _has_several_stages(search.problem)):

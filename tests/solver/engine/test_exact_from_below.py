@@ -106,3 +106,13 @@ def test_early_it_is_for_spans_of_devices_with_several_stages(placement: str, ob
     search.run()
     early = replace(NEAR_BOUND, near=1.0, least_literals=0, several_stages=True)
     assert early.applies(search) == applies
+
+
+@pytest.mark.parametrize(("seconds", "applies"), [(10, False), (60, True)])
+def test_early_it_has_time(seconds: float, applies: bool) -> None:
+    one = problem(3, 4, placement="v-shape", memory={"activation": 1, "capacity": 4}, objective="span")
+    limits = Limits(seconds=seconds, workers=1)
+    search = Search(one, limits, lambda _: None, Event(), replace(ENGINE, opening=(Sequential(),), phases=()))
+    search.run()
+    early = replace(NEAR_BOUND, near=1.0, least_literals=0, least_seconds=10)
+    assert early.applies(search) == applies
