@@ -17,9 +17,10 @@ from pathlib import Path
 from random import Random
 
 from benchmarks.proofs.mutation.equivalent_mutants import EQUIVALENT
-from benchmarks.proofs.mutation.mutant_tests import TESTS, copied, load_libraries, noticed
+from benchmarks.proofs.mutation.mutant_tests import copied, load_libraries, noticed
 from benchmarks.proofs.mutation.mutations import mutants, names
 from benchmarks.proofs.mutation.running import Trial, each, keeps, known, options, show
+from benchmarks.proofs.mutation.tests_of_files import TESTS
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, table
 

@@ -81,16 +81,10 @@ def destructive_bounds(
         low, below = max(low, proved), below if found is None else min(below, found)
         if left() <= 0 or low >= below:
             return
-        value: Value = min(most_below(below, parts), floor(low) + int(share * (below - low)))
-        if value < low:
-            value = most_below(below, parts)
-        fine = finer(problem, value.denominator)
-        try:
-            model = ExactModel(fine, value.numerator, low * value.denominator, literals, devices=groups[0])
-        except TooLong:
-            return
+        value = _asked_for(low, below, share, parts)
+        model = _model_at(problem, value, low, literals, groups[0])
         # Building the model takes time.
-        if left() <= 0 or stop.is_set():
+        if model is None or left() <= 0 or stop.is_set():
             return
         effort = left() if every else min(_EFFORT * whole, left())
         work = None if limits.deterministic is None else effort
@@ -111,6 +105,21 @@ def destructive_bounds(
             return
         else:
             share = max(_LEAST_SHARE, share / 2)
+
+
+def _asked_for(low: Value, below: Value, share: float, parts: int) -> Value:
+    """A share of the way up from what is proved, in whole ticks; the last fraction where no whole tick is left."""
+    value: Value = min(most_below(below, parts), floor(low) + int(share * (below - low)))
+    return most_below(below, parts) if value < low else value
+
+
+def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices: Sequence[int]) -> ExactModel | None:
+    """The schedules of at most this value, in ticks of which it is a whole number; None if there are too many."""
+    fine = finer(problem, value.denominator)
+    try:
+        return ExactModel(fine, value.numerator, low * value.denominator, literals, devices=devices)
+    except TooLong:
+        return None
 
 
 def _groups(problem: Problem) -> list[list[int]]:

@@ -14,8 +14,8 @@ from benchmarks.proofs.mutation import by_hand
 from benchmarks.proofs.mutation.attacked import bound_refuted, check_refuted, rests_differ
 from benchmarks.proofs.mutation.equivalent_mutants import BY_HAND, EQUIVALENT
 from benchmarks.proofs.mutation.hand_made import HAND_MADE
-from benchmarks.proofs.mutation.mutant_tests import TESTS
 from benchmarks.proofs.mutation.mutations import mutants, names
+from benchmarks.proofs.mutation.tests_of_files import TESTS
 from pipesched.checking import check
 from pipesched.problem.problem import Problem
 from pipesched.results.crossing_evidence import CrossingStepsBelow

@@ -29,7 +29,7 @@ from tests.support.makers import problem
 
 SURE = Limits(workers=1, deterministic=5)
 MUCH = 10**6
-# Its bound in words is 81, and one micro-batch after the other takes 147.
+# Its analytic lower bound is 81, and one micro-batch after the other takes 147.
 OPEN = problem(
     3, 7, times={"forward": 2, "backward": 3, "weight": 2}, memory={"activation": 1, "capacity": 2}, objective="span"
 )
