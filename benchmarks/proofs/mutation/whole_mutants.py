@@ -197,7 +197,7 @@ WHOLE_MUTANTS: tuple[HandMade, ...] = (
             "over += 2 * times[places + kind] * opened.ticks[kind]",
             _PLAIN,
         ),
-        ("no more micro-batches come", "if more else _LATE", "if False and more else _LATE", _PLAIN),
+        ("no more micro-batches come", "(times, comes, more, way)", "(times, comes, False, way)", _PLAIN),
     ),
     *of_file(
         "pipesched/checking/crossing_whole/fewer.py",

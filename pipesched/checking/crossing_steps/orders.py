@@ -149,7 +149,16 @@ def run_step(times: Numbers, n: int, which: int, may: int, way: Way) -> None:
 
 @njit(cache=True, nogil=True)
 def until_something_comes(times: Numbers, comes: Numbers, more: bool, way: Way) -> None:
-    """Change times to the latest with which nothing that is left runs later.
+    """Change times to the latest with which nothing that is left runs later."""
+    devices, free = len(way.room), way.admitted
+    wait_for_each_other(times, comes, more, way)
+    for one in range(devices):
+        times[free + devices + one] = max(times[free + devices + one], times[free + one])
+
+
+@njit(cache=True, nogil=True)
+def wait_for_each_other(times: Numbers, comes: Numbers, more: bool, way: Way) -> None:
+    """Change times of steps alone to the latest with which no step that is left runs later.
 
     A micro-batch waits for its next device, and a device for what comes to it first: of those under way, or one more.
     """
@@ -163,7 +172,6 @@ def until_something_comes(times: Numbers, comes: Numbers, more: bool, way: Way) 
                 first = min(first, times[which] + way.soonest[n, one])
         if first < _LATE:
             times[free + one] = max(times[free + one], first)
-        times[free + devices + one] = max(times[free + devices + one], times[free + one])
 
 
 @njit(cache=True, nogil=True)

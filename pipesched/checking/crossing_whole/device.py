@@ -8,8 +8,7 @@ import numpy as np
 from numba import njit
 
 from pipesched.checking.crossing_steps.argument import Numbers, Way
-
-_LATE = 2**62
+from pipesched.checking.crossing_steps.orders import wait_for_each_other
 
 
 class Open(NamedTuple):
@@ -67,21 +66,10 @@ def in_front(
 
 @njit(cache=True, nogil=True)
 def come_to(times: Numbers, comes: Numbers, more: bool, way: Way, opened: Open) -> None:
-    """Change times to the latest with which no step that is left runs later, and run what ends until such a step.
-
-    A micro-batch waits for its next device, and a device for what comes to it first: of those under way, or one more.
-    """
-    devices, free = len(way.room), way.admitted
-    for which, n in enumerate(comes):
-        times[which] = max(times[which], times[free + way.device[n]] - way.before[n])
-    for one in range(devices):
-        first = times[free] + way.soonest[0, one] if more else _LATE
-        for which, n in enumerate(comes):
-            if way.soonest[n, one] >= 0:
-                first = min(first, times[which] + way.soonest[n, one])
-        if first < _LATE:
-            times[free + one] = max(times[free + one], first)
-        _until(times, one, times[free + one], way, opened)
+    """Change times to the latest with which no step that is left runs later, and run what ends until such a step."""
+    wait_for_each_other(times, comes, more, way)
+    for one in range(len(way.room)):
+        _until(times, one, times[way.admitted + one], way, opened)
 
 
 @njit(cache=True, nogil=True)
