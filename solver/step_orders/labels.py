@@ -7,7 +7,8 @@ from numba import njit
 
 from solver.backends.compiled import inlined
 from solver.bounds.crossing_below.remaining import Short
-from solver.bounds.crossing_steps.layers import NEVER, _nowhere_later, _pending, positions
+from solver.bounds.crossing_steps.layers import _nowhere_later
+from solver.bounds.crossing_steps.moves import NEVER, positions_of, waiting_at
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.step_orders.weights import Weights, advance_whole, settle
 
@@ -36,7 +37,7 @@ def longer(  # type: ignore[no-untyped-def]
     size_of, all_places = labels.shape[1], steps.place.sum()
     found, ended, last, last_step = 0, np.int64(NEVER), -1, -1
     for state in range(len(keys)):
-        flying = positions(keys[state], steps, at)
+        flying = positions_of(keys[state], steps, at)
         begun = (done - at[:flying].sum()) // count + flying
         for one in range(flying + 1):
             if one == flying and (begun == steps.microbatches or flying == most):
@@ -44,7 +45,7 @@ def longer(  # type: ignore[no-untyped-def]
             if 0 < one < flying and at[one - 1] <= at[one]:
                 continue  # in turn
             step = 0 if one == flying else at[one]
-            pending = _pending(steps, at, flying, one, step)
+            pending = waiting_at(steps, at, flying, one, step)
             if pending == -2:
                 continue
             through, now_begun = one == 0 and step == count - 1, begun + (one == flying)

@@ -12,7 +12,7 @@ from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.moves import NONE
 from solver.bounds.crossing_below.remaining import NOTHING, remaining
-from solver.bounds.crossing_steps.layers import NEVER
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
 from solver.step_orders.continuations import Ways, continuations, one_each
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer

@@ -18,7 +18,7 @@ from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
 from solver.backends.compiled import inlined
-from solver.bounds.crossing_steps.layers import NEVER
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from solver.bounds.crossing_below.remaining import Remaining, Rests, below
 from solver.bounds.crossing_blocks.bound import Labels, _joined
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged
+from solver.bounds.crossing_steps.layers import Layer, _slices, merged
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
 # Labels looked at by one call of compiled code, which nothing can interrupt.

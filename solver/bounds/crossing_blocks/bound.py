@@ -23,7 +23,8 @@ from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_blocks.blocks import block_ticks
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
 from solver.bounds.crossing_steps.device_sets import Trial, trials
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged
+from solver.bounds.crossing_steps.layers import Layer, _slices, merged
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
 
 # The name of its certificates.

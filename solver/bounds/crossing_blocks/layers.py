@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _pending, advance, lift, positions
+from solver.bounds.crossing_steps.layers import Layer
+from solver.bounds.crossing_steps.moves import NEVER, positions_of, raise_times, take_step, waiting_at
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
 _NONE = -1
@@ -28,7 +29,7 @@ def successors_with_blocks(
     moves = np.empty((_most_moves(steps), 3), np.int64)
     found, found_far, ended = 0, 0, np.int64(NEVER)
     for state in range(since, until):
-        flying = positions(layer.keys[state], steps, at)
+        flying = positions_of(layer.keys[state], steps, at)
         begun = _begun(at, flying, steps, done)
         for move in moves[: _moves(at, flying, begun, steps, blocks, moves)]:
             one, other = move[0], move[1]
@@ -38,7 +39,7 @@ def successors_with_blocks(
             if other != _NONE:
                 key += steps.place[(at[other] + 1) % len(steps.ticks)]
             key -= steps.place.sum() if through else 0
-            left = positions(key, steps, after)
+            left = positions_of(key, steps, after)
             for label in range(layer.first[state], layer.first[state + 1]):
                 new = labels[found] if other == _NONE else far[found_far]
                 new[:] = layer.labels[label]
@@ -50,7 +51,7 @@ def successors_with_blocks(
                     ends = new[most + len(steps.room) :]
                     ended = min(ended, ends.max() if steps.makespan else ends[0])
                     continue
-                lift(new, after, left, now_begun < steps.microbatches, steps)
+                raise_times(new, after, left, now_begun < steps.microbatches, steps)
                 if other == _NONE:
                     keys[found] = key
                     found += 1
@@ -72,7 +73,7 @@ def _counted(layer: Layer, since: int, until: int, steps: Steps, blocks: Numbers
     at, moves = np.zeros(steps.in_flight + 1, np.int64), np.empty((_most_moves(steps), 3), np.int64)
     size = np.zeros(2, np.int64)
     for state in range(since, until):
-        flying = positions(layer.keys[state], steps, at)
+        flying = positions_of(layer.keys[state], steps, at)
         count = _moves(at, flying, _begun(at, flying, steps, done), steps, blocks, moves)
         in_blocks = (moves[:count, 1] != _NONE).sum()
         labels = layer.first[state + 1] - layer.first[state]
@@ -97,7 +98,7 @@ def _moves(at: Numbers, flying: int, begun: int, steps: Steps, blocks: Numbers, 
         if not _in_turn(at, flying, one) or (one == flying and _no_more(flying, begun, steps)):
             continue
         step = 0 if one == flying else at[one]
-        pending = _pending(steps, at, flying, one, step)
+        pending = waiting_at(steps, at, flying, one, step)
         if pending == -2:
             continue
         moves[found, 0], moves[found, 1], moves[found, 2] = one, _NONE, pending
@@ -133,7 +134,7 @@ def _advance(label: Numbers, move: Numbers, at: Numbers, flying: int, steps: Ste
     one, other, pending = move
     step = 0 if one == flying else at[one]
     if other == _NONE:
-        advance(label, one, step, pending, steps, one < flying)
+        take_step(label, one, step, pending, steps, one < flying)
         return
     devices, most, device = len(steps.room), steps.in_flight, steps.device[step]
     free, done = label[most : most + devices], label[most + devices :]

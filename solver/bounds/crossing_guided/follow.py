@@ -9,15 +9,9 @@ from numba import njit
 
 from solver.bounds.crossing_below.follow import Least
 from solver.bounds.crossing_guided.guide import Guide
-from solver.bounds.crossing_guided.moves import (
-    look_up,
-    may_end_below,
-    positions_of,
-    raise_times,
-    take_step,
-    waiting_at,
-)
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged
+from solver.bounds.crossing_guided.moves import look_up, may_end_below
+from solver.bounds.crossing_steps.layers import Layer, _slices, merged
+from solver.bounds.crossing_steps.moves import NEVER, positions_of, raise_times, take_step, waiting_at
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
 # Labels looked at by one call of compiled code, which nothing can interrupt.

@@ -24,7 +24,8 @@ from pipesched.results.crossing_evidence import CrossingSteps
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_steps.device_sets import Trial, trials
 from solver.bounds.crossing_steps.growth import ROUNDS, skip
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged, successors
+from solver.bounds.crossing_steps.layers import Layer, _slices, merged, successors
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps, steps_of, walked_chains
 
 # The name of its certificates.

@@ -15,9 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from solver.bounds.crossing_steps.moves import NEVER, positions_of, raise_times, take_step, waiting_at
 from solver.bounds.crossing_steps.steps import Numbers, Steps
-
-NEVER = 1 << 62
 
 
 class Layer(NamedTuple):
@@ -50,7 +49,7 @@ def successors(layer: Layer, since: int, until: int, steps: Steps, done: int) ->
     at, after = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
     found, ended = 0, np.int64(NEVER)
     for state in range(since, until):
-        flying = positions(keys[state], steps, at)
+        flying = positions_of(keys[state], steps, at)
         begun = (done - at[:flying].sum()) // count + flying
         for one in range(flying + 1):
             if one == flying and (begun == steps.microbatches or flying == most):
@@ -58,16 +57,16 @@ def successors(layer: Layer, since: int, until: int, steps: Steps, done: int) ->
             if 0 < one < flying and at[one - 1] <= at[one]:
                 continue  # in turn
             step = 0 if one == flying else at[one]
-            pending = _pending(steps, at, flying, one, step)
+            pending = waiting_at(steps, at, flying, one, step)
             if pending == -2:
                 continue  # a gradient of this device comes first
             through, now_begun = one == 0 and step == count - 1, begun + (one == flying)
             key = keys[state] - steps.place.sum() if through else keys[state] + steps.place[step + 1]
-            left = positions(key, steps, after)
+            left = positions_of(key, steps, after)
             for label in range(first[state], first[state + 1]):
                 new = out[found]
                 new[:] = labels[label]
-                advance(new, one, step, pending, steps, one < flying)
+                take_step(new, one, step, pending, steps, one < flying)
                 if through:
                     new[: most - 1] = labels[label, 1:most]
                     new[most - 1] = 0
@@ -75,87 +74,10 @@ def successors(layer: Layer, since: int, until: int, steps: Steps, done: int) ->
                     ends = new[most + devices :]
                     ended = min(ended, ends.max() if steps.makespan else ends[0])
                     continue
-                lift(new, after, left, now_begun < steps.microbatches, steps)
+                raise_times(new, after, left, now_begun < steps.microbatches, steps)
                 out_keys[found] = key
                 found += 1
     return out_keys[:found], out[:found], int(ended)
-
-
-@njit(cache=True, nogil=True)
-def positions(key: int, steps: Steps, at: Numbers) -> int:
-    """Fill in how many steps each micro-batch in flight has done, the oldest first; how many there are."""
-    at[:] = 0
-    left = key
-    for _ in range(1, len(steps.ticks)):
-        at[: left % (steps.in_flight + 1)] += 1
-        left //= steps.in_flight + 1
-    return key % (steps.in_flight + 1)
-
-
-@njit(cache=True, nogil=True)
-def _pending(steps: Steps, at: Numbers, flying: int, one: int, step: int) -> int:
-    """How many weight passes of the device may wait when a step starts: -1 where memory does not say.
-
-    -2 where memory has no place for the step, or would have none for the forwards of an older micro-batch after it.
-    """
-    device, takes = steps.device[step], steps.takes[step]
-    if takes <= 0 or steps.room[device] < 0:
-        return -1
-    held, younger, oldest = 0, 0, -1
-    for other in range(flying):
-        if oldest < 0 and at[other] <= steps.forward[device]:
-            oldest = other
-        own = 0
-        for n in range(at[other]):
-            if steps.device[n] == device:
-                own += steps.takes[n]
-        held += own
-        if oldest >= 0 and other > oldest:
-            younger += own
-    room = steps.room[device] - takes
-    if held > room or (0 <= oldest < one and younger + steps.whole[device] > room):
-        return -2
-    return int((room - held) // steps.waiting[device]) if steps.waiting[device] > 0 else -1
-
-
-@njit(cache=True, nogil=True)
-def advance(label: Numbers, one: int, step: int, pending: int, steps: Steps, follows: bool) -> None:
-    """Change a label by a step of micro-batch `one`."""
-    devices, most = len(steps.room), steps.in_flight
-    device = steps.device[step]
-    free, done = label[most : most + devices], label[most + devices :]
-    start = free[device]
-    if follows:
-        start = max(start, label[one] + steps.lag[step])
-    if pending >= 0:
-        start = max(start, done[device] - pending * steps.longest[device])
-    for other in range(devices):
-        free[other] = max(free[other], start)
-        done[other] = max(done[other], start)
-    free[device] = label[one] = start + steps.ticks[step]
-    done[device] += steps.ticks[step] + steps.later[step]
-
-
-@njit(cache=True, nogil=True)
-def lift(label: Numbers, at: Numbers, flying: int, more: bool, steps: Steps) -> None:
-    """Raise the times of a label to those before which nothing that is left can start anyway.
-
-    Labels that differ only in what decides nothing become equal, and so fewer have to be merged.
-    """
-    devices, most = len(steps.room), steps.in_flight
-    free, done = label[most : most + devices], label[most + devices :]
-    for one in range(flying):
-        label[one] = max(label[one], free[steps.device[at[one]]] - steps.lag[at[one]])
-    for device in range(devices):
-        soonest = np.int64(NEVER)
-        for one in range(flying):
-            if steps.reach[at[one], device] >= 0:
-                soonest = min(soonest, label[one] + steps.reach[at[one], device])
-        if more:
-            soonest = min(soonest, free[0] + steps.reach[0, device])
-        if soonest < NEVER:
-            free[device] = max(free[device], soonest)
-        done[device] = max(done[device], free[device])
 
 
 @njit(cache=True, nogil=True)

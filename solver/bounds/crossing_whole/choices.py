@@ -7,7 +7,7 @@ the next step at the earliest, and when it has run all that it has begun; then h
 from __future__ import annotations
 
 from solver.backends.compiled import inlined, inner
-from solver.bounds.crossing_steps.layers import NEVER
+from solver.bounds.crossing_steps.moves import NEVER
 
 
 @inlined

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from solver.bounds.crossing_below.remaining import Remaining, Rests
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices
+from solver.bounds.crossing_steps.layers import Layer, _slices
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.bounds.crossing_whole.layers import Longer, longer
 from solver.bounds.crossing_whole.stay import best_of

@@ -9,7 +9,8 @@ from numba import njit
 
 from solver.backends.compiled import inner
 from solver.bounds.crossing_below.remaining import Rests
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _pending, positions
+from solver.bounds.crossing_steps.layers import Layer
+from solver.bounds.crossing_steps.moves import NEVER, positions_of, waiting_at
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.bounds.crossing_whole.choices import advance, all_done, is_needed, next_choice, ready_at, settle
 from solver.bounds.crossing_whole.weights import Weights
@@ -47,7 +48,7 @@ def longer(
     before, taken = np.empty(1024, np.int64), np.empty(1024, np.int64)
     found, seen, ended, end_before, end_taken = 0, 0, np.int64(NEVER), -1, -1
     for state in range(since, until):
-        flying = positions(keys[state], steps, at)
+        flying = positions_of(keys[state], steps, at)
         begun = (done - at[:flying].sum()) // count + flying
         for one in range(flying + 1):
             step = 0 if one == flying else int(at[one])
@@ -56,7 +57,7 @@ def longer(
                 continue
             through, more = one == 0 and step == count - 1, begun + (one == flying) < steps.microbatches
             key = keys[state] - steps.place.sum() if through else keys[state] + steps.place[step + 1]
-            left = positions(key, steps, after)
+            left = positions_of(key, steps, after)
             follows = rest.rests[np.searchsorted(rest.keys, key)]
             since_kind, until_kind = weights.first[steps.device[step]], weights.first[steps.device[step] + 1]
             for number in range(first[state], first[state + 1]):
@@ -87,12 +88,12 @@ def longer(
 
 @njit(cache=True, nogil=True)
 def _may_wait(at: Numbers, one: int, flying: int, begun: int, step: int, steps: Steps) -> int:
-    """How many weight passes may wait when a step starts, as `_pending`; -2 too where it cannot be next."""
+    """How many weight passes may wait when a step starts, as `waiting_at`; -2 too where it cannot be next."""
     if one == flying:
         in_turn = begun < steps.microbatches and flying < steps.in_flight
     else:
         in_turn = one == 0 or at[one - 1] > at[one]
-    return _pending(steps, at, flying, one, step) if in_turn else -2
+    return waiting_at(steps, at, flying, one, step) if in_turn else -2
 
 
 @inner

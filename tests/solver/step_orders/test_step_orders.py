@@ -17,7 +17,7 @@ from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.bounds.crossing_below.moves import NONE
 from solver.bounds.crossing_below.remaining import NOTHING, remaining
-from solver.bounds.crossing_steps.layers import _pending
+from solver.bounds.crossing_steps.moves import waiting_at
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine import search as engine_search
@@ -163,7 +163,7 @@ def _end(diagram: Diagram, order: list[Taken]) -> int:
     label = np.zeros(most + 3 * len(steps.room) + len(weights.ticks), np.int64)
     for step, delay, full in order:
         one = at.index(step) if step else len(at)
-        pending = _pending(steps, np.array([*at, 0, 0]), len(at), one, step)
+        pending = waiting_at(steps, np.array([*at, 0, 0]), len(at), one, step)
         assert advance_whole(label, one, step, pending, delay, full, steps, weights, step > 0)
         begun, at[one : one + 1] = begun + (step == 0), [step + 1]
         through = at[0] == len(steps.ticks)
