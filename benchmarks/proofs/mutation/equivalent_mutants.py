@@ -142,6 +142,13 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
 BY_HAND: Mapping[str, str] = {
     "solver/bounds/crossing_below/follow.py: the last end, not the least": "Orders end in the last layer alone: no "
     "block is the last step of all.",
+    **dict.fromkeys(
+        (
+            "solver/bounds/crossing_guided/moves.py: a micro-batch before its first step there counts",
+            "pipesched/checking/crossing_guided/orders.py: micro-batches before the first step there count",
+        ),
+        "For places beyond the micro-batches under way the guide says that nothing follows.",
+    ),
     "solver/bounds/crossing_whole/follow.py: the last end": "Before the last step there is one state, so that there is "
     "one end, the least of its labels.",
     "pipesched/checking/crossing_whole/orders.py: what is left out ends later": "What stays ends before the value.",

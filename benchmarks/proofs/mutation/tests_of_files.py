@@ -70,7 +70,10 @@ TESTS: dict[str, tuple[str, ...]] = {
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_steps.py",)
         for name in (
-            *(f"solver/bounds/crossing_steps/{one}" for one in ("bound", "device_sets", "growth", "layers", "steps")),
+            *(
+                f"solver/bounds/crossing_steps/{one}"
+                for one in ("bound", "device_sets", "growth", "layers", "moves", "steps")
+            ),
             *(f"pipesched/checking/crossing_steps/{one}" for one in ("argument", "orders", "repetition")),
         )
     },
@@ -89,6 +92,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in (
             *(f"solver/bounds/crossing_stages/{one}" for one in ("bound", "stages")),
             "pipesched/checking/crossing_stages/argument",
+        )
+    },
+    **{
+        f"{name}.py": ("tests/solver/bounds/crossings/test_guided.py",)
+        for name in (
+            *(f"solver/bounds/crossing_guided/{one}" for one in ("bound", "follow", "guide", "moves")),
+            *(f"pipesched/checking/crossing_guided/{one}" for one in ("argument", "orders", "sight")),
         )
     },
     **{
