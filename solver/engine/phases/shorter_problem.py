@@ -37,9 +37,14 @@ class ShorterProblem:
         assert short is not None
         _Replication(search, short, max(0.0, left / 2, left - search.passes * self.seconds_a_pass), self.opening).run()
         if search.incumbent.timeline is not before:
-            search.incumbent.note(f"this is a schedule of {short.microbatches} micro-batches with its middle repeated")
+            search.incumbent.note(repeated_note(short))
         if search.incumbent.timeline is not None:
             search.end()
+
+
+def repeated_note(short: Problem) -> str:
+    """What the user is told of a schedule that was extended."""
+    return f"this is a schedule of {short.microbatches} micro-batches with its middle repeated"
 
 
 class _Replication:
