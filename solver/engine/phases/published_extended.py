@@ -18,13 +18,13 @@ from solver.engine.phases.shorter_problem import repeated_note
 from solver.engine.search import Search
 from solver.published import candidate
 
-# These hold up to two activations a device, so that with less they are tried last.
+# These hold up to two activations for each device, one of them one less; with less memory they are tried last.
 _ROOMIEST = ("zb-h2", "zbv")
 
 
 @dataclass(frozen=True)
 class PublishedExtended:
-    """Those that lose least time, the roomiest first, for a share of the time; one within the gap ends the search.
+    """Of those that lose least time the roomiest that fits, for a share of the time; within the gap it ends the search.
 
     Not for unequal micro-batches, which repeat nothing.
     """
@@ -43,32 +43,34 @@ class PublishedExtended:
         assert short is not None
         end = clock.seconds + clock.allowed(self.share)
         for heuristic in _in_turn(search.problem):
-            before = incumbent.timeline
+            before, offered = incumbent.timeline, None
             incumbent.enter(self.name)
             with incumbent.defects_noted():
-                run_within(end - clock.seconds, search.stop, partial(_offer, search, short, heuristic))
+                offered = run_within(end - clock.seconds, search.stop, partial(_offer, search, short, heuristic))
             if search.done() and incumbent.timeline is not before:
                 incumbent.note(repeated_note(short))
                 search.end()
-            if search.done() or clock.seconds >= end:
+            if offered or search.done() or clock.seconds >= end:
                 return
 
 
 def _in_turn(problem: Problem) -> list[Heuristic]:
     """The roomiest first, but those last that likely hold more than there is room for."""
     stages, room = problem.placement.stages_of, problem.room
-    asked = [2 * problem.devices * max((problem.stages[s].activation for s in held), default=0) for held in stages]
-    scarce = any(have is not None and have < most for have, most in zip(room, asked, strict=True))
+    most = 2 * problem.devices - 1
+    asked = [most * max((problem.stages[s].activation for s in held), default=0) for held in stages]
+    scarce = any(have is not None and have < wanted for have, wanted in zip(room, asked, strict=True))
     found = sorted(
         (one for one in HEURISTICS if one.name in BEST_WRITTEN), key=lambda one: BEST_WRITTEN.index(one.name)
     )
     return sorted(found, key=lambda one: scarce and one.name in _ROOMIEST)
 
 
-def _offer(search: Search, short: Problem, heuristic: Heuristic) -> None:
-    """What it gives for all micro-batches, where it fits the memory and repeats something."""
+def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:
+    """What it gives for all micro-batches, where it fits the memory and repeats something; whether it does."""
     found = candidate(short, heuristic)
     stretch = best_stretch([found.timeline]) if found.fits and found.timeline is not None else None
     if stretch is not None:
         search.incumbent.phase = f"{heuristic.name} of {short.microbatches} micro-batches"
         search.offer_order(stretch.over(search.problem))
+    return stretch is not None
