@@ -11,10 +11,8 @@ from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE, MANY_PASSES
-from solver.published import candidate
+from solver.published import BEST_WRITTEN, candidate
 
-# What loses least time of the schedules that are written down or found in one go, where it fits the memory.
-BEST_WRITTEN = ("zb-h2", "zb-h1", "zbv", "v-half", "v-min")
 _IMPROVED = "-cost-aware"
 _MANY = len(BEST_WRITTEN) + 2  # more than the places of those
 

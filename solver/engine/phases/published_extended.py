@@ -12,11 +12,9 @@ from functools import partial
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.problem.problem import Problem
 from solver.backends.interruptible import run_within
-from solver.cyclic.replication import best_stretch, shortened
-from solver.engine.phases.published import BEST_WRITTEN
-from solver.engine.phases.shorter_problem import repeated_note
+from solver.cyclic.replication import best_stretch, repeated_note, shortened
 from solver.engine.search import Search
-from solver.published import candidate
+from solver.published import BEST_WRITTEN, candidate
 
 # These hold up to two activations for each device, one of them one less; with less memory they are tried last.
 _ROOMIEST = ("zb-h2", "zbv")

@@ -12,7 +12,7 @@ from threading import Event
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Progress
 from solver.backends.interruptible import run_within
-from solver.cyclic.replication import best_stretch, shortened
+from solver.cyclic.replication import best_stretch, repeated_note, shortened
 from solver.engine.search import Phase, Search
 from solver.engine.tuning import GRACE
 
@@ -40,11 +40,6 @@ class ShorterProblem:
             search.incumbent.note(repeated_note(short))
         if search.incumbent.timeline is not None:
             search.end()
-
-
-def repeated_note(short: Problem) -> str:
-    """What the user is told of a schedule that was extended."""
-    return f"this is a schedule of {short.microbatches} micro-batches with its middle repeated"
 
 
 class _Replication:
