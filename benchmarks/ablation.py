@@ -41,6 +41,7 @@ from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
 from solver.engine.phases.mirrored_schedules import MirroredSchedules
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
+from solver.engine.phases.published_extended import PublishedExtended
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.step_orders import StepOrders
 from solver.engine.phases.step_orders_below import StepOrdersBelow
@@ -69,8 +70,8 @@ def plain() -> Engine:
     return replace(ENGINE, bounds=AnalyticBounds(load_only=True), phases=phases, raise_bounds=False)
 
 
-def opening_without(left_out: type[Phase]) -> tuple[Phase, ...]:
-    """The opening phases but those of this type, in the search of a shorter problem too."""
+def opening_without(*left_out: type[Phase]) -> tuple[Phase, ...]:
+    """The opening phases but those of these types, in the search of a shorter problem too."""
     kept = [phase for phase in ENGINE.opening if not isinstance(phase, left_out)]
     return tuple(
         replace(phase, opening=tuple(one for one in phase.opening if not isinstance(one, left_out)))
@@ -83,8 +84,8 @@ def opening_without(left_out: type[Phase]) -> tuple[Phase, ...]:
 VARIANTS: Mapping[str, Engine] = {
     "whole engine": ENGINE,
     "no analytic bounds but the load": replace(ENGINE, bounds=AnalyticBounds(load_only=True)),
-    "no replication": replace(ENGINE, opening=opening_without(ShorterProblem)),
-    "no published schedules": replace(ENGINE, opening=opening_without(Published)),
+    "no replication": replace(ENGINE, opening=opening_without(ShorterProblem, PublishedExtended)),
+    "no published schedules": replace(ENGINE, opening=opening_without(Published, PublishedExtended)),
     "no crossings": replace(ENGINE, phases=without(CrossingBounds), opening=opening_without(CrossingBounds)),
     "no crossings of steps": replace(
         ENGINE, phases=without(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages, CrossingsWhole)

@@ -6,10 +6,10 @@ down and up. Slots of one length for every pass: orders do not depend on times, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import lru_cache
 from itertools import product
 
+from heuristics.building.drawing_together import Row, draw_together, most_held
 from heuristics.building.requirements import split_backward, v_of_stages
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, W
@@ -22,7 +22,6 @@ from pipesched.simulation.simulator import simulate
 LEGS = F_DOWN, F_UP, B_DOWN, B_UP = range(4)
 PERIOD = 6  # slots: F, B and W of two chunks
 
-Row = list[Pass | None]  # what a device runs, by slot
 Offsets = tuple[int, int]  # slots from one device to the next, on the legs down and on the legs up
 
 # From zero bubble to the least memory: 1, 2/3, 1/2 and 1/3 of 1F1B's. Their sum decides; from p = 4 on none is 5.
@@ -48,10 +47,10 @@ def _orders(p: int, m: int, offsets: Offsets) -> tuple[tuple[Pass, ...], ...]:
     starts = _block(p, *offsets)
     rows = [_with_weights(row) for row in _repeated(starts, m)]
     begin, end = _steady(problem, rows)  # warm-up and cool-down first, every weight pass where the block has it ...
-    _draw_together(problem, rows, lambda at: at < begin or at > end, list)
+    draw_together(problem, rows, lambda at: at < begin or at > end, weights_give_way=False)
     rows = _squeezed(problem, rows)
     begin, end = _steady(problem, rows)  # ... then the cool-down, weight passes giving way
-    _draw_together(problem, rows, lambda at: at > max(begin, end), _with_weights)
+    draw_together(problem, rows, lambda at: at > max(begin, end), weights_give_way=True)
     return tuple(tuple(q for q in _with_weights(row) if q is not None) for row in rows)
 
 
@@ -99,7 +98,7 @@ def _block(p: int, down: int, up: int) -> list[list[int]]:
         starts = [[turn + step * (p - 1 - d if back else d) for turn, step, back in legs] for d in range(p)]
         if all(len({slot % PERIOD for slot in slots}) == len(LEGS) for slots in starts):
             alive = starts[0][B_UP] // PERIOD + 2  # micro-batches until memory neither rises nor falls
-            peak = max(_peak(_with_weights(row)) for row in _repeated(starts, alive))
+            peak = max(most_held(slots[:B_DOWN], slots[B_DOWN:], PERIOD, alive) for slots in starts)
             found.append((peak, sum(waits), starts))
     if not found:
         raise DoesNotApply(f"offsets {down} and {up}: passes meet on a device, whatever the waits between the legs")
@@ -122,53 +121,17 @@ def _with_weights(row: Row) -> Row:
     done = 0
     for p in row:
         if p is not None and p.kind is B:
-            ready.append(p._replace(kind=W))
+            ready.append(Pass(W, p.stage, p.microbatch))
         elif p is None and done < len(ready):
             p, done = ready[done], done + 1  # noqa: PLW2901
         filled.append(p)
     return filled + ready[done:]
 
 
-def _peak(row: Row) -> int:
-    """The most chunk activations held at a time, each from its F to its W."""
-    level = peak = 0
-    for p in row:
-        if p is not None and p.kind is not B:
-            level += 1 if p.kind is F else -1
-            peak = max(peak, level)
-    return peak
-
-
 def _steady(problem: Problem, rows: list[Row]) -> tuple[tuple[int, int], tuple[int, int]]:
     """When every device runs the whole block: from the first full backward to the last micro-batch's first forward."""
     p, m = problem.devices, problem.microbatches
     return (rows[0].index(on_leg(p, B_UP, 0, 0)), 0), (rows[0].index(on_leg(p, F_DOWN, 0, m - 1)), 0)
-
-
-def _draw_together(
-    problem: Problem, rows: list[Row], moves: Callable[[tuple[int, int]], bool], complete: Callable[[Row], Row]
-) -> None:
-    """Move passes to the first gap after what they need, in order of time, where no device's peak of memory rises."""
-    cap = max(_peak(complete(row)) for row in rows)
-    slot = {p: t for row in rows for t, p in enumerate(row) if p is not None}
-    for t, d in sorted((t, d) for d, row in enumerate(rows) for t, p in enumerate(row) if p is not None):
-        p, row = rows[d][t], rows[d]
-        if p is None or not moves((t, d)):
-            continue
-        earliest = 1 + max((slot[before] for before in _needs(problem, p)), default=-1)
-        for gap in (gap for gap in range(earliest, t) if row[gap] is None):
-            row[t], row[gap] = None, p
-            if _peak(complete(row)) <= cap:
-                slot[p] = gap
-                break
-            row[t], row[gap] = p, None
-
-
-def _needs(problem: Problem, p: Pass) -> Iterator[Pass]:
-    """What must come before a pass; the same pass of the micro-batch before is one of them."""
-    yield from (before for before, _ in problem.network.predecessors(p, ()))
-    if p.microbatch > 0:
-        yield p._replace(microbatch=p.microbatch - 1)
 
 
 def _squeezed(problem: Problem, rows: list[Row]) -> list[Row]:

@@ -68,6 +68,11 @@ class Stretch(NamedTuple):
         return _repeat(self.timeline, self.one, self.other, problem)
 
 
+def repeated_note(short: Problem) -> str:
+    """What the user is told of a schedule that was extended."""
+    return f"this is a schedule of {short.microbatches} micro-batches with its middle repeated"
+
+
 def best_stretch(timelines: Iterable[Timeline]) -> Stretch | None:
     """The stretch of least value of timelines of one problem; None where none of them repeats anything."""
     found = (stretch for timeline in timelines for stretch in _stretches(timeline))

@@ -26,6 +26,7 @@ from solver.engine.phases.mirrored_schedules import MirroredSchedules
 from solver.engine.phases.one_way_each import OneWayEach
 from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
+from solver.engine.phases.published_extended import PublishedExtended
 from solver.engine.phases.sequential import Sequential
 from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.step_orders import StepOrders
@@ -75,6 +76,7 @@ NEAR_BOUND = ExactModel(
 ENGINE = Engine(
     bounds=AnalyticBounds(share=0.15),
     opening=(
+        PublishedExtended(),
         Published(share=0.1, very_long=True),
         TunedListSchedules(very_long=True, share=0.2, most_share=0.4),
         # Where published schedules take a second each.

@@ -11,12 +11,10 @@ from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE, MANY_PASSES
-from solver.published import candidate
+from solver.published import BEST_WRITTEN, candidate
 
-# What loses least time of the schedules that are written down or found in one go, where it fits the memory.
-_BEST_WRITTEN = ("zb-h2", "zb-h1", "zbv", "v-half", "v-min")
 _IMPROVED = "-cost-aware"
-_MANY = len(_BEST_WRITTEN) + 2  # more than the places of those
+_MANY = len(BEST_WRITTEN) + 2  # more than the places of those
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Published:
             if heuristic.name in tried or self._improves_what_does_not_fit(search, heuristic):
                 continue
             incumbent.enter(self.name)
-            part = 1 if search.very_long and heuristic.name in _BEST_WRITTEN else 2
+            part = 1 if search.very_long and heuristic.name in BEST_WRITTEN else 2
             seconds = max(clock.allowed(self.share) / part, GRACE if incumbent.timeline is None else 0.0)
             with incumbent.defects_noted():
                 found = run_within(seconds, search.stop, partial(_try, search, heuristic))
@@ -91,7 +89,7 @@ def _slow_last(heuristic: Heuristic) -> int:
         return _MANY
     if heuristic.name == "zb":
         return _MANY - 2
-    return _BEST_WRITTEN.index(heuristic.name) if heuristic.name in _BEST_WRITTEN else _MANY - 1
+    return BEST_WRITTEN.index(heuristic.name) if heuristic.name in BEST_WRITTEN else _MANY - 1
 
 
 def _promising_first(heuristic: Heuristic) -> int:

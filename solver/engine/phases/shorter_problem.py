@@ -12,7 +12,7 @@ from threading import Event
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Progress
 from solver.backends.interruptible import run_within
-from solver.cyclic.replication import best_stretch, shortened
+from solver.cyclic.replication import best_stretch, repeated_note, shortened
 from solver.engine.search import Phase, Search
 from solver.engine.tuning import GRACE
 
@@ -37,7 +37,7 @@ class ShorterProblem:
         assert short is not None
         _Replication(search, short, max(0.0, left / 2, left - search.passes * self.seconds_a_pass), self.opening).run()
         if search.incumbent.timeline is not before:
-            search.incumbent.note(f"this is a schedule of {short.microbatches} micro-batches with its middle repeated")
+            search.incumbent.note(repeated_note(short))
         if search.incumbent.timeline is not None:
             search.end()
 
