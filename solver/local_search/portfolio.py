@@ -20,7 +20,7 @@ from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.heats import parameters_for
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
-from solver.local_search.trials import MOVES_A_UNIT, Trials
+from solver.local_search.trials import Trials
 from solver.local_search.window_lns import Windows, timed
 
 # Every so many jobs one solves windows instead of annealing.
@@ -135,13 +135,13 @@ class OrderSearch:
         """Once, from the best schedule, where they take no more than their share of so many seconds."""
         if not self._tried:
             self._tried = True
-            if Trials.moves(self._units_held) <= _TRIALS * seconds * self.workers * self._per_second:
-                self._trials = Trials(self.best)
+            moves = int(_TRIALS * seconds * self.workers * self._speed())
+            self._trials = Trials.within(moves, self.best, self._units_held)
 
     def _trial(self, number: int, member: Member) -> Schedule | None:
         assert self._trials is not None
         parameters = self._parameters[self._trials.round % len(self._parameters)]
-        return self._anneal(member.timeline, parameters, self._seed + number, MOVES_A_UNIT * self._units_held)
+        return self._anneal(member.timeline, parameters, self._seed + number, self._trials.moves)
 
     def _settle_trials(self) -> None:
         """After a round: the next of the trials, or the best of them as the pool."""

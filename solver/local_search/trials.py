@@ -10,22 +10,24 @@ from __future__ import annotations
 from pipesched.schedule.timeline import Timeline
 from solver.local_search.pool import Member, length
 
-# How many runs begin, how many rounds there are, and the moves of each run for each unit.
-RUNS, ROUNDS, MOVES_A_UNIT = 12, 3, 200
+# How many runs begin, how many rounds there are, and the moves of each run for each unit: at least and at most.
+RUNS, ROUNDS, LEAST_MOVES, MOST_MOVES = 12, 3, 80, 200
 
 
 class Trials:
     """Each run of a round is given out once; the next round begins when this one is `settled`."""
 
-    def __init__(self, start: Timeline) -> None:
+    def __init__(self, start: Timeline, moves: int) -> None:
+        self.moves = moves  # of a run in a round
         self.members = [Member(start, length(start)) for _ in range(RUNS)]
         self.round = 0
         self._open = list(self.members)
 
     @staticmethod
-    def moves(units: int) -> int:
-        """Moves of all runs together, for so many units."""
-        return sum(RUNS >> number for number in range(ROUNDS)) * MOVES_A_UNIT * units
+    def within(moves: int, start: Timeline, units: int) -> Trials | None:
+        """From a schedule of so many units, with no more moves together; None where they would be too short."""
+        each = moves // sum(RUNS >> number for number in range(ROUNDS))
+        return Trials(start, min(each, MOST_MOVES * units)) if each >= LEAST_MOVES * units else None
 
     @property
     def over(self) -> bool:

@@ -11,7 +11,7 @@ from solver.limits import Limits
 from solver.local_search import portfolio
 from solver.local_search.pool import MEMBERS, length
 from solver.local_search.portfolio import OrderSearch
-from solver.local_search.trials import MOVES_A_UNIT, ROUNDS, RUNS, Trials
+from solver.local_search.trials import LEAST_MOVES, MOST_MOVES, RUNS, Trials
 from tests.support.makers import problem as made
 
 FIXED = made(4, 8, times={"forward": 10, "backward": 10, "weight": 9}, memory={"capacity": 4})
@@ -23,7 +23,7 @@ def start(problem: object = OPEN) -> Timeline:
 
 
 def test_the_better_half_goes_on_and_a_round_begins_when_the_one_before_has_ended() -> None:
-    trials, better = Trials(start(FIXED)), best_times(FIXED, next(iter(list_schedules(FIXED))))
+    trials, better = Trials(start(FIXED), 1000), best_times(FIXED, next(iter(list_schedules(FIXED))))
     first = [trials.next() for _ in range(RUNS)]
     assert trials.next() is None
     assert len({id(one) for one in first}) == RUNS
@@ -45,8 +45,15 @@ def test_the_better_half_goes_on_and_a_round_begins_when_the_one_before_has_ende
     assert [one.value for one in trials.members[: RUNS // 2]] == [length(better)] * (RUNS // 2)
 
 
-def test_moves_of_all_rounds() -> None:
-    assert Trials.moves(10) == sum(len(range(RUNS >> n)) for n in range(ROUNDS)) * MOVES_A_UNIT * 10
+def test_moves_suit_the_time_or_are_too_few() -> None:
+    rounds, timeline = 12 + 6 + 3, start(FIXED)
+    most = Trials.within(10**9, timeline, 10)
+    assert most is not None
+    assert most.moves == 10 * MOST_MOVES
+    least = Trials.within(rounds * 10 * LEAST_MOVES + 5, timeline, 10)
+    assert least is not None
+    assert least.moves == 10 * LEAST_MOVES
+    assert Trials.within(rounds * 10 * LEAST_MOVES - 1, timeline, 10) is None
 
 
 @pytest.mark.parametrize(("problem", "tried"), [(OPEN, True), (FIXED, False)])
@@ -54,12 +61,12 @@ def test_they_come_first_where_modes_are_open(problem: object, tried: bool, monk
     begun: list[Trials] = []
     made_of = Trials.__init__
 
-    def noted(self: Trials, timeline: Timeline) -> None:
+    def noted(self: Trials, timeline: Timeline, moves: int) -> None:
         begun.append(self)
-        made_of(self, timeline)
+        made_of(self, timeline, moves)
 
     monkeypatch.setattr(Trials, "__init__", noted)
-    monkeypatch.setattr(portfolio, "_TRIALS", 1e9)
+    monkeypatch.setattr(portfolio, "_TRIALS", 1e6)
     best = start(problem)
     search = OrderSearch(best, [], Limits(workers=2), lambda: bool(begun) and begun[0].over)
     if not tried:
