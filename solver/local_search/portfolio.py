@@ -65,7 +65,6 @@ class OrderSearch:
         """From another best schedule, with other workers; the pool and random numbers go on from where they were."""
         self.best, self.limits, self.done = best, limits, done
         self.workers = limits.workers or os.cpu_count() or 1
-        self._per_second = 0.0
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> None:
         """Anneal for so many seconds; `offer` gets every order found and returns the timeline to continue from.
@@ -169,7 +168,7 @@ class OrderSearch:
         return max(self._probe, int(self._speed() * seconds))
 
     def _speed(self) -> float:
-        """Moves a second of one worker, measured once."""
+        """Moves a second of one worker, by the last job; before the first by so few moves that it is too low."""
         if not self._per_second:
             # The first call compiles, which is not to be counted.
             for _ in range(2):
@@ -191,7 +190,12 @@ class OrderSearch:
         parameters = self._parameters[(number - (number + 3) // _WINDOWS_EVERY) % len(self._parameters)]
         if member is not None and member.stuck:
             parameters = self._leaving
-        return self._anneal(best if member is None else member.timeline, parameters, seed, moves)
+        started = time.monotonic()
+        found = self._anneal(best if member is None else member.timeline, parameters, seed, moves)
+        if not self._halt[0]:
+            # Long jobs tell more than the first measurement, most of which is not spent on moves.
+            self._per_second = moves / max(1e-3, time.monotonic() - started)
+        return found
 
     def _anneal(self, start: Timeline, parameters: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
         problem = start.problem
