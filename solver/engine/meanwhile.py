@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from threading import Event
 
 from pipesched.results.certificate import Certificate
@@ -14,7 +13,6 @@ from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
-from solver.local_search.portfolio import OrderSearch
 
 # Seconds that a phase must take before local search begins: many are through sooner.
 _SOON = 0.5
@@ -63,10 +61,5 @@ def _worth_it(search: Search) -> bool:
 
 
 def _improve(search: Search, workers: int, over: Event) -> None:
-    """From the best schedule and a few others, with random numbers of their own."""
-    best = search.incumbent.timeline
-    if over.wait(_SOON) or best is None or search.done():
-        return
-    limits = replace(search.limits, workers=workers, seed=(search.limits.seed + 2) % 2**31)
-    orders = OrderSearch(best, search.starts(), limits, lambda: over.is_set() or search.done())
-    orders.run(search.clock.left(), search.offer_order)
+    if not over.wait(_SOON) and not search.done():
+        search.improve_orders(search.clock.left(), workers, lambda: over.is_set() or search.done())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event
 from typing import Protocol
@@ -27,6 +27,7 @@ from solver.engine.incumbent import Incumbent, Report
 from solver.engine.kernels import Kernels, kernels_for
 from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, REFUTABLE_LITERALS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
+from solver.local_search.portfolio import OrderSearch
 
 
 class Phase(Protocol):
@@ -95,6 +96,7 @@ class Search:
         if late:
             self.incumbent.note(f"bounds left out, since they take too long for the time limit: {', '.join(late)}")
         self.candidates: tuple[Candidate, ...] = ()
+        self.orders: OrderSearch | None = None
         self._starts: dict[Value, Timeline] = {}
         self.kernels = kernels_for(problem)
         self.entered: set[str] = set()  # the names of phases that have begun
@@ -181,6 +183,17 @@ class Search:
         """As `start_from`, with its times."""
         self._starts.setdefault(value_of(self.problem, timeline), timeline)
         self.incumbent.offer(timeline)
+
+    def improve_orders(self, seconds: float, workers: int, done: Callable[[], bool]) -> None:
+        """Local search from the best schedule for so many seconds; it goes on from where the one before ended."""
+        best, limits = self.incumbent.timeline, replace(self.limits, workers=workers)
+        if best is None:
+            return
+        if self.orders is None:
+            self.orders = OrderSearch(best, self.starts(), limits, done)
+        else:
+            self.orders.go_on(best, limits, done)
+        self.orders.run(seconds, self.offer_order)
 
     @property
     def has_starts(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from itertools import count
 
 import numpy as np
@@ -17,47 +17,30 @@ from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits
 from solver.local_search.annealing import Annealer, AnnealingParameters
+from solver.local_search.heats import parameters_for
 from solver.local_search.pool import Member, Pool
+from solver.local_search.pool import length as length_of
+from solver.local_search.trials import Trials
 from solver.local_search.window_lns import Windows, timed
 
-# Low temperatures refine an order, high ones leave it; which helps differs from problem to problem.
-_STRONG = (
-    AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0),
-    AnnealingParameters(hot=0.5, cold=0.1, evenness=0.1, filling=0),
-    AnnealingParameters(hot=1.0, cold=0.1, evenness=0.03, filling=0),
-)
-_GENTLE = (
-    AnnealingParameters(hot=0.03, cold=0.005, evenness=0.3, filling=0.3),
-    AnnealingParameters(hot=0.1, cold=0.01, evenness=0.3, filling=0),
-    AnnealingParameters(hot=0.03, cold=0.005, evenness=1.0, filling=0.3),
-    AnnealingParameters(hot=0.01, cold=0.002, evenness=1.0, filling=0.3),
-)
-# Where modes are open, changes of modes at a middle temperature come first: they alone get far from a start whose modes
-# are poor. The lowest temperatures gain most from a good start: they stand where the first jobs take them that go on
-# from the best schedule, since some are windows or begin elsewhere. Without changes of modes nothing was gained.
-_OPEN_MODES = (
-    AnnealingParameters(hot=0.3, cold=0.05, evenness=0.3, filling=0.1, changing=0.3),
-    AnnealingParameters(hot=0.1, cold=0.02, evenness=1.0, filling=0.1, changing=0.15),
-    AnnealingParameters(hot=0.1, cold=0.02, evenness=0.03, filling=0, changing=0.2),
-    AnnealingParameters(hot=0.06, cold=0.01, evenness=1.0, filling=0, changing=0.2),
-    AnnealingParameters(hot=0.03, cold=0.005, evenness=0.3, filling=0.3, changing=0.2),
-    AnnealingParameters(hot=0.05, cold=0.01, evenness=0.3, filling=0.3, changing=0.2),
-    AnnealingParameters(hot=0.1, cold=0.01, evenness=0.1, filling=0, changing=0.05),
-)
-# From so many units on a round is too short for high temperatures.
-_MANY_UNITS = 1500
 # Every so many jobs one solves windows instead of annealing.
 _WINDOWS_EVERY = 5
-# A round's length in seconds: the first, by how much each round that finds nothing lengthens the next, and the most.
-_FIRST_ROUND, _LONGER, _LONGEST_ROUND = 2.0, 1.2, 20.0
+# A round's length: moves for each unit and most seconds of the first, by how much each round that finds nothing better
+# lengthens the next, and the most seconds.
+_MOVES_A_UNIT, _FIRST_ROUND, _LONGER, _LONGEST_ROUND = 200, 2.0, 1.2, 20.0
 # Moves that a unit of CP-SAT's deterministic time stands for, and moves of a round where time is counted so.
 _MOVES_PER_UNIT, _SURE_ROUND = 5_000, 50_000
+# The share of the time that trials may take.
+_TRIALS = 0.25
 # Moves to measure the speed with: fewer where there are many units, since each move then takes longer.
 _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
 
 class OrderSearch:
-    """Rounds of jobs, annealing and LNS windows: a third of them from the timelines of a pool, else from the best."""
+    """Rounds of jobs, annealing and LNS windows: a third of them from the timelines of a pool, else from the best.
+
+    Where modes are open and there is time, trials come first; the best of them become the pool.
+    """
 
     def __init__(self, best: Timeline, others: Sequence[Timeline], limits: Limits, done: Callable[[], bool]) -> None:
         self.best, self.limits, self.done = best, limits, done
@@ -66,51 +49,69 @@ class OrderSearch:
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
         self._annealers: dict[int, tuple[Timeline, Units | Operations, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
-        units = sum(map(len, best.schedule.orders))
-        few = units < _MANY_UNITS
+        self._number = 0  # of the next job
+        self._trials: Trials | None = None
+        self._tried = limits.deterministic is not None or not modes_matter(best.problem)
+        units = self._units_held = sum(map(len, best.schedule.orders))
         self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
         self._open_modes = modes_matter(best.problem)
-        self._parameters = _OPEN_MODES if self._open_modes else (*_STRONG, *_GENTLE[:2]) if few else _GENTLE
+        self._parameters = parameters_for(units, self._open_modes)
         self._leaving = max(self._parameters, key=lambda one: one.hot)._replace(leaving=True)
         self._seed = limits.seed * 1_000_003
         self._per_second = 0.0
         self._halt = np.zeros(1, np.int64)
+
+    def go_on(self, best: Timeline, limits: Limits, done: Callable[[], bool]) -> None:
+        """From another best schedule, with other workers; the pool and random numbers go on from where they were."""
+        self.best, self.limits, self.done = best, limits, done
+        self.workers = limits.workers or os.cpu_count() or 1
 
     def run(self, seconds: float, offer: Callable[[Schedule], Timeline | None]) -> None:
         """Anneal for so many seconds; `offer` gets every order found and returns the timeline to continue from.
 
         Ends early once `done`. Under a deterministic limit rounds are counted instead of seconds.
         """
-        deadline = time.monotonic() + seconds
-        length = _FIRST_ROUND
-        rounds = self._rounds()
+        deadline, length = time.monotonic() + seconds, 0.0
+        self._halt[0] = False
         with ThreadPoolExecutor(self.workers) as pool:
-            for number in rounds:
+            for _ in self._rounds():
                 left = deadline - time.monotonic()
                 if self.done() or (self.limits.deterministic is None and left <= 0):
                     return
-                seconds = min(length, left)
-                moves = self._moves(seconds)
-                first = number * self.workers
-                jobs = range(first, first + self.workers)
+                length = length or self._first_round()
                 before = self.best
-                members = [self._member(job, before) for job in jobs]
-                futures = [
-                    pool.submit(self._job, job, before, member, moves, seconds)
-                    for job, member in zip(jobs, members, strict=True)
-                ]
-                try:
-                    while wait(futures, timeout=0.1).not_done:
-                        # A Ctrl-C is heard here, and rounds may be long.
-                        late = self.limits.deterministic is None and time.monotonic() > deadline
-                        self._halt[0] = late or self.done()
-                except BaseException:
-                    self._halt[0] = True
-                    raise
-                for future, member in zip(futures, members, strict=True):
-                    self._take(future.result(), member, offer)
-                self._forget()
-                length = _FIRST_ROUND if self.best is not before else min(_LONGEST_ROUND, length * _LONGER)
+                self._begin_trials(left)
+                self._round(pool, min(length, left), deadline, offer)
+                better = length_of(self.best) < length_of(before)
+                length = 0.0 if better else min(_LONGEST_ROUND, length * _LONGER)
+
+    def _round(
+        self, pool: Executor, seconds: float, deadline: float, offer: Callable[[Schedule], Timeline | None]
+    ) -> None:
+        """A job for each worker."""
+        moves, best = self._moves(seconds), self.best
+        jobs = range(self._number, self._number + self.workers)
+        self._number += self.workers
+        trials = [self._trials.next() if self._trials else None for _ in jobs]
+        members = [one or self._member(job, best) for job, one in zip(jobs, trials, strict=True)]
+        futures = [
+            pool.submit(self._trial, job, trial)
+            if trial is not None
+            else pool.submit(self._job, job, best, member, moves, seconds)
+            for job, trial, member in zip(jobs, trials, members, strict=True)
+        ]
+        try:
+            while wait(futures, timeout=0.1).not_done:
+                # A Ctrl-C is heard here, and rounds may be long.
+                late = self.limits.deterministic is None and time.monotonic() > deadline
+                self._halt[0] = late or self.done()
+        except BaseException:
+            self._halt[0] = True
+            raise
+        for future, member in zip(futures, members, strict=True):
+            self._take(future.result(), member, offer)
+        self._settle_trials()
+        self._forget()
 
     def _take(
         self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
@@ -125,25 +126,56 @@ class OrderSearch:
 
     def _forget(self) -> None:
         """What was made for timelines that nothing goes on from any more."""
-        used = {id(self.best), *(id(one.timeline) for one in self._pool.members)}
+        members = [*self._pool.members, *(self._trials.members if self._trials else ())]
+        used = {id(self.best), *(id(one.timeline) for one in members)}
         self._annealers = {key: made for key, made in self._annealers.items() if key in used}
+
+    def _begin_trials(self, seconds: float) -> None:
+        """Once, from the best schedule, where they take no more than their share of so many seconds."""
+        if not self._tried:
+            self._tried = True
+            moves = int(_TRIALS * seconds * self.workers * self._speed())
+            self._trials = Trials.within(moves, self.best, self._units_held)
+
+    def _trial(self, number: int, member: Member) -> Schedule | None:
+        assert self._trials is not None
+        parameters = self._parameters[self._trials.round % len(self._parameters)]
+        return self._anneal(member.timeline, parameters, self._seed + number, self._trials.moves)
+
+    def _settle_trials(self) -> None:
+        """After a round: the next of the trials, or the best of them as the pool."""
+        if self._trials is not None:
+            self._trials.settled()
+            if self._trials.over:
+                self._pool.members = self._trials.members[: len(self._pool.members)]
+                self._trials = None
 
     def _rounds(self) -> Sequence[int] | count[int]:
         if self.limits.deterministic is None:
             return count()
         return range(max(1, int(self.limits.deterministic * _MOVES_PER_UNIT) // (_SURE_ROUND * self.workers)))
 
+    def _first_round(self) -> float:
+        """Its seconds; more where nothing tells how long a move takes."""
+        if self.limits.deterministic is not None:
+            return _FIRST_ROUND
+        return min(_FIRST_ROUND, _MOVES_A_UNIT * self._units_held / self._speed())
+
     def _moves(self, seconds: float) -> int:
         """How many moves fit into so many seconds."""
         if self.limits.deterministic is not None:
             return _SURE_ROUND
+        return max(self._probe, int(self._speed() * seconds))
+
+    def _speed(self) -> float:
+        """Moves a second of one worker, by the last job; before the first by so few moves that it is too low."""
         if not self._per_second:
             # The first call compiles, which is not to be counted.
             for _ in range(2):
                 started = time.monotonic()
                 self._anneal(self.best, self._parameters[0], 0, self._probe)
                 self._per_second = self._probe / (time.monotonic() - started)
-        return max(self._probe, int(self._per_second * seconds))
+        return self._per_second
 
     def _member(self, number: int, best: Timeline) -> Member | None:
         """Whom a job goes on from: every third from the pool, unless it solves windows, the others from the best."""
@@ -158,7 +190,12 @@ class OrderSearch:
         parameters = self._parameters[(number - (number + 3) // _WINDOWS_EVERY) % len(self._parameters)]
         if member is not None and member.stuck:
             parameters = self._leaving
-        return self._anneal(best if member is None else member.timeline, parameters, seed, moves)
+        started = time.monotonic()
+        found = self._anneal(best if member is None else member.timeline, parameters, seed, moves)
+        if not self._halt[0]:
+            # Long jobs tell more than the first measurement, most of which is not spent on moves.
+            self._per_second = moves / max(1e-3, time.monotonic() - started)
+        return found
 
     def _anneal(self, start: Timeline, parameters: AnnealingParameters, seed: int, moves: int) -> Schedule | None:
         problem = start.problem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Event
 
 from formulations.variables.order_literals import literal_count
@@ -12,7 +12,6 @@ from solver.backends.background import BackgroundIterator
 from solver.engine.bound_search import bounds, take
 from solver.engine.search import Search
 from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
-from solver.local_search.portfolio import OrderSearch
 
 _NOT_COMPILED = "local search waited for its code to be compiled, as on a first run: the same solve may now find more"
 
@@ -49,9 +48,6 @@ class LocalSearch:
 
     def with_bounds(self, search: Search) -> None:
         """One worker looks for better bounds while the others improve schedules; when it is through, all of them do."""
-        best = search.incumbent.timeline
-        if best is None:
-            return
         halt, seconds = Event(), search.clock.left()
         background = BackgroundIterator(bounds(search, seconds, halt))
 
@@ -60,15 +56,14 @@ class LocalSearch:
                 take(search, found)
             return search.done() or background.over
 
-        limits = replace(search.limits, workers=_workers(search) - 1)
         try:
-            OrderSearch(best, search.starts(), limits, done).run(seconds, search.offer_order)
+            search.improve_orders(seconds, _workers(search) - 1, done)
         finally:
             halt.set()
             background.end(max(0.0, min(self.patience, search.clock.left())))
         done()
         if not search.done():
-            improve_orders(search, search.clock.left(), again=True)
+            improve_orders(search, search.clock.left())
 
 
 @dataclass(frozen=True)
@@ -81,15 +76,13 @@ class LocalSearchAgain:
         return not search.clock.counts_work and _can_begin(search)
 
     def run(self, search: Search) -> None:
-        improve_orders(search, search.clock.left(), again=True)
+        improve_orders(search, search.clock.left())
 
 
-def improve_orders(search: Search, seconds: float, again: bool = False) -> None:
-    """Local search alone; with other random numbers if it is done `again`."""
-    best = search.incumbent.timeline
-    if best is not None and seconds > _seconds_to_begin(search):
-        limits = replace(search.limits, seed=(search.limits.seed + again) % 2**31)
-        OrderSearch(best, search.starts(), limits, search.done).run(seconds, search.offer_order)
+def improve_orders(search: Search, seconds: float) -> None:
+    """Local search alone."""
+    if seconds > _seconds_to_begin(search):
+        search.improve_orders(seconds, _workers(search), search.done)
 
 
 def _can_begin(search: Search, share: float = 1.0) -> bool:

@@ -204,16 +204,16 @@ def test_counted_work_gives_the_same_with_prices() -> None:
 
 
 def test_all_workers_anneal_once_no_better_bound_will_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    began: list[tuple[int | None, int]] = []
+    began: list[int | None] = []
 
     def noted(self: OrderSearch, *_: object) -> None:
-        began.append((self.limits.workers, self.limits.seed))
+        began.append(self.limits.workers)
 
     monkeypatch.setattr("solver.engine.bound_search.lagrangian_bounds", lambda *_: iter(()))
     monkeypatch.setattr("solver.engine.bound_search.destructive_bounds", lambda *_: iter(()))
     monkeypatch.setattr(OrderSearch, "run", noted)
     LocalSearch().with_bounds(begun(gpt_1_5b(4, 4, 2), 3))
-    assert began == [(2, 0), (3, 1)]
+    assert began == [2, 3]
 
 
 def test_it_stops_when_told() -> None:

@@ -11,6 +11,7 @@ import pytest
 from pipesched.errors import Disagreement
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine import meanwhile
+from solver.engine import search as search_module
 from solver.engine.engine import ENGINE
 from solver.engine.search import Search
 from solver.limits import Limits
@@ -51,7 +52,7 @@ def test_what_is_found_meanwhile_is_kept(monkeypatch: pytest.MonkeyPatch) -> Non
             pass
         offer(next(iter(list_schedules(orders.best.problem))))
 
-    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
     search = _search(Limits(seconds=60.0, workers=3))
     before = search.incumbent.value
     with meanwhile.improving_meanwhile(search):
@@ -67,7 +68,7 @@ def test_not_with_one_worker_or_counted_work(limits: Limits, monkeypatch: pytest
     def run(*_: Any) -> None:
         raise AssertionError("begun")
 
-    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
     with meanwhile.improving_meanwhile(_search(limits)):
         pass
 
@@ -79,7 +80,7 @@ def test_a_defect_is_raised_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
         begun.set()
         raise Disagreement("a defect")
 
-    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
     with pytest.raises(Disagreement, match="a defect"), meanwhile.improving_meanwhile(_search(Limits(60.0, workers=2))):
         assert begun.wait(30)
 
@@ -89,6 +90,6 @@ def test_a_short_phase_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("begun")
 
     monkeypatch.setattr(meanwhile, "_SOON", 30.0)
-    monkeypatch.setattr(meanwhile, "OrderSearch", _fake(run))
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
     with meanwhile.improving_meanwhile(_search(Limits(seconds=60.0, workers=2))):
         pass
