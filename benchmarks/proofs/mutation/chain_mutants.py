@@ -12,7 +12,7 @@ CHAIN_MUTANTS: tuple[HandMade, ...] = (
     *of_file(
         "solver/bounds/crossing_chains/steps.py",
         (
-            "a chain begins a tick later",
+            "the way back takes a tick longer",
             "paths.rest[stage]  # nothing",
             "paths.rest[stage] + 1  # nothing",
             _PLAIN,

@@ -56,37 +56,28 @@ def crossing_bounds_of_chains(
 ) -> Iterator[Certificate]:
     """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
 
-    On single devices, then on pairs of those that prove most. Nothing for other objectives than the makespan, with one
-    chain, or where a pass is several tasks.
+    On single devices, then on the first devices of all chains if one of these proved most: they have to wait for each
+    other then. Nothing for other objectives than the makespan, with one chain, or where a pass is several tasks.
     """
     chains = [*walked_chains(problem)]
     if problem.objective is not Objective.MAKESPAN or len(chains) < 2:
         return
     if problem.network.options or not problem.network.one_task_each:
         return
-    paths, best, until, seen = Paths(problem), ceil(proved), ceil(known), set[object]()
-    for devices, width in _trials(problem, widths):
+    paths, best, until, seen, of = Paths(problem), ceil(proved), ceil(known), set[object](), -1
+    firsts = tuple(dict.fromkeys(problem.placement.stage_device[chain[0]] for chain in chains))
+    singles = [((device,), _WIDTH) for device in range(problem.devices)]
+    for devices, width in (*singles, *((firsts, width) for width in widths if len(firsts) > 1)):
         steps = chain_steps(problem, paths, devices)
-        if steps is None or best >= until or _same(steps, width, seen):
+        if steps is None or best >= until or _same(steps, width, seen) or (len(devices) > 1 and of not in firsts):
             continue
         for value, least in _raised(steps, width, best, until, work, stop):
             work -= least.work
             if least.ticks is not None and least.ticks > best:
-                best = least.ticks
+                best, of = least.ticks, devices[0]
                 yield _certificate(problem, best, CrossingChains(devices, width, value))
             if work <= 0 or stop.is_set():
                 return
-
-
-def _trials(problem: Problem, widths: Sequence[int]) -> Iterator[tuple[tuple[int, ...], int]]:
-    """Every device by itself; then the first device of each chain together."""
-    for device in range(problem.devices):
-        yield (device,), _WIDTH
-    where = problem.placement.stage_device
-    firsts = tuple(dict.fromkeys(where[chain[0]] for chain in walked_chains(problem)))
-    if len(firsts) > 1:
-        for width in widths:
-            yield firsts, width
 
 
 def _same(steps: ChainSteps, width: int, seen: set[object]) -> bool:
