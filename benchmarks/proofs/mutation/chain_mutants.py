@@ -40,7 +40,7 @@ CHAIN_MUTANTS: tuple[HandMade, ...] = (
             "else steps.blocks[step, gradient] + 1",
             _BLOCKS,
         ),
-        ("the first one stays in its place", "label[time] = label[time + 1]", "label[time] = label[time]", _PLAIN),
+        ("a chain begins a tick later", "return int(steps.lag[step])", "return int(steps.lag[step] + 1)", _PLAIN),
     ),
     *of_file(
         "pipesched/checking/crossing_chains/orders.py",

@@ -38,8 +38,8 @@ from solver.bounds.crossing_steps.steps import walked_chains
 
 # The name of its certificates.
 KIND = "crossings of all chains"
-# Labels looked at in all, and by one call of compiled code, which nothing can interrupt.
-WORK, _AT_ONCE = 20_000_000, 10_000
+# Labels looked at in all; by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
+WORK, _AT_ONCE, _LAYER = 20_000_000, 10_000, 2_000_000
 # Labels of a state on one device, of which nearly all problems have fewer; on two devices fewer are affordable.
 _WIDTH, _WIDTHS_OF_TWO = 512, (512,)
 # Where labels are merged, values are tried in steps of so much of the gap: fewer are, the lower the value.
@@ -120,9 +120,9 @@ def least_of_chains(steps: ChainSteps, width: int, value: int, work: int, stop: 
     layer = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, none.labels.shape[1]), np.int64))
     best, used, merges, further = NEVER, 0, False, none
     while len(layer.keys) or len(further.keys):
-        near, far = [further], [none]
+        near, far, before = [further], [none], used
         for since, until in _slices(layer.first, _AT_ONCE):
-            if used > work or stop.is_set():
+            if used > work or used - before > _LAYER or stop.is_set():
                 return Least(None, used, True)
             keys, labels, far_keys, far_labels, ended = successors_of_chains(layer, since, until, steps, value)
             near.append(Labels(keys.copy(), labels.copy()))

@@ -18,10 +18,14 @@ _WORK_A_UNIT = 500_000
 
 @dataclass(frozen=True)
 class CrossingsOfChains:
-    """Once, where a gap of more than `above` is left, within a share of the time; the check takes as long again."""
+    """Once, where a gap of more than `above` is left, within a share of the time; the check takes as long again.
+
+    Not with more chains than `most_chains`, as of unequal micro-batches: there are too many states.
+    """
 
     share: float = 0.1
     above: float = 0.0
+    most_chains: int = 4
     name: str = KIND
 
     def applies(self, search: Search) -> bool:
@@ -29,7 +33,8 @@ class CrossingsOfChains:
         problem, state = search.problem, search.incumbent.state
         if not search.engine.raise_bounds or problem.objective is not Objective.MAKESPAN:
             return False
-        if len([*walked_chains(problem)]) < 2 or any(one.kind == KIND for one in state.certificates):
+        chains = len([*walked_chains(problem)])
+        if not 2 <= chains <= self.most_chains or any(one.kind == KIND for one in state.certificates):
             return False
         return state.value is not None and gap(state.value, state.lower_bound) > self.above
 
