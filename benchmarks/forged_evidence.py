@@ -35,6 +35,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
+    CrossingChains,
     Crossings,
     CrossingStages,
     CrossingSteps,
@@ -47,6 +48,7 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
 from solver.bounds.crossing_guided.bound import KIND as GUIDED
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
@@ -78,6 +80,7 @@ KINDS = {
     "crossings of steps of more stages": GuidedStages,
     "crossings of steps with whole weight passes": CrossingWhole,
     "crossings with blocks": CrossingBlocks,
+    "crossings of all chains": CrossingChains,
     "Lagrangian": DeviceMultipliers,
 }
 OF_PERIODS = ("load", "in-flight limit", "memory over time", "load and memory over modes")
@@ -164,6 +167,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from _guided(problem, near, random)
     yield from crossing_bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
+    yield from crossing_bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
     if not problem.overlaps:
         yield from lp_bounds(problem, ceil(best) + 2, _SECONDS, Event())

@@ -16,13 +16,14 @@ from pipesched.problem.stage import stages_of
 _NUMBERS = ("forward", "backward", "weight", "fused", "transfer", "activation", "freed", "capacity")
 # Placements, and how many micro-batches can be tried in every order: with a split backward, and with full ones only.
 _LINE = (placement.linear(2), 4, 5)
+_BOTH_WAYS = (placement.bidirectional(2), 3, 4)
 _SHAPES: tuple[tuple[Placement, int, int], ...] = (
     (placement.linear(1), 3, 4),
     (placement.linear(3), 3, 4),
     (placement.v_shape(1), 2, 2),
     (placement.v_shape(2), 2, 3),
     (placement.interleaved(2, 2), 2, 3),
-    (placement.bidirectional(2), 3, 4),
+    _BOTH_WAYS,
     (placement.explicit(2, [0, 1, 1]), 2, 3),
     (placement.explicit(2, [0, 1, 0]), 2, 3),
     (placement.explicit(2, [1, 0]), 3, 4),
@@ -33,6 +34,9 @@ _SHAPES: tuple[tuple[Placement, int, int], ...] = (
 def draw(random: Random, likely: Likely) -> Problem:
     """A problem with these chances; times with zeros, memory from just enough to plenty."""
     where, most_split, most_whole = _LINE if random.random() < likely.linear else random.choice(_SHAPES)
+    # Without a draw where there are to be none, so that problems of other branches stay as they are.
+    if likely.both_ways > 0 and random.random() < likely.both_ways:
+        where, most_split, most_whole = _BOTH_WAYS
     stages, whole_only = where.stages, random.random() < likely.whole_only
     most = min(likely.most + whole_only, most_whole if whole_only else most_split)
     microbatches = random.randint(min(likely.fewest, most), most)

@@ -24,6 +24,7 @@ _FURTHER = {
     "linear relaxation": "solver/bounds/lp_bound.py",
     "crossings": "solver/bounds/crossing/bound.py",
     "crossings with blocks": "solver/bounds/crossing_blocks/bound.py",
+    "crossings of all chains": "solver/bounds/crossing_chains/bound.py",
     "crossings of steps": "solver/bounds/crossing_steps/bound.py",
     "crossings of steps below a value": "solver/bounds/crossing_below/bound.py",
     "crossings of steps of some stages": "solver/bounds/crossing_stages/bound.py",
@@ -50,7 +51,7 @@ class Likely:
     `freed` is what B gives back: "less" than nothing, "none", "part" or "all" of the activation, one drawn at a time.
     `fewest` to `most` micro-batches, or one more where backwards are full; `linear` is the probability of two
     devices on a line, and `longest` the most ticks of a long time. `zeros` is the probability that any time is nothing,
-    whatever else it would be, and that memory is just enough.
+    whatever else it would be, and that memory is just enough; `both_ways` that of two chains in opposite directions.
     """
 
     long_links: float = 0.3
@@ -66,6 +67,7 @@ class Likely:
     linear: float = 0.2
     longest: int = 120
     zeros: float = 0
+    both_ways: float = 0
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from benchmarks.proofs.further_bounds import (
     crossings,
     crossings_below,
     crossings_merged,
+    crossings_of_chains,
     crossings_of_more_stages,
     crossings_of_stages,
     crossings_of_steps,
@@ -95,6 +96,27 @@ _WHOLE: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
         lambda problem, device: len({problem.stages[s].weight for s in problem.placement.stages_of[device]}) > 1,
     ),
 }
+# Two directions on the same devices, from time 0.
+_CHAINS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+    **{name: _STEPS[name] for name in ("room after W", "room after B", "one backward", "short full backward", "links")},
+    "many zeros": ({"zeros": 0.4}, lambda *_: True),
+    "blocks": ({"blocks": 1}, lambda problem, _: problem.overlaps),
+    "blocks, split backwards": ({"blocks": 1, "whole_only": 0}, lambda problem, _: problem.overlaps),
+    "blocks, room after B": (
+        {"blocks": 1, "whole_only": 0, "freed": ("part", "all")},
+        lambda problem, _: problem.overlaps,
+    ),
+    "blocks, shorter than a pass": ({"blocks": 1}, lambda problem, _: not blocks_outlast_passes(problem)),
+    "blocks, many zeros": ({"blocks": 1, "zeros": 0.4}, lambda problem, _: problem.overlaps),
+}
+
+
+def _several_chains(also: Callable[[Problem, int], bool]) -> Callable[[Problem, int], bool]:
+    def holds(problem: Problem, device: int) -> bool:
+        return len(problem.placement.chains) > 1 and problem.objective is Objective.MAKESPAN and also(problem, device)
+
+    return holds
+
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
     *(
@@ -171,6 +193,16 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
             further=crossings_of_whole,
         )
         for name, (likely, where) in _WHOLE.items()
+    ),
+    *(
+        Branch(
+            f"crossings of all chains, {name}",
+            "crossings of all chains",
+            where=_several_chains(where),
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, "both_ways": 0.9, **likely}),
+            further=crossings_of_chains,
+        )
+        for name, (likely, where) in _CHAINS.items()
     ),
     *(
         Branch(

@@ -13,6 +13,7 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
@@ -115,3 +116,15 @@ def crossings_of_whole(problem: Problem) -> Iterable[Certificate]:
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:
     """With nearly all labels of a state merged, and with all told apart that there are."""
     return crossing_block_bounds(problem, Event(), (1, 64))
+
+
+def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
+    """Below the value of a schedule that is no good, and little above what is proved; labels merged on several devices.
+
+    Up to what other bounds prove, too, so that all may claim.
+    """
+    proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
+    for most in (known, proved + 16):
+        for one in crossing_bounds_of_chains(problem, Event(), proved - 1.0, most, (1, 64)):
+            proved = max(proved, int(one.value))
+            yield one

@@ -10,6 +10,7 @@ from pipesched.checking.attainable import least_attainable
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
+from pipesched.checking.crossing_chains.argument import crossings_of_chains
 from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
 from pipesched.checking.crossing_stages.argument import crossings_of_stages
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
@@ -38,6 +39,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
+    CrossingChains,
     Crossings,
     CrossingStages,
     CrossingSteps,
@@ -95,6 +97,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
         problem, _as(CrossingWhole, evidence)
     ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
+    "crossings of all chains": lambda problem, evidence, _: crossings_of_chains(problem, _as(CrossingChains, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
     "linear relaxation": lambda problem, evidence, one: linear_relaxation(
         problem, _as(RowMultipliers, evidence), one.value

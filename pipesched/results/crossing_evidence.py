@@ -70,6 +70,19 @@ class CrossingWhole:
 
 
 @dataclass(frozen=True)
+class CrossingChains:
+    """Devices on which all orders of the steps of all chains are tried, and their blocks.
+
+    Of those that have come equally far at most `width` are told apart; those that must end at `below` or later, in
+    ticks, are not followed.
+    """
+
+    devices: tuple[int, ...]
+    width: int
+    below: int
+
+
+@dataclass(frozen=True)
 class CrossingBlocks:
     """As `CrossingSteps`, where a forward and a gradient of a device may run as one block: all such ways are tried."""
 

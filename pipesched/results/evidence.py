@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
+    CrossingChains,
     Crossings,
     CrossingStages,
     CrossingSteps,
@@ -205,6 +206,7 @@ Evidence = (
     | GuidedStages
     | CrossingWhole
     | CrossingBlocks
+    | CrossingChains
     | Refutation
     | WithMoreMemory
 )

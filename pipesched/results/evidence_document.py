@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 from pipesched.errors import BadInput
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
+    CrossingChains,
     Crossings,
     CrossingStages,
     CrossingSteps,
@@ -60,6 +61,7 @@ _FORMS: dict[str, type[Any]] = {
     "crossings of steps of more stages": GuidedStages,
     "crossings of steps with whole weight passes": CrossingWhole,
     "crossings with blocks": CrossingBlocks,
+    "crossings of all chains": CrossingChains,
     "refutation": Refutation,
 }
 

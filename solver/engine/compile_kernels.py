@@ -3,9 +3,9 @@
 With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
 steps; with `below` those of crossings of steps below a value; with `stages` those of crossings of steps of some stages;
-with `guided` those of crossings of steps of more stages; with `blocks` those of crossings with blocks; with `orders`
-those of orders of steps; with `beam` those of beam search; with `block_orders` those of the same with overlapped
-blocks; with `tabu` those of tabu search.
+with `guided` those of crossings of steps of more stages; with `chains` those of crossings of all chains; with `blocks`
+those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam search; with
+`block_orders` those of the same with overlapped blocks; with `tabu` those of tabu search.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from solver.block_orders.tables import walks_of
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
+from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
@@ -52,6 +53,7 @@ from solver.tasks.tabu.search import TabuSearch
 # The load is below the makespan, so that the search goes on to the end; counted work compiles where it is called.
 _PROBLEM = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 2, "weight": 1}}
 _WITH_BLOCKS = {"devices": 3, "microbatches": 4, "times": {"forward": 2, "backward": 4, "overlapped": 5}}
+_BOTH_WAYS = _WITH_BLOCKS | {"placement": "bidirectional", "devices": 2, "objective": "makespan"}
 _SENT = {"name": "send", "on": "comm", "time": 2}
 _WITH_TASKS = _PROBLEM | {
     "streams": ["compute", "comm"],
@@ -129,6 +131,8 @@ if __name__ == "__main__":
         compile_crossings(lambda problem, stop: crossing_bounds_of_whole_weights(problem, stop, 1, 100))
     elif "blocks" in sys.argv[1:]:
         compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
+    elif "chains" in sys.argv[1:]:
+        compile_crossings(lambda problem, stop: crossing_bounds_of_chains(problem, stop, 1, 100), _BOTH_WAYS)
     elif "orders" in sys.argv[1:]:
         compile_orders()
     elif "tabu" in sys.argv[1:]:

@@ -19,6 +19,7 @@ from formulations.window.operation_units import modes_matter
 from pipesched.checking.crossing_below.orders import may_end_before
 from pipesched.checking.crossing_below.rest import one_back
 from pipesched.checking.crossing_blocks.orders import all_next_blocks
+from pipesched.checking.crossing_chains.orders import all_longer, may_come
 from pipesched.checking.crossing_guided.orders import next_in_time
 from pipesched.checking.crossing_steps.orders import all_next, fewer
 from pipesched.checking.crossing_whole.fewer import first_ones
@@ -31,6 +32,7 @@ from solver.block_orders.nodes import take
 from solver.bounds.crossing.rounds import one_round
 from solver.bounds.crossing_below.remaining import below, keys_after, rests_before
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
+from solver.bounds.crossing_chains.layers import successors_of_chains
 from solver.bounds.crossing_guided.follow import successors_in_time
 from solver.bounds.crossing_steps.layers import merged, successors
 from solver.bounds.crossing_whole.layers import longer as longer_with_whole
@@ -112,6 +114,7 @@ GUIDED_KERNELS = Kernels(
     "guided",
 )
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
+CHAIN_KERNELS = Kernels((successors_of_chains, merged, may_come, all_longer, fewer), _COMPILER, "chains")
 WHOLE_KERNELS = Kernels(
     (keys_after, rests_before, longer_with_whole, best_with_whole, one_back, all_next_whole, first_ones),
     _COMPILER,

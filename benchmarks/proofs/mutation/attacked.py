@@ -25,7 +25,7 @@ from pipesched.checking.crossing_steps.argument import way_on
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import CrossingStepsBelow, CrossingWhole, GuidedStages
+from pipesched.results.crossing_evidence import CrossingChains, CrossingStepsBelow, CrossingWhole, GuidedStages
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_below.remaining import Remaining, remaining
 from solver.bounds.crossing_blocks.blocks import block_ticks
@@ -121,6 +121,6 @@ def _raised(claim: Certificate) -> Certificate:
     own = claim.evidence
     return (
         replace(claim, evidence=replace(own, below=own.below + 5))
-        if isinstance(own, CrossingStepsBelow | CrossingWhole | GuidedStages)
+        if isinstance(own, CrossingStepsBelow | CrossingWhole | GuidedStages | CrossingChains)
         else claim
     )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from benchmarks.proofs.mutation.bound_mutants import BOUND_MUTANTS
+from benchmarks.proofs.mutation.chain_mutants import CHAIN_MUTANTS
 from benchmarks.proofs.mutation.check_mutants import CHECK_MUTANTS
 from benchmarks.proofs.mutation.guided_mutants import GUIDED_MUTANTS
 from benchmarks.proofs.mutation.whole_mutants import WHOLE_MUTANTS
 
-HAND_MADE = BOUND_MUTANTS + CHECK_MUTANTS + GUIDED_MUTANTS + WHOLE_MUTANTS
+HAND_MADE = BOUND_MUTANTS + CHECK_MUTANTS + GUIDED_MUTANTS + WHOLE_MUTANTS + CHAIN_MUTANTS

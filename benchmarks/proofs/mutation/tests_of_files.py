@@ -112,6 +112,13 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
+        f"{name}.py": ("tests/solver/bounds/crossings/test_chains.py",)
+        for name in (
+            *(f"solver/bounds/crossing_chains/{one}" for one in ("bound", "layers", "steps")),
+            *(f"pipesched/checking/crossing_chains/{one}" for one in ("argument", "orders")),
+        )
+    },
+    **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_blocks.py",)
         for name in (
             *(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),

@@ -38,6 +38,7 @@ _OTHER_KINDS = (
     "crossings of steps of more stages",
     "crossings of steps with whole weight passes",
     "crossings with blocks",
+    "crossings of all chains",
 )
 KINDS = [branch for branch in BRANCHES if branch.kind not in _OTHER_KINDS]
 

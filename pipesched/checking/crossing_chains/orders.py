@@ -1,0 +1,204 @@
+"""All orders of the steps of all chains on some devices, with all blocks of two, by dynamic programming, compiled.
+
+An order is told by how many micro-batches have run each step, and by times: for each chain when the last step of each
+micro-batch under way ended, then when each device can start the next step, and when it would have run all that it
+could, weight passes too. Steps are taken by their starts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from pipesched.checking.crossing_chains.argument import NO_STEP, Ways
+from pipesched.checking.crossing_steps.argument import Numbers
+from pipesched.checking.crossing_steps.orders import fewer
+from pipesched.checking.finding import NotCoveredError
+
+# Rows of times beyond which the check would take minutes, and at once, gigabytes.
+_MOST_ROWS, _MOST_AT_ONCE = 100_000_000, 4_000_000
+_NO, _ANY, _LATE = -2, -1, 2**62
+
+
+def least_end_of_all(ways: Ways, width: int, below: int) -> int:
+    """When every device has run all, and every micro-batch is done, at the earliest; no more than the value."""
+    steps = len(ways.ticks)
+    weights = np.array([(int(ways.number.max()) + 1) ** n for n in range(steps)], np.int64)
+    run, at = np.zeros((1, steps), np.int64), np.array([0, 1])
+    times = np.zeros((1, ways.columns + 2 * len(ways.room)), np.int64)
+    waits, least, rows = (run[:0], times[:0]), below, 0
+    while len(run) or len(waits[0]):
+        may = may_come(run, ways)
+        size = int((np.diff(at) * _choices(may, ways)).sum()) + len(waits[0])
+        rows += size
+        if size > _MOST_AT_ONCE or rows > _MOST_ROWS:
+            raise NotCoveredError("too many orders to try them all")
+        after, new, block, end = all_longer(run, at, times, may, ways, below, size)
+        least = min(least, int(end))
+        now, new_times = (
+            np.concatenate([after[~block], waits[0]]),
+            np.concatenate([new[~block], waits[1]]),
+        )
+        waits = after[block], new[block]
+        keys = now @ weights
+        order = np.lexsort((new_times.sum(axis=1), keys))
+        since = np.flatnonzero(np.diff(keys[order], prepend=-1))
+        counts, times = fewer(new_times[order], np.append(since, len(keys)), width)
+        run, at = now[order[since]], np.append(0, np.cumsum(counts))
+    return least
+
+
+def _choices(may: Numbers, ways: Ways) -> Numbers:
+    """How many steps and blocks may be next."""
+    found: Numbers = (may > _NO).sum(axis=1)
+    for n, g in zip(*np.nonzero(ways.together >= 0), strict=True):
+        found = found + ((may[:, n] > _NO) & (may[:, g] > _NO))
+    return found
+
+
+@njit(cache=True, nogil=True)
+def may_come(run: Numbers, ways: Ways) -> Numbers:
+    """For each order and step: how many weight passes may be open when it starts, -1 for any, -2 where it cannot be."""
+    found = np.full(run.shape, _NO, np.int64)
+    for one in range(len(run)):
+        for n in range(run.shape[1]):
+            ahead = ways.number[n] if ways.earlier[n] == NO_STEP else run[one, ways.earlier[n]]
+            device = ways.device[n]
+            if run[one, n] == ahead:
+                continue
+            found[one, n] = _ANY
+            if ways.memory[n] > 0 and ways.room[device] >= 0:
+                held = ways.memory[n]
+                for other in range(run.shape[1]):
+                    if ways.device[other] == device:
+                        held += ways.memory[other] * run[one, other]
+                if held > ways.room[device]:
+                    found[one, n] = _NO
+                elif ways.open_[device] > 0:
+                    found[one, n] = (ways.room[device] - held) // ways.open_[device]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def all_longer(
+    run: Numbers, at: Numbers, times: Numbers, may: Numbers, ways: Ways, below: int, size: int
+) -> tuple[Numbers, Numbers, np.ndarray[Any, np.dtype[np.bool_]], int]:
+    """How far orders have come after each step or block that may be next, their times, and which were blocks.
+
+    Without those that cannot end below the value; last the least end of those that have run all.
+    """
+    steps = run.shape[1]
+    after, new = np.empty((size, steps), np.int64), np.empty((size, times.shape[1]), np.int64)
+    block, found, least = np.zeros(size, np.bool_), 0, np.int64(_LATE)
+    for one in range(len(run)):
+        for n in range(steps):
+            for g in range(-1, steps):
+                if may[one, n] == _NO or (g >= 0 and (ways.together[n, g] < 0 or may[one, g] == _NO)):
+                    continue
+                for k in range(at[one], at[one + 1]):
+                    now = new[found]
+                    now[:] = times[k]
+                    done = _run(now, n, g, run[one], may[one, n], ways)
+                    after[found] = run[one]
+                    after[found, n] += 1
+                    if g >= 0:
+                        after[found, g] += 1
+                    if (after[found] == ways.number).all():
+                        least = min(least, max(np.int64(done), now[ways.columns + len(ways.room) :].max()))
+                    elif done < below:
+                        _until_something_comes(now, after[found], ways)
+                        if _ends_before(now, after[found], ways, below):
+                            block[found] = g >= 0
+                            found += 1
+    return after[:found], new[:found], block[:found], int(least)
+
+
+@njit(cache=True, nogil=True)
+def _run(times: Numbers, n: int, g: int, run: Numbers, may: int, ways: Ways) -> int:
+    """Change times by a step, or by a forward and a gradient as one; when their micro-batches are done at the least."""
+    free = ways.columns + ways.device[n]
+    whole = free + len(ways.room)
+    start = times[free]
+    for step in (n, g):
+        if step >= 0 and ways.earlier[step] == NO_STEP:
+            start = max(start, ways.before[step])
+        elif step >= 0:
+            start = max(start, times[ways.column[step] + run[step] - run[ways.final[step]]] + ways.before[step])
+    if may >= 0:
+        start = max(start, times[whole] - may * ways.weight[ways.device[n]])
+    for place in range(ways.columns, len(times)):
+        times[place] = max(times[place], start)
+    takes = ways.ticks[n] if g < 0 else ways.together[n, g]
+    end = times[free] = start + takes
+    times[whole] += takes + (ways.after[n] if g < 0 else 0)
+    done = end
+    for step in (n, g):
+        if step >= 0:
+            done = max(done, end + ways.behind[step])
+            if step != ways.final[step]:
+                times[ways.column[step] + run[step] - run[ways.final[step]]] = end
+    for step in (n, g):
+        if step >= 0 and step == ways.final[step]:  # the first one of its chain is back
+            last = ways.columns
+            for other in ways.column:
+                last = min(last, other) if other > ways.column[step] else last
+            for place in range(ways.column[step], last - 1):
+                times[place] = times[place + 1]
+            times[last - 1] = 0
+    return int(done)
+
+
+@njit(cache=True, nogil=True)
+def _until_something_comes(times: Numbers, run: Numbers, ways: Ways) -> None:
+    """Change times to the latest with which nothing that is left runs later.
+
+    Micro-batches wait for their next device, and a device for what comes to it first, of those under way or the next.
+    """
+    devices, free = len(ways.room), ways.columns
+    for one in range(devices):
+        first = np.int64(_LATE)
+        for n in range(len(run)):
+            begins = ways.earlier[n] == NO_STEP
+            ahead = ways.number[n] if begins else run[ways.earlier[n]]
+            if run[n] == ahead:
+                continue
+            idle = times[free + ways.device[n]] - ways.before[n]
+            which = ways.column[n] + run[n] - run[ways.final[n]]
+            if not begins:
+                for place in range(which, which + ahead - run[n]):
+                    times[place] = max(times[place], idle)
+            if ways.soonest[n, one] >= 0:
+                first = min(first, (max(np.int64(0), idle) if begins else times[which]) + ways.soonest[n, one])
+        if first < _LATE:
+            times[free + one] = max(times[free + one], first)
+        times[free + devices + one] = max(times[free + devices + one], times[free + one])
+
+
+@njit(cache=True, nogil=True)
+def _ends_before(times: Numbers, run: Numbers, ways: Ways, below: int) -> bool:
+    """Whether those under way, and the work that devices have left, leave time to end before the value."""
+    devices, free = len(ways.room), ways.columns
+    for n in range(len(run)):
+        if ways.earlier[n] != NO_STEP and run[ways.earlier[n]] > run[n]:
+            last = times[ways.column[n] + run[ways.earlier[n]] - 1 - run[ways.final[n]]]
+            if last + ways.before[n] + ways.ticks[n] + ways.behind[n] >= below:
+                return False
+    for one in range(devices):
+        at_once, everything, down, back, behind = 0, 0, 0, 0, np.int64(_LATE)
+        for n in range(len(run)):
+            left = ways.number[n] - run[n]
+            if ways.device[n] == one and left > 0:
+                at_once += left * ways.ticks[n]
+                everything += left * (ways.ticks[n] + ways.after[n])
+                down += left * (1 - ways.backward[n])
+                back += left * ways.backward[n]
+                if ways.backward[n]:
+                    behind = min(behind, ways.behind[n])
+        pairs = min(down, back)
+        if times[free + devices + one] + everything - pairs * ways.won[one] >= below:
+            return False
+        if back and times[free + one] + at_once - pairs * ways.won_at_once[one] + behind >= below:
+            return False
+    return True
