@@ -13,6 +13,7 @@ from benchmarks.proofs.further_bounds import (
     crossings_below,
     crossings_merged,
     crossings_of_more_stages,
+    crossings_of_some_whole,
     crossings_of_stages,
     crossings_of_steps,
     crossings_of_whole,
@@ -169,6 +170,16 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
             where=where,
             likely=replace(ROW_OF_SOME, **{"whole_only": 0.1, **likely}),
             further=crossings_of_whole,
+        )
+        for name, (likely, where) in _WHOLE.items()
+    ),
+    *(
+        Branch(
+            f"crossings of steps with some whole weight passes, {name}",
+            "crossings of steps with some whole weight passes",
+            where=where,
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.1, **likely}),
+            further=crossings_of_some_whole,
         )
         for name, (likely, where) in _WHOLE.items()
     ),

@@ -11,6 +11,7 @@ from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
 from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
+from pipesched.checking.crossing_some_whole.argument import crossings_with_some_whole
 from pipesched.checking.crossing_stages.argument import crossings_of_stages
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
 from pipesched.checking.crossing_whole.argument import crossings_of_whole
@@ -39,6 +40,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     Crossings,
+    CrossingSomeWhole,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
@@ -93,6 +95,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     ),
     "crossings of steps with whole weight passes": lambda problem, evidence, _: crossings_of_whole(
         problem, _as(CrossingWhole, evidence)
+    ),
+    "crossings of steps with some whole weight passes": lambda problem, evidence, _: crossings_with_some_whole(
+        problem, _as(CrossingSomeWhole, evidence)
     ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),

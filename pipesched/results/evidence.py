@@ -8,6 +8,7 @@ from fractions import Fraction
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     Crossings,
+    CrossingSomeWhole,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
@@ -204,6 +205,7 @@ Evidence = (
     | CrossingStages
     | GuidedStages
     | CrossingWhole
+    | CrossingSomeWhole
     | CrossingBlocks
     | Refutation
     | WithMoreMemory

@@ -11,6 +11,7 @@ from pipesched.errors import BadInput
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     Crossings,
+    CrossingSomeWhole,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
@@ -59,6 +60,7 @@ _FORMS: dict[str, type[Any]] = {
     "crossings of steps of some stages": CrossingStages,
     "crossings of steps of more stages": GuidedStages,
     "crossings of steps with whole weight passes": CrossingWhole,
+    "crossings of steps with some whole weight passes": CrossingSomeWhole,
     "crossings with blocks": CrossingBlocks,
     "refutation": Refutation,
 }
