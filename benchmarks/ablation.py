@@ -30,6 +30,7 @@ from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_some_whole import CrossingsSomeWhole
 from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
@@ -87,7 +88,11 @@ VARIANTS: Mapping[str, Engine] = {
     "no published schedules": replace(ENGINE, opening=opening_without(Published)),
     "no crossings": replace(ENGINE, phases=without(CrossingBounds), opening=opening_without(CrossingBounds)),
     "no crossings of steps": replace(
-        ENGINE, phases=without(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages, CrossingsWhole)
+        ENGINE,
+        phases=without(
+            *(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages),
+            *(CrossingsWhole, CrossingsSomeWhole),
+        ),
     ),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
     "no search for rules": replace(

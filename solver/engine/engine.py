@@ -11,6 +11,7 @@ from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
+from solver.engine.phases.bounds.crossing_some_whole import CrossingsSomeWhole
 from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
@@ -99,6 +100,7 @@ ENGINE = Engine(
         CrossingSteps(share=0.1, above=_SMALL_GAP),
         StepOrders(share=0.2),
         StepOrdersBelow(),
+        CrossingsSomeWhole(above=_SMALL_GAP),
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         CrossingsWhole(),
         NEAR_BOUND,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from benchmarks.proofs.mutation.bound_mutants import BOUND_MUTANTS
 from benchmarks.proofs.mutation.check_mutants import CHECK_MUTANTS
+from benchmarks.proofs.mutation.some_whole_mutants import SOME_WHOLE_MUTANTS
 from benchmarks.proofs.mutation.whole_mutants import WHOLE_MUTANTS
 
-HAND_MADE = BOUND_MUTANTS + CHECK_MUTANTS + WHOLE_MUTANTS
+HAND_MADE = BOUND_MUTANTS + CHECK_MUTANTS + WHOLE_MUTANTS + SOME_WHOLE_MUTANTS
