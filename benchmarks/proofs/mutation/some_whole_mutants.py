@@ -16,7 +16,6 @@ SOME_WHOLE_MUTANTS: tuple[HandMade, ...] = (
             "@ (2 * weights.ticks[kinds])",
             _PLAIN,
         ),
-        ("work is over when a micro-batch starts", "free, over = steps.in_flight + device,", "free, over = 0,", _PLAIN),
         ("a step is counted twice", "begun=(Layer(*parts), many)", "begun=(Layer(*parts), many - 1)", _PLAIN),
         (
             "keys stay with other labels",
