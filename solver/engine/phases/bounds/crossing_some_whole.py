@@ -19,7 +19,7 @@ _WORK_A_UNIT = 500_000
 
 @dataclass(frozen=True)
 class CrossingsSomeWhole:
-    """Within a share of the time; the check takes as long again.
+    """Within a share of the time; the check takes up to twice as long.
 
     Once, where a gap of more than `above` is left, devices have several stages, all devices of the only chain have
     `few_states`, and crossings of steps come to `near` the lower bound. Where each device has one stage, whole weight
@@ -54,4 +54,4 @@ class CrossingsSomeWhole:
         if not search.compiled(SOME_WHOLE_KERNELS, self.share):
             return
         bounds = bounds_with_some_whole(search.problem, search.stop, rounds=self.rounds, work=work)
-        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 2.5))
+        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 4))
