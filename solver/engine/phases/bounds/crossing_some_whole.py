@@ -54,4 +54,4 @@ class CrossingsSomeWhole:
         if not search.compiled(SOME_WHOLE_KERNELS, self.share):
             return
         bounds = bounds_with_some_whole(search.problem, search.stop, rounds=self.rounds, work=work)
-        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 4))
+        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))
