@@ -19,6 +19,7 @@ from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
 from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
 from solver.engine.phases.bounds.raise_bounds import RaiseBounds
+from solver.engine.phases.exact_below import ExactModelBelow
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
@@ -103,6 +104,7 @@ ENGINE = Engine(
         CrossingsSomeWhole(above=_SMALL_GAP),
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         CrossingsWhole(),
+        ExactModelBelow(),
         NEAR_BOUND,
         BeamSchedules(),
         CrossingsBelow(),
