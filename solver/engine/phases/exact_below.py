@@ -25,7 +25,7 @@ class ExactModelBelow:
 
     Asked for is a schedule that takes no more than the lower bound and `ask` of the gap. With so short a horizon CP-SAT
     finds the optimum, or refutes it, with a few hundred conflicts where it does neither from the incumbent. Only where
-    each device has one stage, the gap is between `above` and `near`, and literals are few.
+    each device has one stage, backwards are split, the gap is between `above` and `near`, and literals are few.
     """
 
     share: float = 0.5
@@ -41,7 +41,7 @@ class ExactModelBelow:
         problem, state = search.problem, search.incumbent.state
         if search.takes_long_to_state or self.name in search.entered or search.clock.left(self.share) <= 0:
             return False
-        if not search.engine.raise_bounds:
+        if not search.engine.raise_bounds or not problem.splittable:
             return False
         if state.value is None or not self.above < gap(state.value, state.lower_bound) <= self.near:
             return False
