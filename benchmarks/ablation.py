@@ -31,11 +31,13 @@ from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_chains import CrossingsOfChains
+from solver.engine.phases.bounds.crossing_some_whole import CrossingsSomeWhole
 from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
+from solver.engine.phases.exact_below import ExactModelBelow
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
@@ -91,8 +93,8 @@ VARIANTS: Mapping[str, Engine] = {
     "no crossings of steps": replace(
         ENGINE,
         phases=without(
-            *(CrossingSteps, CrossingsBelow, CrossingStages),
-            *(CrossingsOfMoreStages, CrossingsWhole, CrossingsOfChains),
+            *(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages),
+            *(CrossingsWhole, CrossingsSomeWhole, CrossingsOfChains),
         ),
     ),
     "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
@@ -104,7 +106,7 @@ VARIANTS: Mapping[str, Engine] = {
     "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
     "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),
     "no mirrored schedules": replace(ENGINE, phases=without(MirroredSchedules)),
-    "no CP-SAT over the full horizon": replace(ENGINE, phases=without(ExactModel)),
+    "no CP-SAT over the full horizon": replace(ENGINE, phases=without(ExactModel, ExactModelBelow)),
     "no local search": replace(ENGINE, phases=without(*LOCAL_SEARCH)),
     "no Lagrangian bound": replace(ENGINE, lagrangian=False),
     "no destructive bounds": replace(ENGINE, destructive=False),

@@ -37,6 +37,7 @@ from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     CrossingChains,
     Crossings,
+    CrossingSomeWhole,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
@@ -50,6 +51,7 @@ from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
 from solver.bounds.crossing_guided.bound import KIND as GUIDED
+from solver.bounds.crossing_some_whole.bound import bounds_with_some_whole
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
@@ -79,6 +81,7 @@ KINDS = {
     "crossings of steps of some stages": CrossingStages,
     "crossings of steps of more stages": GuidedStages,
     "crossings of steps with whole weight passes": CrossingWhole,
+    "crossings of steps with some whole weight passes": CrossingSomeWhole,
     "crossings with blocks": CrossingBlocks,
     "crossings of all chains": CrossingChains,
     "Lagrangian": DeviceMultipliers,
@@ -166,6 +169,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from crossing_bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
     yield from _guided(problem, near, random)
     yield from crossing_bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
+    yield from bounds_with_some_whole(problem, Event(), random.choice((1, 3, 64)), random.choice((1, 2)))
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from crossing_bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())

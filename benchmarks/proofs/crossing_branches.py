@@ -14,6 +14,7 @@ from benchmarks.proofs.further_bounds import (
     crossings_merged,
     crossings_of_chains,
     crossings_of_more_stages,
+    crossings_of_some_whole,
     crossings_of_stages,
     crossings_of_steps,
     crossings_of_whole,
@@ -203,6 +204,16 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
             further=crossings_of_chains,
         )
         for name, (likely, where) in _CHAINS.items()
+    ),
+    *(
+        Branch(
+            f"crossings of steps with some whole weight passes, {name}",
+            "crossings of steps with some whole weight passes",
+            where=where,
+            likely=replace(ROW_OF_SOME, **{"whole_only": 0.1, **likely}),
+            further=crossings_of_some_whole,
+        )
+        for name, (likely, where) in _WHOLE.items()
     ),
     *(
         Branch(

@@ -12,6 +12,7 @@ from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
 from pipesched.checking.crossing_chains.argument import crossings_of_chains
 from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
+from pipesched.checking.crossing_some_whole.argument import crossings_with_some_whole
 from pipesched.checking.crossing_stages.argument import crossings_of_stages
 from pipesched.checking.crossing_steps.argument import crossings_of_steps
 from pipesched.checking.crossing_whole.argument import crossings_of_whole
@@ -41,6 +42,7 @@ from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     CrossingChains,
     Crossings,
+    CrossingSomeWhole,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
@@ -95,6 +97,9 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     ),
     "crossings of steps with whole weight passes": lambda problem, evidence, _: crossings_of_whole(
         problem, _as(CrossingWhole, evidence)
+    ),
+    "crossings of steps with some whole weight passes": lambda problem, evidence, _: crossings_with_some_whole(
+        problem, _as(CrossingSomeWhole, evidence)
     ),
     "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
     "crossings of all chains": lambda problem, evidence, _: crossings_of_chains(problem, _as(CrossingChains, evidence)),

@@ -83,6 +83,17 @@ class CrossingChains:
 
 
 @dataclass(frozen=True)
+class CrossingSomeWhole:
+    """As `CrossingSteps`, where no weight pass of the `whole` devices is interrupted before `steps` have started."""
+
+    stage: int
+    devices: tuple[int, ...]
+    width: int
+    whole: tuple[int, ...]
+    steps: int
+
+
+@dataclass(frozen=True)
 class CrossingBlocks:
     """As `CrossingSteps`, where a forward and a gradient of a device may run as one block: all such ways are tried."""
 

@@ -9,6 +9,7 @@ from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     CrossingChains,
     Crossings,
+    CrossingSomeWhole,
     CrossingStages,
     CrossingSteps,
     CrossingStepsBelow,
@@ -205,6 +206,7 @@ Evidence = (
     | CrossingStages
     | GuidedStages
     | CrossingWhole
+    | CrossingSomeWhole
     | CrossingBlocks
     | CrossingChains
     | Refutation

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
 
+from formulations.exact.exact_model import ExactModel
 from formulations.exact.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
-from pipesched.problem.attainable_spans import Value
+from pipesched.problem.attainable_spans import Value, largest_denominator, least_above
 from pipesched.schedule.timeline import Timeline
 from solver.backends.cp_sat import EXHAUSTIVE, Callbacks, Parameters, ValueOf, solve_model
 from solver.construction.timing import times_within
@@ -50,10 +51,30 @@ def improve(
     return CpSatResult(search.best, model.bound(answer.bound) if model.bounds_everything else 0)
 
 
+def at_most(
+    model: ExactModel, asked: int, limits: Limits, seconds: float, stop: Event, callback: Callback
+) -> CpSatResult:
+    """The best schedule of no more than the ticks that are `asked` for, or the bound that there is none."""
+    search = _Search(model, callback)
+    parameters = Parameters(
+        seconds,
+        limits.deterministic,
+        limits.seed,
+        workers=limits.workers,
+        gap=limits.gap,
+        clauses_only=model.model.order is not None,
+    )
+    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    if not model.bounds_everything:
+        return CpSatResult(search.best, 0)
+    whole = least_above(asked, largest_denominator(model.problem))
+    return CpSatResult(search.best, whole if answer.infeasible else model.bound(answer.bound))
+
+
 class _Search:
     """Turns CP-SAT's solutions into timelines, and its bounds into ticks."""
 
-    def __init__(self, model: FullHorizon, callback: Callback) -> None:
+    def __init__(self, model: ExactModel, callback: Callback) -> None:
         self._model, self._callback = model, callback
         self._bound: Value = 0
         self.best: Timeline | None = None

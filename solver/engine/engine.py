@@ -12,6 +12,7 @@ from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_chains import CrossingsOfChains
+from solver.engine.phases.bounds.crossing_some_whole import CrossingsSomeWhole
 from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
@@ -19,6 +20,7 @@ from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
 from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
 from solver.engine.phases.bounds.raise_bounds import RaiseBounds
+from solver.engine.phases.exact_below import ExactModelBelow
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
@@ -103,8 +105,10 @@ ENGINE = Engine(
         CrossingsOfChains(above=_SMALL_GAP),
         StepOrders(share=0.2),
         StepOrdersBelow(),
+        CrossingsSomeWhole(above=_SMALL_GAP),
         CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
         CrossingsWhole(),
+        ExactModelBelow(),
         NEAR_BOUND,
         BeamSchedules(),
         CrossingsBelow(),

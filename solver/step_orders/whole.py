@@ -50,7 +50,7 @@ class _Run:
             since = len(self._label) - len(ran)
             next_choice(ran, self._label, since, weights.first[device], weights.first[device + 1])
         ready = ready_at(self._label, one, step, steps, not begins)
-        advance(self._label, ran, one, step, ready, steps, weights)
+        advance(self._label, ran, one, step, ready, -1, steps, weights)
         self._run_weights(ran)
         stage = self._chain[step if 2 * step < count else count - 1 - step]
         if 2 * step < count:

@@ -40,7 +40,7 @@ _COUNT, _FEW, _ANSWER = 300, 40, "refuted.json"
 _PACKAGES = tuple(
     f"{top}.crossing_{name}"
     for top in ("solver.bounds", "pipesched.checking")
-    for name in ("steps", "blocks", "below", "whole", "guided")
+    for name in ("steps", "blocks", "below", "whole", "guided", "some_whole")
 )
 
 

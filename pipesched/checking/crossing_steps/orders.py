@@ -19,13 +19,14 @@ MOST_ROWS, MOST_AT_ONCE = 150_000_000, 4_000_000
 NO, _ANY, _LATE = -2, -1, 2**62
 
 
-def least_end(way: Way, width: int, makespan: bool) -> int:
-    """When the first device has run all at the earliest; for the makespan every device."""
+def least_end(way: Way, width: int, makespan: bool, begun: tuple[Reached, int] | None = None) -> int:
+    """When the first device has run all at the earliest; for the makespan every device.
+
+    Orders may have `begun`, with so many steps run.
+    """
     steps, devices = len(way.ticks), len(way.room)
-    reached = Reached(
-        np.zeros((1, steps), np.int64), np.array([0, 1]), np.zeros((1, way.admitted + 2 * devices), np.int64)
-    )
-    rounds, rows, done = list[Reached](), 0, 0
+    reached, done = begun or (nothing_run(steps, way.admitted + 2 * devices), 0)
+    rounds, rows = list[Reached](), 0
     while done + 1 < way.microbatches * steps:
         may = may_run(reached.run, way)
         size = int((np.diff(reached.at) * (may > NO).sum(axis=1)).sum())
@@ -37,7 +38,7 @@ def least_end(way: Way, width: int, makespan: bool) -> int:
         if done % steps == 0 and len(rounds) < AFTER:
             rounds.append(reached)
             if len(rounds) == AFTER:
-                skipped, later = repeated(rounds, way.admitted, way.microbatches - AFTER - way.admitted - 1)
+                skipped, later = repeated(rounds, way.admitted, way.microbatches - done // steps - way.admitted - 1)
                 reached, done = (
                     reached._replace(run=reached.run + skipped, times=reached.times + later),
                     done + skipped * steps,
@@ -45,6 +46,11 @@ def least_end(way: Way, width: int, makespan: bool) -> int:
     _, times = all_next(reached.run, reached.at, reached.times, may_run(reached.run, way), way)
     ends = times[:, way.admitted + devices :]
     return int((ends.max(axis=1) if makespan else ends[:, 0]).min())
+
+
+def nothing_run(steps: int, times: int) -> Reached:
+    """Before the first step, with so many times of the one order that there is."""
+    return Reached(np.zeros((1, steps), np.int64), np.array([0, 1]), np.zeros((1, times), np.int64))
 
 
 def told_apart(run: Numbers, times: Numbers, admitted: int, width: int) -> Reached:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from pipesched.checking.crossing_steps.orders import wait_for_each_other
 class Open(NamedTuple):
     """Kinds of weight passes, by device and length: `ticks` of each, those of device d from `first[d]` on.
 
-    `kind[n]` is that which step n leaves open, -1 for none.
+    `kind[n]` is that which step n leaves open, -1 for none. A device with none may interrupt its weight passes.
     """
 
     kind: Numbers
@@ -22,10 +23,11 @@ class Open(NamedTuple):
     first: Numbers
 
 
-def open_of(way: Way) -> Open:
-    """Backwards of a device whose rests are equally long leave the same open."""
+def open_of(way: Way, whole: Sequence[int] | None = None) -> Open:
+    """Backwards of a device whose rests are equally long leave the same open; of these devices, or of all."""
     rows = np.stack((way.device, way.after), axis=1)
-    known = np.unique(rows[way.after > 0], axis=0)
+    uninterrupted = np.ones(len(rows), np.bool_) if whole is None else np.isin(way.device, list(whole))
+    known = np.unique(rows[(way.after > 0) & uninterrupted], axis=0)
     kind = [next((k for k, one in enumerate(known) if (one == row).all()), -1) for row in rows]
     first = [int((known[:, 0] < one).sum()) for one in range(len(way.room) + 1)]
     return Open(np.array(kind, np.int64), np.ascontiguousarray(known[:, 1]), np.array(first, np.int64))

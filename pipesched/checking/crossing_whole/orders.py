@@ -75,7 +75,7 @@ def all_next_whole(
                     if found == len(new):
                         after, new = np.concatenate((after, after)), np.concatenate((new, new))
                     after[found], new[found], seen = reached, times[k], seen + 1
-                    _run(new[found], chosen, n, which, ready, way, opened)
+                    _run(new[found], chosen, n, which, ready, may[one, n], way, opened)
                     come_to(new[found], comes[:under_way], reached[0] < way.microbatches, way, opened)
                     if _in_time(new[found], follows, below, way, opened):
                         found += 1
@@ -83,17 +83,24 @@ def all_next_whole(
 
 
 @njit(cache=True, nogil=True)
-def _run(times: Numbers, chosen: Numbers, n: int, which: int, ready: int, way: Way, opened: Open) -> None:
+def _run(times: Numbers, chosen: Numbers, n: int, which: int, ready: int, may: int, way: Way, opened: Open) -> None:
     """The times when some weight passes and then step n of a micro-batch have run; no other starts before that step."""
     devices, one, free = len(way.room), way.device[n], way.admitted
     over, open_ = free + devices + one, free + 2 * devices
     for kind in range(opened.first[one], opened.first[one + 1]):
         times[over] += chosen[kind] * opened.ticks[kind]
         times[open_ + kind] -= chosen[kind]
-    start = max(ready, times[over])
+    breaks = opened.first[one] == opened.first[one + 1]
+    # With breaks all has run that may not be open then.
+    start = ready
+    if not breaks:
+        start = max(ready, times[over])
+    elif may >= 0:
+        start = max(ready, times[over] - may * way.weight[one])
     for device in range(devices):
         times[free + device] = max(times[free + device], start)
-    times[which] = times[free + one] = times[over] = start + way.ticks[n]
+    times[which] = times[free + one] = start + way.ticks[n]
+    times[over] = max(times[over], start) + way.ticks[n] + way.after[n] if breaks else times[which]
     if opened.kind[n] >= 0:
         times[open_ + opened.kind[n]] += 1
     if n + 1 == len(way.ticks):  # the first one is back

@@ -70,12 +70,21 @@ def crossing_step_bounds(
             return
 
 
-def least_value(steps: Steps, width: int, work: int, stop: Event, until: int = ROUNDS) -> Least:
-    """By dynamic programming; after `until` rounds, in each of which every step is taken once, some may be skipped."""
+def first_layer(size: int) -> Layer:
+    """The label before the first step, with so many numbers."""
+    return Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, size), np.int64))
+
+
+def least_value(
+    steps: Steps, width: int, work: int, stop: Event, until: int = ROUNDS, begun: tuple[Layer, int] | None = None
+) -> Least:
+    """By dynamic programming; after `until` rounds, in each of which every step is taken once, some may be skipped.
+
+    `begun` is a layer to go on from, and after how many steps it is.
+    """
     count, best, used, merges = len(steps.ticks), NEVER, 0, False
-    labels = np.zeros((1, steps.in_flight + 2 * len(steps.room)), np.int64)
-    layer = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), labels)
-    done, rounds = 0, list[Layer]()
+    layer, done = begun or (first_layer(steps.in_flight + 2 * len(steps.room)), 0)
+    rounds = list[Layer]()
     while len(layer.keys):
         keys, labels, ended = _successors(layer, steps, done, stop)
         best, used, done = min(best, ended), used + len(keys), done + 1
@@ -86,7 +95,7 @@ def least_value(steps: Steps, width: int, work: int, stop: Event, until: int = R
         if done % count == 0 and len(rounds) < until:
             rounds.append(layer)
             if len(rounds) == until:
-                skipped, later = skip(rounds, steps.in_flight, steps.microbatches - until - steps.in_flight - 1)
+                skipped, later = skip(rounds, steps.in_flight, steps.microbatches - done // count - steps.in_flight - 1)
                 layer, done = layer._replace(labels=layer.labels + later), done + skipped * count
     return Least(best if best < NEVER else None, used, merges)
 

@@ -53,17 +53,30 @@ def ready_at(label, one, step, steps, follows):  # type: ignore[no-untyped-def]
 
 
 @inner
-def advance(label, ran, one, step, ready, steps, weights):  # type: ignore[no-untyped-def]
-    """Change a label by weight passes and a step behind them."""
+def advance(label, ran, one, step, ready, pending, steps, weights):  # type: ignore[no-untyped-def]
+    """Change a label by weight passes and a step behind them.
+
+    A device with no kinds interrupts its weight passes: its work may be done but for so many as memory lets wait.
+    """
     devices, most, device = len(steps.room), steps.in_flight, steps.device[step]
     now, at = most + devices + device, most + 2 * devices
     for kind in range(weights.first[device], weights.first[device + 1]):
         label[now] += ran[kind] * weights.ticks[kind]
         label[at + kind] -= ran[kind]
-    start = max(ready, label[now])
+    interrupts = weights.first[device] == weights.first[device + 1]
+    if not interrupts:
+        start = max(ready, label[now])
+    elif pending < 0:
+        start = ready
+    else:
+        start = max(ready, label[now] - pending * steps.longest[device])
     for other in range(devices):
         label[most + other] = max(label[most + other], start)
-    label[one] = label[most + device] = label[now] = start + steps.ticks[step]
+    label[one] = label[most + device] = start + steps.ticks[step]
+    if interrupts:
+        label[now] = max(label[now], start) + steps.ticks[step] + steps.later[step]
+    else:
+        label[now] = label[one]
     if weights.kind[step] >= 0:
         label[at + weights.kind[step]] += 1
 

@@ -70,7 +70,7 @@ def longer(
                             before, taken = np.append(before, before), np.append(taken, taken)
                         new, seen = out[found], seen + 1
                         new[:] = label
-                        advance(new, ran, one, step, ready, steps, weights)
+                        advance(new, ran, one, step, ready, pending, steps, weights)
                         if left == 0 and not more:
                             end = _value(new, steps, weights)
                             if end < ended:
