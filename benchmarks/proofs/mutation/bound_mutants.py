@@ -151,6 +151,7 @@ BOUND_MUTANTS: tuple[HandMade, ...] = (
         ("what ends a tick below the value is left out", ">= value:", ">= value - 1:", PLAIN),
         ("no more micro-batches begin", "begun < steps.microbatches, steps)", "False, steps)", PAIRS),
         ("the span counts every device", "ends.max() if steps.makespan else ends[0]", "ends.max()", (SPAN,)),
+        ("ends of some orders alone", "ended = min(ended,", "ended = max(ended % NEVER,", PLAIN),
         ("rests of blocks a layer too early", "rest = far if in_block else near", "rest = near", PAIRS),
         ("a block takes a tick more", "ticks = blocks[step, gradient]", "ticks = blocks[step, gradient] + 1", PAIRS),
         ("a weight pass is left of a block", "+= ticks\n", "+= ticks + steps.later[gradient]\n", PAIRS),
