@@ -16,7 +16,7 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from formulations.window.operation_units import modes_matter
-from pipesched.checking.crossing_below.orders import may_end_before
+from pipesched.checking.crossing_below.orders import next_before
 from pipesched.checking.crossing_below.rest import one_back
 from pipesched.checking.crossing_blocks.orders import all_next_blocks
 from pipesched.checking.crossing_chains.orders import all_longer, may_come
@@ -30,7 +30,8 @@ from solver.block_orders.below import rank_children
 from solver.block_orders.children import expand
 from solver.block_orders.nodes import take
 from solver.bounds.crossing.rounds import one_round
-from solver.bounds.crossing_below.remaining import below, keys_after, rests_before
+from solver.bounds.crossing_below.layers import successors_below
+from solver.bounds.crossing_below.remaining import keys_after, rests_before
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
 from solver.bounds.crossing_chains.layers import successors_of_chains
 from solver.bounds.crossing_guided.follow import successors_in_time
@@ -101,8 +102,8 @@ CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
 BELOW_KERNELS = Kernels(
     (
-        *(successors_with_blocks, merged, keys_after, rests_before, below),
-        *(all_next, all_next_blocks, fewer, one_back, may_end_before),
+        *(successors_below, merged, keys_after, rests_before),
+        *(all_next, next_before, fewer, one_back),
     ),
     _COMPILER,
     "below",

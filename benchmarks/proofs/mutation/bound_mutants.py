@@ -113,7 +113,6 @@ BOUND_MUTANTS: tuple[HandMade, ...] = (
         ),
         ("no weight pass may wait", "started - pending * steps.longest[device])", "started)", PLAIN),
         ("one weight pass fewer may wait", "started - pending *", "started - max(0, pending - 1) *", PLAIN),
-        ("what ends a tick below the value is left out", "+ row[time] < value", "+ row[time] < value - 1", PLAIN),
         ("rests are too large for their numbers", "or longest >= ENDLESS", "or longest < 0", PLAIN),
         ("blocks do not count for how large numbers become", "lag.sum() + in_blocks)", "lag.sum())", PAIRS),
     ),
@@ -136,8 +135,8 @@ BOUND_MUTANTS: tuple[HandMade, ...] = (
         ),
         (
             "rests of a layer too early",
-            "_below(keys, labels, rest.layers[done + 1], value)",
-            "_below(keys, labels, rest.layers[done], value)",
+            "rest.layers[done + 1 : done + 3]",
+            "rest.layers[done : done + 2]",
             PLAIN,
         ),
         (
@@ -145,6 +144,34 @@ BOUND_MUTANTS: tuple[HandMade, ...] = (
             "merged(now.keys[order], now.labels[order], width)[:3]",
             "merged(now.keys[order][::2], now.labels[order][::2], width)[:3]",
             PLAIN,
+        ),
+    ),
+    *of_file(
+        "solver/bounds/crossing_below/layers.py",
+        ("what ends a tick below the value is left out", ">= value:", ">= value - 1:", PLAIN),
+        ("no more micro-batches begin", "begun < steps.microbatches, steps)", "False, steps)", PAIRS),
+        ("the span counts every device", "ends.max() if steps.makespan else ends[0]", "ends.max()", (SPAN,)),
+        ("ends of some orders alone", "ended = min(ended,", "ended = max(ended % NEVER,", PLAIN),
+        ("rests of blocks a layer too early", "rest = far if in_block else near", "rest = near", PAIRS),
+        ("a block takes a tick more", "ticks = blocks[step, gradient]", "ticks = blocks[step, gradient] + 1", PAIRS),
+        ("a weight pass is left of a block", "+= ticks\n", "+= ticks + steps.later[gradient]\n", PAIRS),
+        (
+            "a block starts after its forward's way twice",
+            "label[one] + steps.lag[step])",
+            "label[one] + 2 * steps.lag[step])",
+            PAIRS,
+        ),
+        (
+            "a gradient's way takes a tick more",
+            "label[other] + steps.lag[gradient])",
+            "label[other] + steps.lag[gradient] + 1)",
+            PAIRS,
+        ),
+        (
+            "no weight pass may wait before a block",
+            "label[whole] - pending * steps.longest[device])",
+            "label[whole])",
+            PAIRS,
         ),
     ),
     *of_file(

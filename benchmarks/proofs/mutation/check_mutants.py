@@ -33,7 +33,12 @@ CHECK_MUTANTS: tuple[HandMade, ...] = (
             "zip(after, (waits[0][:0], waits[1][:0]), strict=True))",
             PAIRS,
         ),
-        ("what ends a tick below the value is left out", ">= value:", ">= value - 1:", PLAIN),
+        (
+            "what ends a tick below the value is left out",
+            "+ follows[time] < below:",
+            "+ follows[time] < below - 1:",
+            PLAIN,
+        ),
         ("the span counts every device", "ends.max(axis=1) if makespan else ends[:, 0]", "ends.max(axis=1)", (SPAN,)),
         ("the last end", ").min(initial=below)", ").max(initial=0)", PLAIN),
     ),

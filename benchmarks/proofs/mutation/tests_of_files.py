@@ -83,7 +83,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "tests/solver/bounds/crossings/test_below_blocks.py",
         )
         for name in (
-            *(f"solver/bounds/crossing_below/{one}" for one in ("bound", "follow", "moves", "remaining")),
+            *(f"solver/bounds/crossing_below/{one}" for one in ("bound", "follow", "layers", "moves", "remaining")),
             *(f"pipesched/checking/crossing_below/{one}" for one in ("argument", "orders", "rest")),
         )
     },

@@ -65,14 +65,14 @@ def all_next_blocks(
                     for k in range(at[one], at[one + 1]):
                         after[found] = reached
                         new[found] = times[k]
-                        _run_block(new[found], n, g, run[one], may[one, n], way, together[n, g])
+                        run_block(new[found], n, g, run[one], may[one, n], way, together[n, g])
                         until_something_comes(new[found], comes[:under_way], reached[0] < way.microbatches, way)
                         found += 1
     return after, new
 
 
 @njit(cache=True, nogil=True)
-def _run_block(times: Numbers, n: int, g: int, run: Numbers, may: int, way: Way, ticks: int) -> None:
+def run_block(times: Numbers, n: int, g: int, run: Numbers, may: int, way: Way, ticks: int) -> None:
     """The times when a forward and a gradient have run as one: both wait for each other, and end together."""
     devices, one, forward, gradient = len(way.room), way.device[n], run[n] - run[-1], run[g] - run[-1]
     free, whole = way.admitted, way.admitted + devices

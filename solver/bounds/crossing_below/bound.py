@@ -25,10 +25,11 @@ from solver.bounds.crossing_steps.steps import Steps, state_count, steps_of, wal
 # The name of its certificates.
 KIND = "crossings of steps below a value"
 # Labels looked at in all; numbers of the pass backwards, four bytes each.
-WORK, MOST_NUMBERS = 40_000_000, 50_000_000
+WORK, MOST_NUMBERS = 70_000_000, 50_000_000
 # The first value tried is so much of the gap above what is proved, the last step a quarter of that. Steps become longer
-# after a value that took few labels, and shorter after one that took many: those of one not reached are in vain.
-_STEP, _FEW, _MANY = 16, 20_000, 1_000_000
+# after a value that took few labels, and shorter after one that took so many times those of the value before: labels of
+# one not reached are in vain, but so are those of many values that are reached one after the other.
+_STEP, _FEW, _TIMES = 16, 20_000, 20
 # Labels of a state, and devices besides the first: with blocks, more labels prove more than more devices.
 _WIDTHS, _DEVICES = (64,), 4
 _WIDTHS_WITH_BLOCKS, _DEVICES_WITH_BLOCKS = (512,), 2
@@ -90,10 +91,11 @@ def _raised(
 ) -> Iterator[tuple[int, Least]]:
     """Values and what was proved with them, in steps above what is proved.
 
-    A step is twice as long as that of a value that was reached with few labels, half as long after many or in vain.
+    A step is twice as long as that of a value that was reached with few labels, half as long after many more than the
+    value before took, or in vain.
     """
     step = max(1, (known - proved) // _STEP)
-    least_step = max(1, step // 4)
+    least_step, before = max(1, step // 4), _FEW
     while proved < known and work > 0 and not stop.is_set():
         value = min(known, proved + step)
         least = least_below(steps, rest, width, value, work, stop)
@@ -101,7 +103,9 @@ def _raised(
         work -= least.work
         if least.ticks == value:
             proved = value
-            step = 2 * step if least.work <= _FEW else step if least.work <= _MANY else max(least_step, step // 2)
+            many = least.work > _TIMES * before
+            step = 2 * step if least.work <= _FEW else max(least_step, step // 2) if many else step
+            before = max(_FEW, least.work)
         else:
             if step <= least_step:
                 return

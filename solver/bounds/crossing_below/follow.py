@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from solver.bounds.crossing_below.remaining import Remaining, Rests, below
+from solver.bounds.crossing_below.layers import successors_below
+from solver.bounds.crossing_below.remaining import Remaining
 from solver.bounds.crossing_blocks.bound import Labels, _joined
-from solver.bounds.crossing_blocks.layers import successors_with_blocks
 from solver.bounds.crossing_steps.layers import Layer, _slices, merged
 from solver.bounds.crossing_steps.moves import NEVER
-from solver.bounds.crossing_steps.steps import Numbers, Steps
+from solver.bounds.crossing_steps.steps import Steps
 
 # Labels looked at by one call of compiled code, which nothing can interrupt.
 _AT_ONCE = 50_000
@@ -55,19 +55,14 @@ def least_below(steps: Steps, rest: Remaining, width: int, value: int, work: int
 
 def _followed(layer: Layer, steps: Steps, rest: Remaining, done: int, value: int, stop: Event) -> _Followed:
     near, far, ended, seen = list[Labels](), list[Labels](), NEVER, 0
+    rests = [*rest.layers[done + 1 : done + 3], rest.layers[-1]]  # no block follows the last step but one
     for since, until in _slices(layer.first, _AT_ONCE // (steps.in_flight + 1)):
         if stop.is_set():
             break
-        keys, labels, far_keys, far_labels, least = successors_with_blocks(
-            layer, since, until, steps, rest.blocks, done
+        keys, labels, far_keys, far_labels, least, looked_at = successors_below(
+            layer, since, until, steps, rest.blocks, done, rests[0], rests[1], value
         )
-        near.append(_below(keys, labels, rest.layers[done + 1], value))
-        if len(far_keys):
-            far.append(_below(far_keys, far_labels, rest.layers[done + 2], value))
-        ended, seen = min(ended, least), seen + len(keys) + len(far_keys)
+        near.append(Labels(keys, labels))
+        far.append(Labels(far_keys, far_labels))
+        ended, seen = min(ended, least), seen + looked_at
     return _Followed(near, far, ended, seen)
-
-
-def _below(keys: Numbers, labels: Numbers, rest: Rests, value: int) -> Labels:
-    stay = below(keys, labels, rest, value)
-    return Labels(keys[stay], labels[stay])

@@ -129,14 +129,3 @@ def _before(
     row[whole + device] += work
     if pending >= 0:
         row[whole + device] = max(row[whole + device], started - pending * steps.longest[device])
-
-
-@njit(cache=True, nogil=True)
-def below(keys: Numbers, labels: Numbers, rest: Rests, value: int) -> NDArray[np.bool_]:
-    """Which labels may end below a value, for all that is known of the rest."""
-    found = np.ones(len(keys), np.bool_)
-    for label in range(len(keys)):
-        row = rest.rests[np.searchsorted(rest.keys, keys[label])]
-        for time in range(labels.shape[1]):
-            found[label] &= labels[label, time] + row[time] < value
-    return found

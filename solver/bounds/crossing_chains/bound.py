@@ -33,7 +33,8 @@ from solver.bounds.crossing_blocks.bound import Labels, _joined
 from solver.bounds.crossing_chains.layers import successors_of_chains
 from solver.bounds.crossing_chains.steps import ChainSteps, chain_steps
 from solver.bounds.crossing_steps.bound import Least
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged
+from solver.bounds.crossing_steps.layers import Layer, _slices, merged
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import walked_chains
 
 # The name of its certificates.

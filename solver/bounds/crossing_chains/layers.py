@@ -11,7 +11,8 @@ import numpy as np
 from numba import njit
 
 from solver.bounds.crossing_chains.steps import NONE, ChainSteps
-from solver.bounds.crossing_steps.layers import NEVER, Layer
+from solver.bounds.crossing_steps.layers import Layer
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers
 
 _ANY, _NOT_NEXT = -1, -2

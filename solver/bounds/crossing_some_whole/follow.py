@@ -10,7 +10,8 @@ import numpy as np
 from solver.bounds.crossing_below.moves import NONE
 from solver.bounds.crossing_below.remaining import NOTHING, Rests, keys_after
 from solver.bounds.crossing_steps.bound import Least, first_layer, least_value
-from solver.bounds.crossing_steps.layers import NEVER, Layer, _slices, merged
+from solver.bounds.crossing_steps.layers import Layer, _slices, merged
+from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 from solver.bounds.crossing_whole.layers import longer
 from solver.bounds.crossing_whole.stay import best_of
