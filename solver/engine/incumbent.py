@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from threading import Lock
 
 from pipesched.checking.check import check_bound
-from pipesched.checking.finding import Verdict
+from pipesched.checking.finding import Finding, Verdict
 from pipesched.errors import Disagreement, defect_note
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
@@ -116,12 +116,15 @@ class Incumbent:
     def check_bound(self) -> None:
         """Check the certificate from its evidence. One that does not stand is a defect, and the next one counts."""
         while self._checked is not (certificate := self._state.certificate):
-            finding = check_bound(self._problem, certificate)
-            if finding.verdict is Verdict.REFUSED:
-                text = f"a lower bound did not stand the check of its evidence: {finding.text}"
-                self.distrust(Disagreement(text, certificate.kind))
-            else:
-                self._checked = certificate
+            self.judge(certificate, check_bound(self._problem, certificate))
+
+    def judge(self, certificate: Certificate, finding: Finding) -> None:
+        """What the check found of a certificate: it counts, or is a defect."""
+        if finding.verdict is Verdict.REFUSED:
+            text = f"a lower bound did not stand the check of its evidence: {finding.text}"
+            self.distrust(Disagreement(text, certificate.kind))
+        else:
+            self._checked = certificate
 
     def distrust(self, defect: Disagreement) -> None:
         """Tell of a defect of this tool, and go on without the kind of argument that is to blame, if one is."""

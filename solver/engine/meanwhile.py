@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from threading import Event
 
+from pipesched.checking.check import check_bound
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
@@ -16,6 +18,8 @@ from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
 
 # Seconds that a phase must take before local search begins: many are through sooner.
 _SOON = 0.5
+# Seconds by which the check of a bound may be later than the time limit.
+_LATE = 1.0
 # The gap below which a better bound may prove all that is left.
 _NEAR = 0.001
 
@@ -42,13 +46,28 @@ def improving_meanwhile(search: Search) -> Iterator[None]:
 
 
 def argue_meanwhile(search: Search, bounds: Iterable[Certificate], seconds: float) -> None:
-    """Claim the bounds that are found in so many seconds, and check the strongest; what was found by then counts."""
+    """Claim the bounds that are found in so many seconds, if the check of the strongest ends in the time left."""
     found: list[Certificate] = []
     with improving_meanwhile(search):
         run_within(seconds, search.stop, lambda: found.extend(search.incumbent.until_proved(bounds)))
-        for certificate in found:
-            search.incumbent.argue(certificate)
-        search.incumbent.check_bound()
+        if found:
+            _claim(search, found)
+
+
+def _claim(search: Search, found: Sequence[Certificate]) -> None:
+    """A check may take longer than what it checks: one that is not through in time is ended, and nothing claimed."""
+    incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value)
+    finding = None
+    if strongest.value > incumbent.lower_bound:
+        check = partial(check_bound, search.problem, strongest)
+        finding = run_within(search.clock.allowed() + _LATE, search.stop, check)
+        if finding is None:
+            return
+    for certificate in found:
+        incumbent.argue(certificate)
+    if finding is not None and incumbent.state.certificate is strongest:
+        incumbent.judge(strongest, finding)
+    incumbent.check_bound()
 
 
 def _worth_it(search: Search) -> bool:

@@ -32,7 +32,7 @@ from solver.bounds.crossing_steps.steps import steps_of, walked_chains
 # The name of its certificates.
 KIND = "crossings of steps with some whole weight passes"
 # Labels looked at in all; labels of a state; rounds with whole weight passes, in each of which every step runs once.
-WORK, WIDTH, WHOLE_ROUNDS = 40_000_000, 256, 16
+WORK, WIDTH, WHOLE_ROUNDS = 40_000_000, 256, 12
 
 
 def bounds_with_some_whole(

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.bounds.crossing_some_whole.bound import KIND, WHOLE_ROUNDS, WORK, bounds_with_some_whole
-from solver.bounds.crossing_steps.bound import KIND as INTERRUPTED
+from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.engine.cheapest_modes import cheapest_modes_prove_nothing
-from solver.engine.kernels import SOME_WHOLE_KERNELS
+from solver.engine.kernels import SOME_WHOLE_KERNELS, STEP_KERNELS
 from solver.engine.meanwhile import argue_meanwhile
 from solver.engine.search import Search
 from solver.step_orders.search import order_count
 
 # Labels for a unit of counted work, which is about a second.
 _WORK_A_UNIT = 500_000
+_FEW_LABELS = (8,)  # of a state
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,8 @@ class CrossingsSomeWhole:
     """Within a share of the time; the check takes up to twice as long.
 
     Once, where a gap of more than `above` is left, devices have several stages, all devices of the only chain have
-    `few_states`, and crossings of steps come to `near` the lower bound. Where each device has one stage, whole weight
-    passes on all devices are tried below a value.
+    `few_states`, and crossings of steps with few labels come to `near` the lower bound. Where each device has one
+    stage, whole weight passes on all devices are tried below a value.
     """
 
     share: float = 0.3
@@ -40,8 +43,7 @@ class CrossingsSomeWhole:
             return False
         if state.value is not None and gap(state.value, state.lower_bound) <= self.above:
             return False
-        proved = [one.value for one in state.certificates if one.kind == INTERRUPTED]
-        if not proved or max(proved) < self.near * float(state.lower_bound) or cheapest_modes_prove_nothing(search):
+        if cheapest_modes_prove_nothing(search):
             return False
         states = order_count(problem)
         several = any(len(held) > 1 for held in problem.placement.stages_of)
@@ -51,7 +53,15 @@ class CrossingsSomeWhole:
         clock, work = search.clock, WORK
         if clock.counts_work:
             work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
-        if not search.compiled(SOME_WHOLE_KERNELS, self.share):
+        if not search.compiled(STEP_KERNELS, self.share) or not search.compiled(SOME_WHOLE_KERNELS, self.share):
             return
-        bounds = bounds_with_some_whole(search.problem, search.stop, rounds=self.rounds, work=work)
-        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))
+        argue_meanwhile(search, self._bounds(search, work), min(clock.allowed(self.share), clock.allowed() / 3))
+
+    def _bounds(self, search: Search, work: int) -> Iterator[Certificate]:
+        """Few labels, and no whole weight passes, tell whether many are worth their time."""
+        problem, stop, least = search.problem, search.stop, self.near * float(search.incumbent.lower_bound)
+        for found in crossing_step_bounds(problem, stop, _FEW_LABELS, work):
+            yield found
+            if found.value >= least:
+                yield from bounds_with_some_whole(problem, stop, rounds=self.rounds, work=work)
+                return

@@ -52,7 +52,8 @@ class CrossingSteps:
     def applies(self, search: Search) -> bool:
         """Where memory is short."""
         problem, state = search.problem, search.incumbent.state
-        if not search.engine.raise_bounds or not self._memory_is_short(search):
+        more = any(one.kind == SOME_WHOLE for one in state.certificates)
+        if not search.engine.raise_bounds or more or not self._memory_is_short(search):
             return False
         if state.value is not None and gap(state.value, state.lower_bound) <= self.above:
             return False
@@ -64,8 +65,7 @@ class CrossingSteps:
         meant = not self.again or self._has_few_states(problem) == self.few
         if not proved or not meant:
             return meant
-        more = any(one.kind == SOME_WHOLE for one in state.certificates)
-        if not self.again or more or search.refutable or cheapest_modes_prove_nothing(search):
+        if not self.again or search.refutable or cheapest_modes_prove_nothing(search):
             return False
         return max(proved) >= self.near * float(state.lower_bound)
 
