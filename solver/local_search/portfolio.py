@@ -30,8 +30,8 @@ _WINDOWS_EVERY = 5
 _MOVES_A_UNIT, _FIRST_ROUND, _LONGER, _LONGEST_ROUND = 200, 2.0, 1.2, 20.0
 # Moves that a unit of CP-SAT's deterministic time stands for, and moves of a round where time is counted so.
 _MOVES_PER_UNIT, _SURE_ROUND = 5_000, 50_000
-# The share of the time that trials may take.
-_TRIALS = 0.25
+# The share of the time that trials may take; after so many seconds without a better schedule they begin anew.
+_TRIALS, _PATIENCE = 0.25, 6.0
 # Moves to measure the speed with: fewer where there are many units, since each move then takes longer.
 _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
@@ -39,7 +39,8 @@ _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 class OrderSearch:
     """Rounds of jobs, annealing and LNS windows: a third of them from the timelines of a pool, else from the best.
 
-    Where modes are open and there is time, trials come first; the best of them become the pool.
+    Where modes are open and there is time, trials come first; the best of them become the pool. When it goes on from
+    there without finding anything better, trials begin anew from where the first ones did, and end elsewhere.
     """
 
     def __init__(self, best: Timeline, others: Sequence[Timeline], limits: Limits, done: Callable[[], bool]) -> None:
@@ -51,7 +52,8 @@ class OrderSearch:
         self._windows = Windows(limits.deterministic is not None)
         self._number = 0  # of the next job
         self._trials: Trials | None = None
-        self._tried = limits.deterministic is not None or not modes_matter(best.problem)
+        self._origin, self._stale = best, 0.0
+        self._tried = False
         units = self._units_held = sum(map(len, best.schedule.orders))
         self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
         self._open_modes = modes_matter(best.problem)
@@ -79,11 +81,12 @@ class OrderSearch:
                 if self.done() or (self.limits.deterministic is None and left <= 0):
                     return
                 length = length or self._first_round()
-                before = self.best
                 self._begin_trials(left)
+                before, began = self.best, time.monotonic()
                 self._round(pool, min(length, left), deadline, offer)
                 better = length_of(self.best) < length_of(before)
                 length = 0.0 if better else min(_LONGEST_ROUND, length * _LONGER)
+                self._stale = 0.0 if better else self._stale + time.monotonic() - began
 
     def _round(
         self, pool: Executor, seconds: float, deadline: float, offer: Callable[[Schedule], Timeline | None]
@@ -117,11 +120,10 @@ class OrderSearch:
         self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
     ) -> None:
         """What a job found: for the incumbent, and for the member of the pool that it began with."""
-        better = None if schedule is None else offer(schedule)
-        if better is not None:
-            self.best = better
+        timeline = None if schedule is None else offer(schedule) or timed(self.best.problem, schedule)
+        if timeline is not None and length_of(timeline) <= length_of(self.best):
+            self.best = timeline
         if member is not None:
-            timeline = timed(member.timeline.problem, schedule) if better is None and schedule is not None else better
             member.became(timeline)
 
     def _forget(self) -> None:
@@ -131,11 +133,15 @@ class OrderSearch:
         self._annealers = {key: made for key, made in self._annealers.items() if key in used}
 
     def _begin_trials(self, seconds: float) -> None:
-        """Once, from the best schedule, where they take no more than their share of so many seconds."""
-        if not self._tried:
-            self._tried = True
+        """Where they take no more than their share of so many seconds: once, and again where nothing is found."""
+        if not self._open_modes or self.limits.deterministic is not None or self._trials is not None:
+            return
+        if not self._tried or self._stale > _PATIENCE:
             moves = int(_TRIALS * seconds * self.workers * self._speed())
-            self._trials = Trials.within(moves, self.best, self._units_held)
+            self._trials = Trials.within(moves, self._origin, self._units_held)
+            if self._tried and self._trials is not None:
+                self.best = self._origin
+            self._tried, self._stale = True, 0.0
 
     def _trial(self, number: int, member: Member) -> Schedule | None:
         assert self._trials is not None

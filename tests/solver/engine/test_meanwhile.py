@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from threading import Event
+from time import monotonic, sleep
 from typing import Any
 
 import pytest
 
+from pipesched.checking.check import check_bound
 from pipesched.errors import Disagreement
+from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine import meanwhile
 from solver.engine import search as search_module
 from solver.engine.engine import ENGINE
+from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.search import Search
 from solver.limits import Limits
 from tests.support.makers import problem
@@ -93,3 +98,25 @@ def test_a_short_phase_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
     with meanwhile.improving_meanwhile(_search(Limits(seconds=60.0, workers=2))):
         pass
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = replace(ENGINE, bounds=AnalyticBounds(load_only=True))
+    search = Search(problem(3, 6, memory={"capacity": 2}), Limits(seconds=60.0), lambda _: None, Event(), engine)
+    before = search.incumbent.lower_bound
+    found = [one for one in certificates(search.problem, search.problem.objective) if one.value > before][:1]
+    assert found
+
+    def check(*given: Any) -> Any:
+        while late:
+            sleep(0.01)
+        return check_bound(*given)
+
+    monkeypatch.setattr(meanwhile, "check_bound", check)
+    monkeypatch.setattr(meanwhile, "_LATE", -59.0)
+    started = monotonic()
+    meanwhile.argue_meanwhile(search, found, 10.0)
+    assert monotonic() - started < 30
+    assert (search.incumbent.lower_bound > before) == (not late)
+    assert not search.incumbent.state.notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
@@ -75,6 +76,30 @@ def test_they_come_first_where_modes_are_open(problem: object, tried: bool, monk
     assert bool(begun) == tried
     if tried:
         assert [one.value for one in search._pool.members] == [one.value for one in begun[0].members[:MEMBERS]]
+
+
+def test_they_begin_anew_from_the_first_start_where_nothing_better_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is offered stays the best; what is gone on from may be worse."""
+    monkeypatch.setattr(portfolio, "_TRIALS", 1e6)
+    monkeypatch.setattr(portfolio, "_PATIENCE", 0.0)
+    best, begun, offered = start(), list[Timeline](), list[float]()
+    made_of = Trials.__init__
+
+    def noted(self: Trials, timeline: Timeline, moves: int) -> None:
+        begun.append(timeline)
+        made_of(self, timeline, 1 if len(begun) > 1 else moves)
+
+    def offer(order: Schedule) -> Timeline | None:
+        timeline = best_times(best.problem, order)
+        offered.append(length(timeline))
+        return timeline if length(timeline) == min(offered) else None
+
+    monkeypatch.setattr(Trials, "__init__", noted)
+    search = OrderSearch(best, [], Limits(workers=2), lambda: len(begun) == 2)
+    search.run(60, offer)
+    assert begun == [best, best]
+    assert min(offered) < length(best)
+    assert length(search.best) > min(offered)
 
 
 def test_it_goes_on_with_other_random_numbers() -> None:

@@ -19,6 +19,7 @@ from pipesched.results.crossing_evidence import CrossingSomeWhole
 from solver.bounds.crossing_some_whole import bound, follow
 from solver.bounds.crossing_some_whole.bound import bounds_with_some_whole
 from solver.bounds.crossing_some_whole.follow import interruptible, least_with_some_whole
+from solver.bounds.crossing_steps.bound import KIND as INTERRUPTED
 from solver.bounds.crossing_steps.bound import least_value
 from solver.bounds.crossing_whole.weights import weights_of
 from solver.engine import search as engine_search
@@ -155,7 +156,7 @@ def test_nothing_is_said_of_tasks_or_blocks_or_after_a_stop_or_with_too_much_wor
             assert verdict(V, genuine) is Verdict.NOT_VERIFIED
 
 
-def test_the_phase_comes_after_crossings_of_steps_and_in_place_of_more_labels(
+def test_the_phase_comes_in_place_of_crossings_of_steps_with_more_labels(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(engine_search, "REFUTABLE_LITERALS", 0)
@@ -167,13 +168,14 @@ def test_the_phase_comes_after_crossings_of_steps_and_in_place_of_more_labels(
         assert not search.incumbent.state.notes
         return search
 
-    few = CrossingSteps(share=1e-3, widths=(1,))
-    done = phases_of(few, CrossingsSomeWhole(near=0.1))
-    assert bound.KIND in [one.kind for one in done.incumbent.state.certificates]
-    assert not CrossingSteps(again=True, few=True, near=0.1).applies(done)
+    done = phases_of(CrossingsSomeWhole(near=0.1))
+    kinds = [one.kind for one in done.incumbent.state.certificates]
+    assert {bound.KIND, INTERRUPTED} <= set(kinds)
+    for again in (False, True):
+        assert not CrossingSteps(again=again, few=True, near=0.1).applies(done)
     assert not CrossingsSomeWhole(near=0.1).applies(done)
-    for phases in ((CrossingsSomeWhole(near=0.1),), (few, CrossingsSomeWhole(above=0.99))):
-        assert bound.KIND not in [one.kind for one in phases_of(*phases).incumbent.state.certificates]
+    for phase in (CrossingsSomeWhole(near=1e3), CrossingsSomeWhole(above=0.99)):
+        assert bound.KIND not in [one.kind for one in phases_of(phase).incumbent.state.certificates]
 
 
 def test_every_branch_of_the_attack_holds() -> None:
