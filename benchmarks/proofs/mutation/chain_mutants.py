@@ -40,6 +40,7 @@ CHAIN_MUTANTS: tuple[HandMade, ...] = (
             "else steps.blocks[step, gradient] + 1",
             _BLOCKS,
         ),
+        ("the first one stays in its place", "range(since, until - 1):", "range(since, since):", _PLAIN + _BLOCKS),
         ("a chain begins a tick later", "return int(steps.lag[step])", "return int(steps.lag[step] + 1)", _PLAIN),
     ),
     *of_file(
