@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +21,14 @@ from benchmarks.proofs.further_bounds import (
     crossings_with_blocks,
 )
 from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.critical_paths import blocks_outlast_passes
+
+# What must hold of a problem and the device of a certificate.
+Where = Callable[[Problem, int], bool]
+# By name: what is likely of the problems drawn, and what must hold of them.
+Cases = dict[str, tuple[dict[str, Any], Where]]
+Further = Callable[[Problem], Iterable[Certificate]]
 
 _CROSSINGS: dict[str, dict[str, Any]] = {
     "room after W": {"freed": ("none", "less"), "whole_only": 0},
@@ -30,7 +37,7 @@ _CROSSINGS: dict[str, dict[str, Any]] = {
     "short full backward": {"short_whole": 1, "whole_only": 0},
     "lines of three, other placements": {"linear": 0, "fewest": 2},
 }
-_STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+_STEPS: Cases = {
     "room after W": ({"freed": ("none", "less"), "whole_only": 0}, several_stages),
     "room after B": ({"freed": ("part", "all"), "whole_only": 0}, several_stages),
     "one backward": ({"whole_only": 1}, several_stages),
@@ -46,12 +53,12 @@ _STEPS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
 }
 
 
-def _outlast(also: Callable[[Problem, int], bool] = lambda *_: True) -> Callable[[Problem, int], bool]:
+def _outlast(also: Where = lambda *_: True) -> Where:
     """Where every block takes longer than its passes alone: so no pass alone counts as if it were in a block."""
     return lambda problem, device: blocks_outlast_passes(problem) and also(problem, device)
 
 
-_WITH_BLOCKS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+_WITH_BLOCKS: Cases = {
     **{
         name: (_STEPS[name][0], _outlast(_STEPS[name][1]))
         for name in ("room after W", "room after B", "short full backward", "two directions", "many zeros")
@@ -81,7 +88,7 @@ _BELOW = (
 _STAGES_WITH_BLOCKS = ("room after B", "V", "split backwards", "shorter than a pass")
 
 # With weight passes that take longer than other passes, so that whole ones are in the way.
-_WHOLE: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+_WHOLE: Cases = {
     **{name: _STEPS[name] for name in _STEPS},
     "long weight passes": ({"long_weights": 1, "whole_only": 0, "linear": 0.5}, lambda problem, _: problem.splittable),
     "long weight passes, short full backward": (
@@ -98,7 +105,7 @@ _WHOLE: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
     ),
 }
 # Two directions on the same devices, from time 0.
-_CHAINS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
+_CHAINS: Cases = {
     **{name: _STEPS[name] for name in ("room after W", "room after B", "one backward", "short full backward", "links")},
     "many zeros": ({"zeros": 0.4}, lambda *_: True),
     "blocks": ({"blocks": 1}, lambda problem, _: problem.overlaps),
@@ -112,117 +119,47 @@ _CHAINS: dict[str, tuple[dict[str, Any], Callable[[Problem, int], bool]]] = {
 }
 
 
-def _several_chains(also: Callable[[Problem, int], bool]) -> Callable[[Problem, int], bool]:
-    def holds(problem: Problem, device: int) -> bool:
-        return len(problem.placement.chains) > 1 and problem.objective is Objective.MAKESPAN and also(problem, device)
+def _several_chains(cases: Cases) -> Cases:
+    """The same cases, where several chains share the devices from time 0."""
 
-    return holds
+    def within(also: Where) -> Where:
+        def holds(problem: Problem, device: int) -> bool:
+            several = len(problem.placement.chains) > 1
+            return several and problem.objective is Objective.MAKESPAN and also(problem, device)
 
+        return holds
+
+    return {name: (likely, within(where)) for name, (likely, where) in cases.items()}
+
+
+def _branches(kind: str, further: Further, cases: Cases, group: str = "", **likely: Any) -> Iterator[Branch]:
+    """One for each case of a kind of bound: drawn as is `likely` for all of them, but for what the case itself says."""
+    for name, (own, where) in cases.items():
+        drawn = replace(ROW_OF_SOME, **{**likely, **own})
+        yield Branch(f"{kind}, {group}{name}", kind, where=where, likely=drawn, further=further)
+
+
+def _of(cases: Cases, names: Iterable[str]) -> Cases:
+    return {name: cases[name] for name in names}
+
+
+_BLOCKS: dict[str, Any] = {"blocks": 1, "whole_only": 0.3}
+_BELOW_A_VALUE, _OF_SOME_STAGES = "crossings of steps below a value", "crossings of steps of some stages"
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
     *(
         Branch(f"crossings, {name}", "crossings", likely=replace(ROW, **likely), further=crossings)
         for name, likely in _CROSSINGS.items()
     ),
-    *(
-        Branch(
-            f"crossings of steps, {name}",
-            "crossings of steps",
-            where=where,
-            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **likely}),
-            further=crossings_of_steps,
-        )
-        for name, (likely, where) in _STEPS.items()
-    ),
+    *_branches("crossings of steps", crossings_of_steps, _STEPS, whole_only=0.3),
     Branch("crossings of steps, merged", "crossings of steps", likely=ROW_OF_SOME, further=crossings_merged),
-    *(
-        Branch(
-            f"crossings of steps below a value, {name}",
-            "crossings of steps below a value",
-            where=_STEPS[name][1],
-            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
-            further=crossings_below,
-        )
-        for name in _BELOW
-    ),
-    *(
-        Branch(
-            f"crossings of steps below a value, blocks, {name}",
-            "crossings of steps below a value",
-            where=_WITH_BLOCKS[name][1],
-            likely=replace(ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **_WITH_BLOCKS[name][0]}),
-            further=crossings_below,
-        )
-        for name in _BELOW_WITH_BLOCKS
-    ),
-    *(
-        Branch(
-            f"crossings of steps of some stages, {name}",
-            "crossings of steps of some stages",
-            where=_STEPS[name][1],
-            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
-            further=crossings_of_stages,
-        )
-        for name in _STEPS
-    ),
-    *(
-        Branch(
-            f"crossings of steps of some stages, blocks, {name}",
-            "crossings of steps of some stages",
-            where=_WITH_BLOCKS[name][1],
-            likely=replace(ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **_WITH_BLOCKS[name][0]}),
-            further=crossings_of_stages,
-        )
-        for name in _STAGES_WITH_BLOCKS
-    ),
-    *(
-        Branch(
-            f"crossings of steps of more stages, {name}",
-            "crossings of steps of more stages",
-            where=_STEPS[name][1],
-            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, **_STEPS[name][0]}),
-            further=crossings_of_more_stages,
-        )
-        for name in _STEPS
-    ),
-    *(
-        Branch(
-            f"crossings of steps with whole weight passes, {name}",
-            "crossings of steps with whole weight passes",
-            where=where,
-            likely=replace(ROW_OF_SOME, **{"whole_only": 0.1, **likely}),
-            further=crossings_of_whole,
-        )
-        for name, (likely, where) in _WHOLE.items()
-    ),
-    *(
-        Branch(
-            f"crossings of all chains, {name}",
-            "crossings of all chains",
-            where=_several_chains(where),
-            likely=replace(ROW_OF_SOME, **{"whole_only": 0.3, "both_ways": 0.9, **likely}),
-            further=crossings_of_chains,
-        )
-        for name, (likely, where) in _CHAINS.items()
-    ),
-    *(
-        Branch(
-            f"crossings of steps with some whole weight passes, {name}",
-            "crossings of steps with some whole weight passes",
-            where=where,
-            likely=replace(ROW_OF_SOME, **{"whole_only": 0.1, **likely}),
-            further=crossings_of_some_whole,
-        )
-        for name, (likely, where) in _WHOLE.items()
-    ),
-    *(
-        Branch(
-            f"crossings with blocks, {name}",
-            "crossings with blocks",
-            where=where,
-            likely=replace(ROW_OF_SOME, **{"blocks": 1, "whole_only": 0.3, **likely}),
-            further=crossings_with_blocks,
-        )
-        for name, (likely, where) in _WITH_BLOCKS.items()
-    ),
+    *_branches(_BELOW_A_VALUE, crossings_below, _of(_STEPS, _BELOW), whole_only=0.3),
+    *_branches(_BELOW_A_VALUE, crossings_below, _of(_WITH_BLOCKS, _BELOW_WITH_BLOCKS), "blocks, ", **_BLOCKS),
+    *_branches(_OF_SOME_STAGES, crossings_of_stages, _STEPS, whole_only=0.3),
+    *_branches(_OF_SOME_STAGES, crossings_of_stages, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
+    *_branches("crossings of steps of more stages", crossings_of_more_stages, _STEPS, whole_only=0.3),
+    *_branches("crossings of steps with whole weight passes", crossings_of_whole, _WHOLE, whole_only=0.1),
+    *_branches("crossings of all chains", crossings_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
+    *_branches("crossings of steps with some whole weight passes", crossings_of_some_whole, _WHOLE, whole_only=0.1),
+    *_branches("crossings with blocks", crossings_with_blocks, _WITH_BLOCKS, **_BLOCKS),
 )

@@ -11,7 +11,7 @@ from formulations.exact.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
 from pipesched.problem.attainable_spans import Value, largest_denominator, least_above
 from pipesched.schedule.timeline import Timeline
-from solver.backends.cp_sat import EXHAUSTIVE, Callbacks, Parameters, ValueOf, solve_model
+from solver.backends.cp_sat import EXHAUSTIVE, Answer, Callbacks, Parameters, ValueOf, solve_model
 from solver.construction.timing import times_within
 from solver.limits import Limits
 
@@ -34,17 +34,7 @@ def improve(
 
     `from_below` asks for schedules of the lower bound first.
     """
-    search = _Search(model, callback)
-    parameters = Parameters(
-        seconds,
-        limits.deterministic,
-        limits.seed,
-        workers=limits.workers,
-        gap=limits.gap,
-        clauses_only=model.model.order is not None,
-        from_below=from_below,
-    )
-    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    search, answer = _searched(model, limits, seconds, stop, callback, from_below)
     if answer.infeasible and model.bounds_everything:
         # The incumbent itself is a solution of the model, so there must be one.
         raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)
@@ -55,6 +45,16 @@ def at_most(
     model: ExactModel, asked: int, limits: Limits, seconds: float, stop: Event, callback: Callback
 ) -> CpSatResult:
     """The best schedule of no more than the ticks that are `asked` for, or the bound that there is none."""
+    search, answer = _searched(model, limits, seconds, stop, callback)
+    if not model.bounds_everything:
+        return CpSatResult(search.best, 0)
+    whole = least_above(asked, largest_denominator(model.problem))
+    return CpSatResult(search.best, whole if answer.infeasible else model.bound(answer.bound))
+
+
+def _searched(
+    model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, from_below: bool = False
+) -> tuple[_Search, Answer]:
     search = _Search(model, callback)
     parameters = Parameters(
         seconds,
@@ -63,12 +63,9 @@ def at_most(
         workers=limits.workers,
         gap=limits.gap,
         clauses_only=model.model.order is not None,
+        from_below=from_below,
     )
-    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
-    if not model.bounds_everything:
-        return CpSatResult(search.best, 0)
-    whole = least_above(asked, largest_denominator(model.problem))
-    return CpSatResult(search.best, whole if answer.infeasible else model.bound(answer.bound))
+    return search, solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
 
 
 class _Search:
