@@ -18,8 +18,8 @@ STAGE_COLUMNS = 17
 # Columns of `Shop.devices`: whether memory is limited, the room, where its stages begin and end in `Shop.on`.
 LIMITED, ROOM, AT, END = range(4)
 # Columns of `Rules.stages`; the ranks are of its forwards and of its gradients.
-MOST, PATIENCE, YIELDS, RANKS, AHEAD = 0, 1, 2, 3, 5
-RULE_COLUMNS = 6
+MOST, PATIENCE, YIELDS, RANKS, AHEAD, WARM_UP = 0, 1, 2, 3, 5, 6
+RULE_COLUMNS = 7
 # Of a device while it runs: when it is free, what it holds, the first and the last micro-batch under way there and how
 # many of them owe something, when it began; what it runs next: start, kind and stage.
 _FREE, _HELD, _LOW, _HIGH, _OWING, _OPENED, _START, _KIND, _STAGE = range(9)
@@ -47,7 +47,8 @@ class Rules(NamedTuple):
     For each stage how many of its micro-batches may be in flight, how long its weight passes wait for what is about to
     become ready, and how long its forwards wait for a gradient. Where passes are chosen by their ranks, the lowest goes
     first of all that start no later than that after the soonest, and `AHEAD` is how many micro-batches further on the
-    weight passes of a stage may be run before those of others.
+    weight passes of a stage may be run before those of others. `WARM_UP` is how many forwards a stage runs before its
+    first backward, neither more nor fewer; 0 where that is open. It does not concern passes chosen by their ranks.
     """
 
     flags: Array
@@ -108,6 +109,8 @@ def _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d
         may = j < stages[s, STOP] and (other < 0 or j < turn[other, FORWARD])
         if may and restrained:
             may = j - turn[s, BACKWARD] < rules[s, MOST]
+        warm_up = restrained and rules[s, WARM_UP] > 0 and turn[s, BACKWARD] == stages[s, FIRST]
+        may = may and not (warm_up and j - stages[s, FIRST] >= rules[s, WARM_UP])
         if may and limited:
             may = _has_room(stages, devices, owed, now, batches, d, s, j)
         if may:
@@ -117,6 +120,7 @@ def _choose(stages, devices, on, owed, flags, rules, now, batches, turn, ends, d
                 forward, forward_at, forward_tie = s, at, tie
         j, other = turn[s, BACKWARD], stages[s, AFTER]
         may = j < turn[s, FORWARD] and (other < 0 or j < turn[other, BACKWARD])
+        may = may and not (warm_up and turn[s, FORWARD] - stages[s, FIRST] < rules[s, WARM_UP])
         if may and limited:
             may = devices[d, ROOM] - now[d, _HELD] >= stages[s, STARTS + BACKWARD]
         if may:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from pipesched.problem.mode_gains import saved_by_block, saved_by_fusing
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
+from solver.bounds.analytic.integral_warmup import warm_up_forwards
 from solver.construction.in_flight_shares import in_flight_shares
 from solver.construction.memory_room import Room
 from solver.construction.policy import Policy
@@ -36,8 +37,10 @@ class Run:
         activation = problem.network.held_in_flight
         self._largest = [max((activation[s] for s in held), default=0) for held in problem.placement.stages_of]
         self._most = in_flight_shares(problem) if policy.shares else {}
+        self._warm_up = warm_up_forwards(problem) if policy.warm_up else {}
         # Off for one step where nothing else could run.
-        self._restrained = policy.spare or policy.shares
+        self._restrains = policy.spare or policy.shares or policy.warm_up
+        self._restrained = self._restrains
         # Passes of one role run in micro-batch order on each stage.
         self.next = {(role, s): problem.microbatches_of[s].start for role in (F, B) for s in stages}
         # Where the order of micro-batches is fixed, those of one queue of stages do too.
@@ -66,7 +69,7 @@ class Run:
             left -= sum(p.kind is not W for p in slot)
             near = {s for p in slot for s in (p.stage, where.previous[p.stage], where.next[p.stage])}
             changed = {where.stage_device[s] for s in near if s is not None}
-            if self._restrained is not (self.policy.spare or self.policy.shares):
+            if self._restrained is not self._restrains:
                 self._restrained, changed = True, set(devices)
             for device in changed:
                 self.best[device] = self._best(device)
@@ -127,6 +130,8 @@ class Run:
             return None
         if self._restrained and j - self.next[B, stage] >= self._most.get(stage, j + 1):
             return None
+        if self._warms_up(stage) and self._begun(stage) >= self._warm_up[stage]:
+            return None
         p = Pass(F, stage, j)
         start = self._start(p)
         if start is None or not self.room.fits(p):
@@ -138,6 +143,8 @@ class Run:
         j = self.next[B, stage]
         if j >= self.next[F, stage] or self._waits_for_turn(B, stage, j):
             return None
+        if self._warms_up(stage) and self._begun(stage) < self._warm_up[stage]:
+            return None
         p = Pass(B if self._splits else BW, stage, j)
         start = self._start(p)
         if start is None:
@@ -145,6 +152,14 @@ class Run:
         if self.policy.fuse and self._fuses(p, start):
             p = Pass(BW, stage, j)
         return ReadySlot(start, 0, j, (p,)) if self.room.fits(p) else None
+
+    def _warms_up(self, stage: int) -> bool:
+        """Whether a stage has run no backward yet and the number of forwards before it is fixed."""
+        first = self.problem.microbatches_of[stage].start
+        return self._restrained and self._warm_up.get(stage, 0) > 0 and self.next[B, stage] == first
+
+    def _begun(self, stage: int) -> int:
+        return self.next[F, stage] - self.problem.microbatches_of[stage].start
 
     def _weight(self, stage: int) -> ReadySlot | None:
         """The next weight pass of a stage that runs one."""

@@ -78,8 +78,9 @@ def policies(problem: Problem) -> Iterator[Policy]:
 def families(problem: Problem) -> list[list[Policy]]:
     """Policies without and with a choice of mode.
 
-    Those that run all backwards in one way, first with shares of the memory for the stages of a device where several
-    compete for it; those that fuse some, where that is shorter; those that form blocks.
+    Those that run all backwards in one way, first with a fixed number of forwards before the first backward where each
+    device has one stage, or with shares of the memory for the stages of a device where several compete for it; those
+    that fuse some, where that is shorter; those that form blocks.
     """
     split = problem.splittable
     ties = tuple(product((True, False), (True, False)))
@@ -89,6 +90,9 @@ def families(problem: Problem) -> list[list[Policy]]:
         for patience in ((0, 50, 100, 200) if way else (0,))
     ]
     sharing = [policy._replace(shares=True) for policy in plain] if _stages_compete(problem) else []
+    warming = [
+        Policy(split, patience, later, False, warm_up=True) for patience in (0, 50, 100) for later in (True, False)
+    ]
     some_fused = [
         Policy(True, patience, later, deepest, fuse=True, shares=shares)
         for patience, shares, (later, deepest) in product((50, 0, 100), (True, False), ties)
@@ -99,11 +103,17 @@ def families(problem: Problem) -> list[list[Policy]]:
     ]
     fusing_saves = split and any(saved_by_fusing(problem, stage) > 0 for stage in range(problem.placement.stages))
     return [
+        *([warming] if split and fixes_warm_up(problem) else []),
         *([sharing] if sharing else []),
         plain,
         *([some_fused] if fusing_saves else []),
         *([blocks] if _some_block_gains(problem) else []),
     ]
+
+
+def fixes_warm_up(problem: Problem) -> bool:
+    """Whether the number of forwards before a device's first backward is known: with one stage on each device."""
+    return all(len(held) == 1 for held in problem.placement.stages_of)
 
 
 def _stages_compete(problem: Problem) -> bool:

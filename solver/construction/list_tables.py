@@ -10,6 +10,7 @@ from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.pass_table import PassTable
 from pipesched.schedule.schedule import Schedule
+from solver.bounds.analytic.integral_warmup import warm_up_forwards
 from solver.construction.in_flight_shares import in_flight_shares
 from solver.construction.list_kernel import (
     FIRST,
@@ -19,6 +20,7 @@ from solver.construction.list_kernel import (
     STAGE_COLUMNS,
     STOP,
     TICKS,
+    WARM_UP,
     WEIGHT,
     Array,
     Rules,
@@ -77,6 +79,8 @@ def rules_of(problem: Problem, policy: Policy, shop: Shop) -> Rules:
     shares = in_flight_shares(problem) if policy.shares else {}
     rules = np.zeros((len(shop.stages), RULE_COLUMNS), np.int64)
     rules[:, MOST] = [shares.get(s, ANY) for s in range(len(rules))]
+    for stage, forwards in (warm_up_forwards(problem) if policy.warm_up else {}).items():
+        rules[stage, WARM_UP] = forwards
     rules[:, PATIENCE] = shop.stages[:, TICKS + WEIGHT] * policy.patience // 100
     flags = policy.split and problem.splittable, policy.later_devices_first, policy.deepest_first, False
     return Rules(np.array(flags, np.int64), rules)

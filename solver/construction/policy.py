@@ -16,3 +16,4 @@ class Policy(NamedTuple):
     blocks: int | None = None  # hundredths of what a block saves that a pass waits for its other pass; None for none
     spare: bool = False  # forwards alone leave memory for one in a block
     shares: bool = False  # the stages of a device share its memory by how long they hold an activation
+    warm_up: bool = False  # before its first backward a device runs so many forwards as integral warm-up counts

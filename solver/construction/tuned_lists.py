@@ -14,6 +14,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from solver.construction.list_kernel import Rules
+from solver.construction.list_scheduling import fixes_warm_up
 from solver.construction.list_tables import list_run, rules_of, schedule_of_run, shop_of
 from solver.construction.policy import Policy
 from solver.construction.rule_search import SEARCH_STARTS, RuleMaker, Simple
@@ -48,12 +49,16 @@ class TunedLists:
         Then rules by ranks. A few policies of the plain list scheduler count too, though nothing is changed in them
         yet.
         """
-        for patience in (50, 100):
-            for shares in (True, False):
-                policy = Policy(self.split, patience, True, False, shares=shares)
-                self._try(rules_of(self.problem, policy, self._shop))
-                if over():
-                    return
+        warming = [Policy(self.split, patience, True, False, warm_up=True) for patience in (0, 100)]
+        plain = [
+            Policy(self.split, patience, True, False, shares=shares)
+            for patience in (50, 100)
+            for shares in (True, False)
+        ]
+        for policy in (*(warming if fixes_warm_up(self.problem) else ()), *plain):
+            self._try(rules_of(self.problem, policy, self._shop))
+            if over():
+                return
         best, value = None, None
         for start in SEARCH_STARTS:
             found = self._try(self._maker.simple(start))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import F, Pass
@@ -152,6 +153,32 @@ def integral_warmup(problem: Problem, objective: Objective) -> list[Certificate]
             chain = problem.placement.chain_index[chains[0][0]]
             heads.setdefault(chain, []).append(_head(problem, paths, objective, device, chains[0]))
     return [one for of_chain in heads.values() for one in _Heads(problem, paths, of_chain).certificates()]
+
+
+def warm_up_forwards(problem: Problem) -> dict[int, int]:
+    """How many forwards each device runs before its first backward where all keep to what integral warm-up proves.
+
+    By stage; empty unless every device has one stage. Of a chain each has as many as the one before at most, whose
+    first backward comes later.
+    """
+    if any(len(held) != 1 for held in problem.placement.stages_of):
+        return {}
+    paths, found = Paths(problem), dict[int, int]()
+    chains: dict[int, list[_Head]] = {}
+    for device, visits in visited(problem):
+        chain = problem.placement.chain_index[visits[0][0]]
+        chains.setdefault(chain, []).append(_head(problem, paths, problem.objective, device, visits[0]))
+    for heads in (_Heads(problem, paths, of_chain) for of_chain in chains.values()):
+        started = heads.first_backwards(max(heads.least_values()), len(heads.heads))
+        for head, start in zip(heads.heads, started, strict=True):
+            (stage,) = head.stages
+            ticks = problem.duration(Pass(F, stage, 0))
+            assert start is not None
+            found[stage] = min(start, head.sums[-1]) // ticks if ticks else len(problem.microbatches_of[stage])
+    for walked in problem.placement.chains:
+        for before, stage in pairwise(walked):
+            found[stage] = min(found[before], found[stage])
+    return found
 
 
 def _head(problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[int]) -> _Head:

@@ -78,6 +78,17 @@ def test_they_come_first_where_modes_are_open(problem: object, tried: bool, monk
         assert [one.value for one in search._pool.members] == [one.value for one in begun[0].members[:MEMBERS]]
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_trials_and_windows_can_be_left_out(wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(Trials, "within", lambda *_: asked.append("trials"))
+    monkeypatch.setattr(portfolio.Windows, "improve", lambda *_: asked.append("windows"))
+    best = start()
+    search = OrderSearch(best, [], Limits(workers=1), lambda: search._number > 2, trials=wanted, windows=wanted)
+    search.run(60, lambda _: None)
+    assert asked == (["trials", "windows"] if wanted else [])
+
+
 def test_they_begin_anew_from_the_first_start_where_nothing_better_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is offered stays the best; what is gone on from may be worse."""
     monkeypatch.setattr(portfolio, "_TRIALS", 1e6)
