@@ -44,7 +44,7 @@ from pipesched.results.crossing_evidence import (
     CrossingWhole,
     GuidedStages,
 )
-from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, RowMultipliers
+from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, ReturnTo, RowMultipliers
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
@@ -74,6 +74,7 @@ KINDS = {
     "memory and modes": OnDevice,
     "in-flight limit": OnStage,
     "head and tail": AroundDevice,
+    "cool-down": ReturnTo,
     "linear relaxation": RowMultipliers,
     "crossings": Crossings,
     "crossings of steps": CrossingSteps,

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from benchmarks.proofs.branch import OVER_MODES, Branch, Likely
-from benchmarks.proofs.branch_conditions import ROW, ROW_OF_SOME, several_stages, with_freed
+from benchmarks.proofs.branch_conditions import (
+    ROW,
+    ROW_OF_SOME,
+    never_split,
+    one_stage,
+    several_stages,
+    with_freed,
+)
 from benchmarks.proofs.crossing_branches import CROSSING_BRANCHES
 from benchmarks.proofs.further_bounds import lagrangian, relaxations
 
@@ -31,6 +38,8 @@ _SHORT = Likely(blocks=0, whole_only=0, short_whole=0.9, fewest=2, most=4, linea
 _AFTER = "that are held when its last forward ends"
 _IDLES = "and idles"
 _ORDERED = "head and tail in order"
+_COOL, _BACK, _THERE = "cool-down", "the way back of the last", "for their backwards"
+_ALONE, _ALL_THERE = replace(_TIGHT, blocks=0), replace(_AMPLE, blocks=0)
 _IN_A_ROW, _LATER = "must lie between, one after the other", "in later round trips"
 
 BRANCHES: tuple[Branch, ...] = (
@@ -94,6 +103,17 @@ BRANCHES: tuple[Branch, ...] = (
             ("work", "may come after its last gradient", (_IDLES,), replace(_LOOSE, blocks=0)),
             ("work and idle", "may come after its last gradient, and idles", (), replace(_TIGHT, blocks=0)),
             ("last forward", "its last forward ends", (), replace(_MEMORY, blocks=0)),
+        )
+    ),
+    *(
+        Branch(f"{_COOL}, {name}", _COOL, sentence, where=where, likely=likely)
+        for name, sentence, where, likely in (
+            ("way back", _BACK, one_stage, _ALL_THERE),
+            ("way back, several stages", _BACK, several_stages, _ALL_THERE),
+            ("way back, one backward", _BACK, never_split, replace(_ALL_THERE, whole_only=1)),
+            ("work there", _THERE, one_stage, _ALONE),
+            ("work there, several stages", _THERE, several_stages, _ALONE),
+            ("work there, one backward", _THERE, never_split, replace(_ALONE, whole_only=1)),
         )
     ),
     Branch(

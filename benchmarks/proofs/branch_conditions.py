@@ -32,3 +32,13 @@ def with_freed(*words: str) -> Callable[[Problem, int], bool]:
 def several_stages(problem: Problem, device: int) -> bool:
     """Whether the device has several stages."""
     return len(problem.placement.stages_of[device]) > 1
+
+
+def one_stage(problem: Problem, device: int) -> bool:
+    """Whether the device has one stage."""
+    return len(problem.placement.stages_of[device]) == 1
+
+
+def never_split(problem: Problem, _: int) -> bool:
+    """Whether every backward is full."""
+    return not problem.splittable

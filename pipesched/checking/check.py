@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from pipesched.checking.attainable import least_attainable
+from pipesched.checking.cool_down import cool_down
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_below.argument import crossings_below
 from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
@@ -60,6 +61,7 @@ from pipesched.results.evidence import (
     OnStream,
     Refutation,
     ResourceWeights,
+    ReturnTo,
     RowMultipliers,
     StreamMemory,
     StreamTasks,
@@ -76,6 +78,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     ),
     "head and tail": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
     "head and tail in order": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
+    "cool-down": lambda problem, evidence, _: cool_down(problem, _as(ReturnTo, evidence)),
     "round trip": lambda problem, evidence, _: round_trip(problem, _as(OnDevice, evidence)),
     "in-flight limit": lambda problem, evidence, _: in_flight_limit(problem, _as(OnStage, evidence)),
     "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),

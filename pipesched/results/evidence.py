@@ -55,6 +55,14 @@ class AroundDevice:
 
 
 @dataclass(frozen=True)
+class ReturnTo:
+    """What a device has left after its last forward, and what another one must run that micro-batches return to."""
+
+    device: int
+    other: int
+
+
+@dataclass(frozen=True)
 class AroundStream:
     """The way to a stream of a device, its tasks, and the way back; `owner` is as in `AroundDevice`."""
 
@@ -192,6 +200,7 @@ Evidence = (
     | OnStage
     | OnStream
     | AroundDevice
+    | ReturnTo
     | AroundStream
     | StreamTasks
     | StreamMemory

@@ -50,7 +50,8 @@ class Solution:
     That is the problem solved in finer ticks where value or bound are a fraction of its own; `in_ticks_of` converts.
     `metrics` and `certificate` count in ticks too (`problem.in_units` converts). `reason` says why an infeasible
     problem is so. `candidates` are the published schedules, `history` the moments at which value or bound improved.
-    `interrupted` tells that the user stopped the search, `notes` what else the user should know.
+    `interrupted` tells that the user stopped the search, `notes` what else the user should know. `parts` are the
+    parts of the engine that ran, with the seconds that each took; some run beside others.
     """
 
     problem: Problem
@@ -65,6 +66,7 @@ class Solution:
     wall_seconds: float = 0.0
     interrupted: bool = False
     notes: tuple[str, ...] = ()
+    parts: tuple[tuple[str, float], ...] = ()
 
     def __repr__(self) -> str:
         return f"<Solution {self.problem.name!r}: {self._verdict()}>"

@@ -14,6 +14,7 @@ from pipesched.schedule.schedule import Schedule
 from solver.backends.interruptible import run_within
 from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
+from solver.engine.part_times import DESTRUCTIVE, LAGRANGIAN
 from solver.engine.search import Search
 from solver.engine.tuning import LAGRANGIAN_SHARE
 
@@ -33,10 +34,12 @@ def _sound_bounds(search: Search, seconds: float, halt: Event) -> Iterator[_Foun
     proved, below = _open(search)
     share = inf if search.clock.counts_work else LAGRANGIAN_SHARE * seconds
     if search.engine.lagrangian:
-        yield from lagrangian_bounds(search.problem, proved, ceil(below), share, halt)
+        found = lagrangian_bounds(search.problem, proved, ceil(below), share, halt)
+        yield from search.parts.of_each(LAGRANGIAN, found)
     if search.engine.destructive:
         left = seconds - (time.monotonic() - started)
-        yield from destructive_bounds(search.problem, search.limits, left, lambda: _open(search), halt)
+        refuted = destructive_bounds(search.problem, search.limits, left, lambda: _open(search), halt)
+        yield from search.parts.of_each(DESTRUCTIVE, refuted)
 
 
 def refute(search: Search, seconds: float) -> None:

@@ -62,6 +62,8 @@ _ONE_CHAIN = Engine(
     raise_bounds=False,
 )
 
+# So few states of a line that crossings come before orders of steps and CP-SAT.
+_FEW_STATES = 200
 # So few order literals that CP-SAT is likely to prove the optimum whatever is left to prove.
 _FEW_LITERALS = 2_500
 # Once, as soon as little is left to prove: CP-SAT asked from the bound up often proves all of it. A V placement of
@@ -92,6 +94,7 @@ ENGINE = Engine(
     ),
     phases=(
         TunedListSchedules(),
+        CrossingBounds(share=0.3, most_states=_FEW_STATES),
         ListSchedules(far=0.05),
         BeamSchedules(share=0.1, open_modes=True),
         BlockOrders(),

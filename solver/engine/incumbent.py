@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
@@ -86,13 +86,6 @@ class Incumbent:
     def argue(self, certificate: Certificate) -> None:
         """A certificate with an argument in words, like those known at the start."""
         self._replace(lambda state: state.with_argument(certificate))
-
-    def until_proved(self, certificates: Iterable[Certificate]) -> Iterator[Certificate]:
-        """The certificates up to the first that proves the incumbent optimal: none after it is looked for."""
-        for certificate in certificates:
-            yield certificate
-            if self.value is not None and certificate.value >= self.value:
-                return
 
     def claim(self, bound: Value, devices: Sequence[int] | None = None) -> None:
         """A bound that CP-SAT proved becomes the certificate where it beats the analytic ones.

@@ -16,9 +16,11 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from formulations.window.operation_units import modes_matter
+from pipesched.checking.crossing_below.apart import not_later
 from pipesched.checking.crossing_below.orders import next_before
 from pipesched.checking.crossing_below.rest import one_back
 from pipesched.checking.crossing_blocks.orders import all_next_blocks
+from pipesched.checking.crossing_chains.alone import fill_in, has_a_way_on
 from pipesched.checking.crossing_chains.orders import all_longer, may_come
 from pipesched.checking.crossing_guided.orders import next_in_time
 from pipesched.checking.crossing_steps.orders import all_next, fewer
@@ -30,9 +32,12 @@ from solver.block_orders.below import rank_children
 from solver.block_orders.children import expand
 from solver.block_orders.nodes import take
 from solver.bounds.crossing.rounds import one_round
+from solver.bounds.crossing_below.fewer import fewer as fewer_labels
 from solver.bounds.crossing_below.layers import successors_below
 from solver.bounds.crossing_below.remaining import keys_after, rests_before
 from solver.bounds.crossing_blocks.layers import successors_with_blocks
+from solver.bounds.crossing_chains.follow import states_before
+from solver.bounds.crossing_chains.guide import may_follow
 from solver.bounds.crossing_chains.layers import successors_of_chains
 from solver.bounds.crossing_guided.follow import successors_in_time
 from solver.bounds.crossing_steps.layers import merged, successors
@@ -102,8 +107,8 @@ CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
 STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
 BELOW_KERNELS = Kernels(
     (
-        *(successors_below, merged, keys_after, rests_before),
-        *(all_next, next_before, fewer, one_back),
+        *(successors_below, fewer_labels, keys_after, rests_before),
+        *(all_next, next_before, not_later, one_back),
     ),
     _COMPILER,
     "below",
@@ -115,7 +120,14 @@ GUIDED_KERNELS = Kernels(
     "guided",
 )
 BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
-CHAIN_KERNELS = Kernels((successors_of_chains, merged, may_come, all_longer, fewer), _COMPILER, "chains")
+CHAIN_KERNELS = Kernels(
+    (
+        *(successors_of_chains, merged, states_before, may_follow),
+        *(may_come, all_longer, fewer, fill_in, has_a_way_on),
+    ),
+    _COMPILER,
+    "chains",
+)
 WHOLE_KERNELS = Kernels(
     (keys_after, rests_before, longer_with_whole, best_with_whole, one_back, all_next_whole, first_ones),
     _COMPILER,

@@ -25,6 +25,7 @@ from solver.engine.clock import Clock
 from solver.engine.common_ticks import in_common_ticks
 from solver.engine.incumbent import Incumbent, Report
 from solver.engine.kernels import Kernels, kernels_for
+from solver.engine.part_times import ANALYTIC, PartTimes
 from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, REFUTABLE_LITERALS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
@@ -56,8 +57,10 @@ class Engine:
 
     `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
     open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by linear relaxation,
-    multipliers (`lagrangian`) and refutation (`destructive`). `finish` turns a search that is over into its solution.
-    `several_tasks` says that all of it holds too where passes are several tasks.
+    multipliers (`lagrangian`) and refutation (`destructive`). Local search goes on beside phases that use one core
+    (`meanwhile`), begins with short runs of which the best go on (`trials`), and solves windows by CP-SAT (`windows`).
+    `finish` turns a search that is over into its solution. `several_tasks` says that all of it holds too where passes
+    are several tasks.
     """
 
     bounds: Bounding
@@ -67,6 +70,9 @@ class Engine:
     raise_bounds: bool = True
     lagrangian: bool = True
     destructive: bool = True
+    meanwhile: bool = True
+    trials: bool = True
+    windows: bool = True
     several_tasks: bool = False
 
 
@@ -90,8 +96,9 @@ class Search:
         if not (engine.several_tasks or problem.network.one_task_each):
             raise ValueError("an engine for passes of one task each, and a problem whose passes are several")
         self.problem, self.limits, self.stop, self.engine, self.chains = problem, limits, stop, engine, chains
-        self.clock = Clock(limits)
-        certificates, late = engine.bounds.certificates(problem, self.clock, stop)
+        self.clock, self.parts = Clock(limits), PartTimes()
+        with self.parts.of(ANALYTIC):
+            certificates, late = engine.bounds.certificates(problem, self.clock, stop)
         self.incumbent = Incumbent(problem, certificates, self.clock, report)
         if late:
             self.incumbent.note(f"bounds left out, since they take too long for the time limit: {', '.join(late)}")
@@ -138,7 +145,8 @@ class Search:
         if phase.applies(self):
             self.incumbent.enter(phase.name)
             self.entered.add(phase.name)
-            phase.run(self)
+            with self.parts.of(phase.name):
+                phase.run(self)
 
     def end(self) -> None:
         """No more phases: what was found will do."""
@@ -190,7 +198,8 @@ class Search:
         if best is None:
             return
         if self.orders is None:
-            self.orders = OrderSearch(best, self.starts(), limits, done)
+            engine = self.engine
+            self.orders = OrderSearch(best, self.starts(), limits, done, trials=engine.trials, windows=engine.windows)
         else:
             self.orders.go_on(best, limits, done)
         self.orders.run(seconds, self.offer_order)
@@ -224,5 +233,6 @@ class Search:
             wall_seconds=self.clock.seconds,
             interrupted=self.stop.is_set(),
             notes=state.notes,
+            parts=self.parts.taken(),
         )
         return in_common_ticks(found, state.timeline, state.certificate)

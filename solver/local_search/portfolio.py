@@ -40,11 +40,22 @@ class OrderSearch:
     """Rounds of jobs, annealing and LNS windows: a third of them from the timelines of a pool, else from the best.
 
     Where modes are open and there is time, trials come first; the best of them become the pool. When it goes on from
-    there without finding anything better, trials begin anew from where the first ones did, and end elsewhere.
+    there without finding anything better, trials begin anew from where the first ones did, and end elsewhere. Both
+    `trials` and `windows` can be left out, to measure what they are worth.
     """
 
-    def __init__(self, best: Timeline, others: Sequence[Timeline], limits: Limits, done: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        best: Timeline,
+        others: Sequence[Timeline],
+        limits: Limits,
+        done: Callable[[], bool],
+        *,
+        trials: bool = True,
+        windows: bool = True,
+    ) -> None:
         self.best, self.limits, self.done = best, limits, done
+        self._with_trials, self._with_windows = trials, windows
         self._pool = Pool(best, others)
         self.workers = limits.workers or os.cpu_count() or 1
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
@@ -134,7 +145,9 @@ class OrderSearch:
 
     def _begin_trials(self, seconds: float) -> None:
         """Where they take no more than their share of so many seconds: once, and again where nothing is found."""
-        if not self._open_modes or self.limits.deterministic is not None or self._trials is not None:
+        if not (self._with_trials and self._open_modes) or self._trials is not None:
+            return
+        if self.limits.deterministic is not None:
             return
         if not self._tried or self._stale > _PATIENCE:
             moves = int(_TRIALS * seconds * self.workers * self._speed())
@@ -185,12 +198,15 @@ class OrderSearch:
 
     def _member(self, number: int, best: Timeline) -> Member | None:
         """Whom a job goes on from: every third from the pool, unless it solves windows, the others from the best."""
-        return self._pool.member(number // 3, best) if number % 3 == 2 and number % _WINDOWS_EVERY != 1 else None
+        return self._pool.member(number // 3, best) if number % 3 == 2 and not self._solves_windows(number) else None
+
+    def _solves_windows(self, number: int) -> bool:
+        return self._with_windows and number % _WINDOWS_EVERY == 1
 
     def _job(self, number: int, best: Timeline, member: Member | None, moves: int, seconds: float) -> Schedule | None:
         """Now and then windows, else annealing: from a member of the pool, if one is given, or from the best."""
         seed = self._seed + number
-        if number % _WINDOWS_EVERY == 1:
+        if self._solves_windows(number):
             return self._windows.improve(best, seed, seconds)
         # The windows before do not count, so that each has its turn.
         parameters = self._parameters[(number - (number + 3) // _WINDOWS_EVERY) % len(self._parameters)]

@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from solver.bounds.crossing_below.moves import NONE, most_moves, moves_from, raised_by
-from solver.bounds.crossing_below.remaining import NOTHING, Remaining, Short, _before
+from solver.bounds.crossing_below.remaining import NOTHING, Remaining, Short, before
 from solver.bounds.crossing_steps.layers import _nowhere_later
 from solver.bounds.crossing_steps.steps import Numbers, Steps
 
@@ -64,7 +64,7 @@ def ways_before(keys, steps: Steps, blocks, done: int, keys_of, first, rests):  
             step = moves[move, 0]
             after = np.searchsorted(keys_of, keys[state] + more[step])
             for way in range(first[after], first[after + 1]):
-                _before(row, rests[way], step, NONE, pending[step], ran, steps, blocks)
+                before(row, rests[way], step, NONE, pending[step], ran, steps, blocks)
                 out_keys[found] = keys[state]
                 for time in range(len(row)):
                     out[found, time] = max(NOTHING, row[time])

@@ -118,7 +118,9 @@ def _broken(args: Namespace, results: Results, copy: Path) -> list[str]:
 
 
 def refuted(folder: Path, mutant: HandMade, args: Namespace) -> str | None:
-    """What was wrong in how many problems of which branch; None where it survives all."""
+    """What was wrong in how many problems of which branch; None where it survives all, or is for the tests alone."""
+    if not mutant.branches:
+        return None
     source, answer = changed(Path(mutant.file).read_text(encoding="utf-8"), mutant), folder / _ANSWER
     answer.unlink(missing_ok=True)
     if not fails(args.seconds, lambda: _attack(mutant, source, args.count, answer)):

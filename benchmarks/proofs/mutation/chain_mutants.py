@@ -44,6 +44,30 @@ CHAIN_MUTANTS: tuple[HandMade, ...] = (
         ("a chain begins a tick later", "return int(steps.lag[step])", "return int(steps.lag[step] + 1)", _PLAIN),
     ),
     *of_file(
+        "solver/bounds/crossing_chains/follow.py",
+        ("what follows takes a tick longer", "rest + work\n", "rest + work + 1\n", _PLAIN + _BLOCKS),
+        (
+            "rows that end a tick below are left out",
+            "row[entry] >= value:",
+            "row[entry] >= value - 1:",
+            _PLAIN + _BLOCKS,
+        ),
+        ("places do not move", "gone = 1 if last in (step, gradient) else 0", "gone = 0", _PLAIN + _BLOCKS),
+        ("blocks leave work", "0 if gradient != NONE else steps.later[step]", "steps.later[step]", _BLOCKS),
+        ("all weight passes are over", "pending * steps.longest[0]", "0 * steps.longest[0]", _PLAIN + _BLOCKS),
+    ),
+    *of_file(
+        "solver/bounds/crossing_chains/guide.py",
+        ("ways from other devices count twice", "time + guide.shift[step]", "time + 2 * guide.shift[step]", _PLAIN),
+        ("what ends a tick below is left out", "row[entry] >= value:", "row[entry] >= value - 1:", _PLAIN + _BLOCKS),
+    ),
+    *of_file(
+        "pipesched/checking/crossing_chains/alone.py",
+        ("what ends a tick below is left out", "row[place] >= below:", "row[place] >= below - 1:", _PLAIN + _BLOCKS),
+        ("the rest takes a tick less", "from_end + takes\n", "from_end + takes - 1\n", _PLAIN + _BLOCKS),
+        ("the way from other devices is left out", "ended + alone.longer[n]", "ended", _PLAIN + _BLOCKS),
+    ),
+    *of_file(
         "pipesched/checking/crossing_chains/orders.py",
         (
             "what ends a tick below the value is left out",

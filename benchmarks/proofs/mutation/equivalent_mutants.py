@@ -11,6 +11,8 @@ _NO_SUCH_TASK = "The tasks of a pass that are gone through at least: where no pa
 
 _EVERY_BLOCK = "A block's duration depends on its forward alone, so far."
 _NOT_USED = "Where there are no blocks or no splits none are counted, and what one would take counts nowhere."
+_EFFORT = "A limit of effort, not of what holds: nothing is said of one pair of numbers more."
+_ONE_STAGE = "With one stage the fewer gradients of its last stage prove no less: all of its gradients count anyway."
 _NEVER = "Any negative number stands for a row that is never possible."
 
 # By file and by the mutant's name.
@@ -43,6 +45,23 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         ("head_gap: 0 -> 1 #2", "between: 0 -> 1 #6", "_pending: 0 -> 1"), _ANY_MICRO_BATCH
     ),
     "solver/bounds/analytic/head_and_tail.py": {"head_and_tail: True -> False": _AS_LONG},
+    "solver/bounds/analytic/cool_down.py": {
+        ": 2000 -> 2001": _EFFORT,
+        ": 7 -> 8": "A rank behind those of bounds of one stream, either way.",
+        "_left: len(stages) > 1 -> len(stages) >= 1": _ONE_STAGE,
+        "_left: True -> False": _AS_LONG,
+        "_most_left: 0 -> 1 #4": _ANY_MICRO_BATCH,
+    },
+    "pipesched/checking/cool_down.py": {
+        ": 2000 -> 2001": _EFFORT,
+        "_left: 0 -> 1": _EFFORT,
+        "_left: 1 -> 2 #7": _EFFORT,
+        "_left: numbers > _MOST_NUMBERS -> numbers >= _MOST_NUMBERS": _EFFORT,
+        "cool_down: True -> False": "Asked where memory does not hold all forwards: it leaves one out already, unless "
+        "it is filled by parts of forwards of three kinds.",
+        "_left: len(stages) > 1 -> len(stages) >= 1": _ONE_STAGE,
+        "_Other._running: True -> False #2": _AS_LONG,
+    },
     "solver/bounds/analytic/heads_and_tails.py": {
         f"heads_and_tails: True -> False{number}": _AS_LONG for number in ("", " #2")
     },

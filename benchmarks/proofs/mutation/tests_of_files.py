@@ -33,6 +33,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "solver/bounds/analytic/round_trip.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail.py": _BOUNDS,
     "solver/bounds/analytic/head_and_tail_in_order.py": ("tests/solver/bounds/test_head_and_tail_in_order.py", _VALUES),
+    "solver/bounds/analytic/cool_down.py": ("tests/solver/bounds/test_cool_down.py", _SENTENCES, _VALUES),
     "solver/bounds/analytic/integral_warmup.py": _BOUNDS,
     "solver/bounds/analytic/in_flight.py": _BOUNDS[:3],
     "solver/bounds/analytic/heads_and_tails.py": _BOUNDS[:3],
@@ -81,10 +82,14 @@ TESTS: dict[str, tuple[str, ...]] = {
         f"{name}.py": (
             "tests/solver/bounds/crossings/test_below.py",
             "tests/solver/bounds/crossings/test_below_blocks.py",
+            "tests/solver/bounds/crossings/test_fewer.py",
         )
         for name in (
-            *(f"solver/bounds/crossing_below/{one}" for one in ("bound", "follow", "layers", "moves", "remaining")),
-            *(f"pipesched/checking/crossing_below/{one}" for one in ("argument", "orders", "rest")),
+            *(
+                f"solver/bounds/crossing_below/{one}"
+                for one in ("bound", "fewer", "follow", "layers", "moves", "remaining")
+            ),
+            *(f"pipesched/checking/crossing_below/{one}" for one in ("apart", "argument", "orders", "rest")),
         )
     },
     **{
@@ -114,8 +119,8 @@ TESTS: dict[str, tuple[str, ...]] = {
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_chains.py",)
         for name in (
-            *(f"solver/bounds/crossing_chains/{one}" for one in ("bound", "layers", "steps")),
-            *(f"pipesched/checking/crossing_chains/{one}" for one in ("argument", "orders")),
+            *(f"solver/bounds/crossing_chains/{one}" for one in ("bound", "follow", "guide", "layers", "steps")),
+            *(f"pipesched/checking/crossing_chains/{one}" for one in ("alone", "argument", "orders")),
         )
     },
     **{
@@ -183,6 +188,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     },
     "pipesched/checking/streams/memory.py": ("tests/solver/bounds/test_several_streams.py",),
     "pipesched/checking/check.py": (*_CHECK, "tests/solver/bounds/test_saving_bounds.py"),
+    "pipesched/checking/cool_down.py": ("tests/solver/bounds/test_cool_down.py", *_CHECK),
     "pipesched/checking/lagrangian.py": ("tests/pipesched/checking/test_forged_multipliers.py", *_CHECK),
     "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),

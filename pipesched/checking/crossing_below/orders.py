@@ -8,7 +8,17 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from pipesched.checking.crossing_below.rest import FOREVER, Ahead, key_weights, pairs_from, what_follows
+from pipesched.checking.crossing_below.apart import told_apart_by_key
+from pipesched.checking.crossing_below.rest import (
+    FOREVER,
+    Ahead,
+    Small,
+    back_over_block,
+    back_over_step,
+    key_weights,
+    pairs_from,
+    what_follows,
+)
 from pipesched.checking.crossing_blocks.orders import run_block
 from pipesched.checking.crossing_steps.argument import Numbers, Way
 from pipesched.checking.crossing_steps.orders import (
@@ -19,7 +29,6 @@ from pipesched.checking.crossing_steps.orders import (
     may_run,
     next_steps,
     run_step,
-    told_apart,
     until_something_comes,
 )
 from pipesched.checking.finding import NotCoveredError
@@ -31,10 +40,13 @@ def least_end_below(way: Way, together: Numbers, width: int, makespan: bool, bel
     longest = int(way.ticks.sum() + way.after.sum() + way.before.sum() + together.max(axis=1).clip(0).sum())
     if way.microbatches * longest >= FOREVER:
         raise NotCoveredError("numbers of too many digits")
-    ahead, weights = what_follows(way, together, makespan), key_weights(way)
-    run, at, rows = np.zeros((1, steps), np.int64), np.array([0, 1]), 0
-    times = np.zeros((1, way.admitted + 2 * devices), np.int64)
-    waits = np.empty((0, steps), np.int64), times[:0]
+    ahead, rows = what_follows(way, together, makespan), 0
+    run, at, times = (
+        np.zeros((1, steps), np.int64),
+        np.array([0, 1]),
+        np.zeros((1, way.admitted + 2 * devices), np.int32),
+    )
+    waits = np.empty(0, np.int64), times[:0]
     for done in range(1, way.microbatches * steps):
         may = may_run(run, way)
         pairs = pairs_from(may, together)
@@ -42,25 +54,32 @@ def least_end_below(way: Way, together: Numbers, width: int, makespan: bool, bel
         # A step and none, or a forward and a gradient.
         alone, blocks = np.argwhere(may > NO), np.argwhere(pairs)
         alone = np.column_stack([alone, np.full(len(alone), NO)])
-        after = next_before(run, at, times, may, alone, way, together, weights, ahead[done], below)
-        behind = next_before(run, at, times, may, blocks, way, together, weights, ahead[done + 1], below)
-        run, times = (np.concatenate(both) for both in zip(after, waits, strict=True))
+        after = next_before(run, at, times, may, alone, way, together, key_weights(way), ahead[done], below)
+        behind = next_before(run, at, times, may, blocks, way, together, key_weights(way), ahead[done + 1], below)
+        keys, times = np.concatenate([after[0], waits[0]]), np.concatenate([after[1], waits[1]])
         waits = behind
-        if len(run) + len(waits[0]) > MOST_AT_ONCE or rows > MOST_ROWS:
+        if len(keys) + len(waits[0]) > MOST_AT_ONCE or rows > MOST_ROWS:
             raise NotCoveredError("too many orders to try them all")
-        if not len(run) and not len(waits[0]):
+        if not len(keys) and not len(waits[0]):
             return below
-        run, at, times = told_apart(run, times, way.admitted, width)
-    _, times = all_next(run, at, times, may_run(run, way), way)
-    ends = times[:, way.admitted + devices :]
+        keys, at, times = told_apart_by_key(keys, times, width)
+        run = _runs(keys, done, way)
+    _, ends = all_next(run, at, times.astype(np.int64), may_run(run, way), way)
+    ends = ends[:, way.admitted + devices :]
     return min(below, int((ends.max(axis=1) if makespan else ends[:, 0]).min(initial=below)))
+
+
+def _runs(keys: Numbers, done: int, way: Way) -> Numbers:
+    """How far orders have come whose keys these are, with so many steps run in all."""
+    run = keys[:, None] // key_weights(way) % (way.admitted + 1)
+    return np.asarray(run + (done - run.sum(axis=1, keepdims=True)) // len(way.ticks))
 
 
 @njit(cache=True, nogil=True)
 def next_before(
     run: Numbers,
     at: Numbers,
-    times: Numbers,
+    times: Small,
     may: Numbers,
     moves: Numbers,
     way: Way,
@@ -68,42 +87,59 @@ def next_before(
     weights: Numbers,
     ahead: Ahead,
     below: int,
-) -> tuple[Numbers, Numbers]:
-    """How far each order has come after each of the moves, and its times, if with what follows they are below a value.
+) -> tuple[Numbers, Small]:
+    """The key of each order after each of the moves, and its times, if with what follows they are below a value.
 
     A move: which way to have come so far, a step, and the gradient in a block with it or `NO`.
     """
     size, found = 2 * len(times) + 1, 0
-    after, new = np.empty((size, run.shape[1]), np.int64), np.empty((size, times.shape[1]), np.int64)
-    comes, reached, now = np.zeros(way.admitted, np.int64), np.zeros(run.shape[1], np.int64), np.zeros_like(times[0])
+    keys, new = np.empty(size, np.int64), np.empty((size, times.shape[1]), np.int32)
+    comes, reached, now = (
+        np.zeros(way.admitted, np.int64),
+        np.zeros(run.shape[1], np.int64),
+        np.zeros(times.shape[1], np.int64),
+    )
     for one, n, g in moves:
         reached[:] = run[one]
         reached[n] += 1
         if g != NO:
             reached[g] += 1
-        under_way = comes[: next_steps(reached, comes)]
-        follows = ahead.follows[np.searchsorted(ahead.keys, ((reached - reached[-1]) * weights).sum())]
+        under_way, key = comes[: next_steps(reached, comes)], ((reached - reached[-1]) * weights).sum()
+        follows = ahead.follows[np.searchsorted(ahead.keys, key)]
+        # What follows the times before the move: most orders are left out without one.
+        if g == NO:
+            back_over_step(now, follows, n, run[one], may[one, n], way)
+        else:
+            back_over_block(now, follows, n, g, run[one], may[one, n], way, together[n, g])
         if found + at[one + 1] - at[one] > size:
             size = 2 * size + at[one + 1] - at[one]
-            after, new = _longer(after, size), _longer(new, size)
+            keys, new = _longer(keys, new, size)
         for k in range(at[one], at[one + 1]):
-            now[:] = times[k]
+            if not _all_below(times[k], now, below):
+                continue
+            new[found] = times[k]
             if g == NO:
-                run_step(now, n, run[one, n] - run[one, -1], may[one, n], way)
+                run_step(new[found], n, run[one, n] - run[one, -1], may[one, n], way)
             else:
-                run_block(now, n, g, run[one], may[one, n], way, together[n, g])
-            until_something_comes(now, under_way, reached[0] < way.microbatches, way)
-            time = 0
-            while time < len(now) and now[time] + follows[time] < below:
-                time += 1
-            if time == len(now):
-                after[found], new[found] = reached, now
+                run_block(new[found], n, g, run[one], may[one, n], way, together[n, g])
+            until_something_comes(new[found], under_way, reached[0] < way.microbatches, way)
+            if _all_below(new[found], follows, below):
+                keys[found] = key
                 found += 1
-    return after[:found].copy(), new[:found].copy()
+    return keys[:found].copy(), new[:found].copy()
 
 
 @njit(cache=True, nogil=True)
-def _longer(rows: Numbers, size: int) -> Numbers:
-    found = np.empty((size, rows.shape[1]), np.int64)
-    found[: len(rows)] = rows
-    return found
+def _all_below(times: Small, follows: Numbers, below: int) -> bool:
+    """Whether each time and what follows it come to less than the value."""
+    for time in range(len(times)):  # noqa: SIM110 - Numba compiles no generator
+        if times[time] + follows[time] >= below:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _longer(keys: Numbers, rows: Small, size: int) -> tuple[Numbers, Small]:
+    more_keys, more = np.empty(size, np.int64), np.empty((size, rows.shape[1]), np.int32)
+    more_keys[: len(keys)], more[: len(rows)] = keys, rows
+    return more_keys, more

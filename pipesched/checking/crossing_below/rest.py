@@ -94,12 +94,12 @@ def one_back(
             if may[one, n] == NO:
                 continue
             after = near.follows[np.searchsorted(near.keys, keys[one] + more[n])]
-            _back_over_step(now, after, n, run[one], may[one, n], way)
+            back_over_step(now, after, n, run[one], may[one, n], way)
             _least(found[one], now)
             for g in range(steps if n < len(together) else 0):
                 if together[n, g] >= 0 and may[one, g] > NO:
                     after = far.follows[np.searchsorted(far.keys, keys[one] + more[n] + more[g])]
-                    _back_over_block(now, after, n, g, run[one], may[one, n], way, together[n, g])
+                    back_over_block(now, after, n, g, run[one], may[one, n], way, together[n, g])
                     _least(found[one], now)
     return found
 
@@ -111,7 +111,7 @@ def _least(found: Small, now: Numbers) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _back_over_step(now: Numbers, then: Small, n: int, run: Numbers, may: int, way: Way) -> None:
+def back_over_step(now: Numbers, then: Small, n: int, run: Numbers, may: int, way: Way) -> None:
     """What follows each time, of what follows those when step n has run."""
     free, whole, which = way.admitted, way.admitted + len(way.room), run[n] - run[-1]
     device, back = way.device[n], 1 if n + 1 == len(run) else 0
@@ -128,7 +128,7 @@ def _back_over_step(now: Numbers, then: Small, n: int, run: Numbers, may: int, w
 
 
 @njit(cache=True, nogil=True)
-def _back_over_block(now: Numbers, then: Small, n: int, g: int, run: Numbers, may: int, way: Way, ticks: int) -> None:
+def back_over_block(now: Numbers, then: Small, n: int, g: int, run: Numbers, may: int, way: Way, ticks: int) -> None:
     """What follows each time, of what follows those when a forward and a gradient have run as one."""
     free, whole, device, back = way.admitted, way.admitted + len(way.room), way.device[n], 1 if g + 1 == len(run) else 0
     forward, gradient = run[n] - run[-1], run[g] - run[-1]

@@ -71,7 +71,7 @@ class _Step(NamedTuple):
 
 def crossings_of_chains(problem: Problem, evidence: CrossingChains) -> int:
     """The least end over all orders and blocks, or the value below which they are followed if that is less."""
-    from pipesched.checking.crossing_chains.orders import least_end_of_all
+    from pipesched.checking.crossing_chains.orders import least_end_of_all, least_end_on_several
 
     if problem.objective is not Objective.MAKESPAN:
         raise RefusedEvidenceError("times count from 0, and the objective is no makespan")
@@ -82,7 +82,11 @@ def crossings_of_chains(problem: Problem, evidence: CrossingChains) -> int:
         raise RefusedEvidenceError(f"devices {list(devices)} are none, or not different ones of the problem")
     if not 0 < evidence.width <= _MOST_WIDTH or not 0 <= evidence.below <= _MOST_TICKS:
         raise RefusedEvidenceError(f"{evidence.width} orders are told apart below {evidence.below}")
-    return least_end_of_all(ways_on(problem, devices), evidence.width, evidence.below)
+    ways = ways_on(problem, devices)
+    if len(devices) == 1:
+        return least_end_of_all(ways, evidence.width, evidence.below)
+    each = [ways_on(problem, (one,)) for one in devices]
+    return least_end_on_several(ways, each, evidence.width, evidence.below)
 
 
 def ways_on(problem: Problem, devices: tuple[int, ...]) -> Ways:

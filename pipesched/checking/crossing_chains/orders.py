@@ -7,36 +7,59 @@ could, weight passes too. Steps are taken by their starts.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from pipesched.checking.crossing_chains.alone import Alone, Points, alone_on, has_a_way_on, key_weights
 from pipesched.checking.crossing_chains.argument import NO_STEP, Ways
 from pipesched.checking.crossing_steps.argument import Numbers
 from pipesched.checking.crossing_steps.orders import fewer
 from pipesched.checking.finding import NotCoveredError
 
+# Orders of one device by itself that are told apart where they have come equally far.
+_WIDTH_ALONE = 512
 # Rows of times beyond which the check would take minutes, and at once, gigabytes.
 _MOST_ROWS, _MOST_AT_ONCE = 100_000_000, 4_000_000
 _NO, _ANY, _LATE = -2, -1, 2**62
 
 
-def least_end_of_all(ways: Ways, width: int, below: int) -> int:
-    """When every device has run all, and every micro-batch is done, at the earliest; no more than the value."""
-    steps = len(ways.ticks)
-    weights = np.array([(int(ways.number.max()) + 1) ** n for n in range(steps)], np.int64)
+def least_end_on_several(ways: Ways, each: Sequence[Ways], width: int, below: int) -> int:
+    """The same, without orders of which one of the devices says by itself that they cannot end below the value."""
+    say = list[Alone]()
+    for number, own in enumerate(each):
+        points: Points = []
+        least_end_of_all(own, _WIDTH_ALONE, below, points=points)
+        say.append(alone_on(number, ways, own, points, below))
+    return least_end_of_all(ways, width, below, say)
+
+
+def least_end_of_all(
+    ways: Ways, width: int, below: int, say: Sequence[Alone] = (), points: Points | None = None
+) -> int:
+    """When every device has run all, and every micro-batch is done, at the earliest; no more than the value.
+
+    Notes the points to which orders come, with the earliest of each time there.
+    """
+    steps, weights = len(ways.ticks), key_weights(ways)
     run, at = np.zeros((1, steps), np.int64), np.array([0, 1])
     times = np.zeros((1, ways.columns + 2 * len(ways.room)), np.int64)
     waits, least, rows = (run[:0], times[:0]), below, 0
     while len(run) or len(waits[0]):
         may = may_come(run, ways)
+        if points is not None and len(run):
+            points.append((run, np.minimum.reduceat(times, at[:-1], axis=0), may))
         size = int((np.diff(at) * _choices(may, ways)).sum()) + len(waits[0])
         rows += size
         if size > _MOST_AT_ONCE or rows > _MOST_ROWS:
             raise NotCoveredError("too many orders to try them all")
         after, new, block, end = all_longer(run, at, times, may, ways, below, size)
         least = min(least, int(end))
+        for alone in say:
+            stay = has_a_way_on(after, new, ways, alone, below)
+            after, new, block = after[stay], new[stay], block[stay]
         now, new_times = (
             np.concatenate([after[~block], waits[0]]),
             np.concatenate([new[~block], waits[1]]),

@@ -19,7 +19,7 @@ from pipesched.problem.stage import Stage
 from pipesched.results.crossing_evidence import CrossingSteps
 
 # Beyond these the check would take minutes, or numbers more than 64 bits.
-_MOST_WIDTH, _MOST_TICKS, _MOST_STATES = 512, 2**50, 2**62
+_MOST_WIDTH, _MOST_TICKS, _MOST_STATES = 1024, 2**50, 2**62
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 

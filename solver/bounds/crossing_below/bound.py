@@ -25,14 +25,14 @@ from solver.bounds.crossing_steps.steps import Steps, state_count, steps_of, wal
 # The name of its certificates.
 KIND = "crossings of steps below a value"
 # Labels looked at in all; numbers of the pass backwards, four bytes each.
-WORK, MOST_NUMBERS = 70_000_000, 50_000_000
+WORK, MOST_NUMBERS = 200_000_000, 50_000_000
 # The first value tried is so much of the gap above what is proved, the last step a quarter of that. Steps become longer
 # after a value that took few labels, and shorter after one that took so many times those of the value before: labels of
 # one not reached are in vain, but so are those of many values that are reached one after the other.
-_STEP, _FEW, _TIMES = 16, 20_000, 20
+_STEP, _FEW, _TIMES = 16, 100_000, 40
 # Labels of a state, and devices besides the first: with blocks, more labels prove more than more devices.
 _WIDTHS, _DEVICES = (64,), 4
-_WIDTHS_WITH_BLOCKS, _DEVICES_WITH_BLOCKS = (512,), 2
+_WIDTHS_WITH_BLOCKS, _DEVICES_WITH_BLOCKS = (1024,), 2
 # Memory leaves out many states that are counted before they are looked at: up to so many times those that there are.
 _OVERSTATED = 4
 

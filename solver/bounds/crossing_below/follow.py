@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from solver.bounds.crossing_below.fewer import fewer
 from solver.bounds.crossing_below.layers import successors_below
 from solver.bounds.crossing_below.remaining import Remaining
 from solver.bounds.crossing_blocks.bound import Labels, _joined
-from solver.bounds.crossing_steps.layers import Layer, _slices, merged
+from solver.bounds.crossing_steps.layers import Layer, _slices
 from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Steps
 
@@ -39,8 +40,8 @@ class _Followed(NamedTuple):
 
 def least_below(steps: Steps, rest: Remaining, width: int, value: int, work: int, stop: Event) -> Least:
     """The least end of the orders that are followed; of those left out, the value."""
-    none = Labels(np.empty(0, np.int64), np.empty((0, steps.in_flight + 2 * len(steps.room)), np.int64))
-    layer = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, none.labels.shape[1]), np.int64))
+    none = Labels(np.empty(0, np.int64), np.empty((0, steps.in_flight + 2 * len(steps.room)), np.int32))
+    layer = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, none.labels.shape[1]), np.int32))
     best, used, done, further = NEVER, 0, 0, none
     while len(layer.keys) or len(further.keys):
         found = _followed(layer, steps, rest, done, value, stop)
@@ -49,7 +50,7 @@ def least_below(steps: Steps, rest: Remaining, width: int, value: int, work: int
             return Least(None, used)
         now, further = _joined([further, *found.near]), _joined([none, *found.far])
         order = np.argsort(now.keys, kind="stable")
-        layer = Layer(*merged(now.keys[order], now.labels[order], width)[:3])
+        layer = Layer(*fewer(now.keys[order], now.labels[order], width))
     return Least(min(best, value), used)
 
 

@@ -96,14 +96,14 @@ def rests_before(keys: Numbers, steps: Steps, blocks: Numbers, done: int, near: 
                 rest = near.rests[np.searchsorted(near.keys, keys[state] + more[step])]
             else:
                 rest = far.rests[np.searchsorted(far.keys, keys[state] + more[step] + more[gradient])]
-            _before(row, rest, step, gradient, pending[step], ran, steps, blocks)
+            before(row, rest, step, gradient, pending[step], ran, steps, blocks)
             for time in range(len(row)):
                 found[state, time] = max(NOTHING, min(np.int64(found[state, time]), row[time]))
     return found
 
 
 @njit(cache=True, nogil=True, inline="always")  # as a call it takes twice as long
-def _before(
+def before(
     row: Numbers, rest: Short, step: int, gradient: int, pending: int, ran: Numbers, steps: Steps, blocks: Numbers
 ) -> None:
     """Fill in what follows each time, of what follows the times after a step or a block."""

@@ -14,6 +14,11 @@ each of which may be the longest of the device.
 Labels from which nothing ends below a value are left out: a micro-batch in flight still has its way before it, and a
 device has what is left of its work, less the most that blocks save, and after its last gradient the way back. What is
 left ends at the least of their ends, what was left out at the value or later: the lesser of the two is proved.
+An end is when all devices are done and the last micro-batch is back; that an earlier one is back below the value is
+asked as it leaves, so that a lower value may prove more, and single devices are asked for values in between.
+
+Of several devices, each says by itself what must follow (`follow.py`), and labels that cannot be followed so below the
+value are left out too (`guide.py`): then so few remain that four devices are affordable.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import ceil
 from threading import Event
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +36,8 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import CrossingChains
 from solver.bounds.analytic.critical_paths import Paths
 from solver.bounds.crossing_blocks.bound import Labels, _joined
+from solver.bounds.crossing_chains.follow import what_follows
+from solver.bounds.crossing_chains.guide import Guide, guide_of, in_time
 from solver.bounds.crossing_chains.layers import successors_of_chains
 from solver.bounds.crossing_chains.steps import ChainSteps, chain_steps
 from solver.bounds.crossing_steps.bound import Least
@@ -41,10 +49,20 @@ from solver.bounds.crossing_steps.steps import walked_chains
 KIND = "crossings of all chains"
 # Labels looked at in all; by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
 WORK, _AT_ONCE, _LAYER = 20_000_000, 10_000, 2_000_000
-# Labels of a state on one device, of which nearly all problems have fewer; on two devices fewer are affordable.
-_WIDTH, _WIDTHS_OF_TWO = 512, (512,)
-# Where labels are merged, values are tried in steps of so much of the gap: fewer are, the lower the value.
+# Labels of a state on one device, of which nearly all problems have fewer; on several devices fewer are affordable.
+_WIDTH, _WIDTHS_OF_SEVERAL = 512, (64,)
+# Rows of what follows on one device that are told apart for a state; the check counts as many. Devices taken together.
+_ROWS, _TOGETHER = 64, 4
+# Values are tried in steps of so much of the gap, as fewer labels are followed the lower the value is.
 _STEP = 16
+
+
+class _Single(NamedTuple):
+    """A device, its steps, and what was proved with it by itself, in ticks."""
+
+    device: int
+    steps: ChainSteps
+    proved: int
 
 
 def crossing_bounds_of_chains(
@@ -52,82 +70,139 @@ def crossing_bounds_of_chains(
     stop: Event,
     proved: float,
     known: float,
-    widths: Sequence[int] = _WIDTHS_OF_TWO,
+    widths: Sequence[int] = _WIDTHS_OF_SEVERAL,
     work: int = WORK,
 ) -> Iterator[Certificate]:
     """Above what is `proved`, up to the value of a schedule that is `known`: each above those before, in ticks.
 
-    On single devices, then on the first devices of all chains if one of these proved most: they have to wait for each
-    other then. Nothing for other objectives than the makespan, with one chain, or where a pass is several tasks.
+    On single devices, then on those together that prove most by themselves. Nothing for other objectives than the
+    makespan, with one chain, or where a pass is several tasks.
     """
     chains = [*walked_chains(problem)]
     if problem.objective is not Objective.MAKESPAN or len(chains) < 2:
         return
     if problem.network.options or not problem.network.one_task_each:
         return
-    paths, best, until, seen, of = Paths(problem), ceil(proved), ceil(known), set[object](), -1
-    firsts = tuple(dict.fromkeys(problem.placement.stage_device[chain[0]] for chain in chains))
-    singles = [((device,), _WIDTH) for device in range(problem.devices)]
-    for devices, width in (*singles, *((firsts, width) for width in widths if len(firsts) > 1)):
-        steps = chain_steps(problem, paths, devices)
-        if steps is None or best >= until or _same(steps, width, seen) or (len(devices) > 1 and of not in firsts):
+    paths, best, until = Paths(problem), ceil(proved), ceil(known)
+    singles, seen = list[_Single](), dict[object, int]()
+    for device in range(problem.devices):
+        steps = chain_steps(problem, paths, (device,))
+        if steps is None or best >= until:
             continue
-        for value, least in _raised(steps, width, best, until, work, stop):
+        key = _identity(steps)
+        if key not in seen:
+            seen[key] = 0
+            for value, least in _on_one(steps, best, until, work, stop):
+                work -= least.work
+                seen[key] = max(seen[key], least.ticks or 0)
+                if least.ticks is not None and least.ticks > best:
+                    best = least.ticks
+                    yield _certificate(problem, best, CrossingChains((device,), _WIDTH, value))
+                if work <= 0 or stop.is_set():
+                    return
+        singles.append(_Single(device, steps, seen[key]))
+    together = _together(problem, paths, singles)
+    for width in widths if together is not None else ():
+        assert together is not None
+        devices, steps, alone = together
+        for value, least in _on_several(steps, alone, width, best, until, work, stop):
             work -= least.work
             if least.ticks is not None and least.ticks > best:
-                best, of = least.ticks, devices[0]
+                best = least.ticks
                 yield _certificate(problem, best, CrossingChains(devices, width, value))
             if work <= 0 or stop.is_set():
                 return
 
 
-def _same(steps: ChainSteps, width: int, seen: set[object]) -> bool:
-    """Whether these steps were tried before, as where two chains are mirror images; chains count in any order."""
+def _together(
+    problem: Problem, paths: Paths, singles: Sequence[_Single]
+) -> tuple[tuple[int, ...], ChainSteps, list[ChainSteps]] | None:
+    """As many devices as are affordable of those that prove most, with their steps and those of each by itself."""
+    ranked = sorted(singles, key=lambda one: -one.proved)
+    for count in range(min(_TOGETHER, len(ranked)), 1, -1):
+        chosen = sorted(ranked[:count], key=lambda one: one.device)
+        devices = tuple(one.device for one in chosen)
+        steps = chain_steps(problem, paths, devices)
+        if steps is not None:
+            return devices, steps, [one.steps for one in chosen]
+    return None
+
+
+def _identity(steps: ChainSteps) -> object:
+    """Equal for devices that prove the same, as where two chains are mirror images; chains count in any order."""
     own = (steps.device, steps.ticks, steps.later, steps.lag, steps.takes, steps.microbatches, steps.after)
     rows = list(zip(*(column.tolist() for column in (*own, steps.blocks.max(axis=1))), strict=True))
     chains = sorted(tuple(rows[n] for n in np.flatnonzero(steps.last == last)) for last in set(steps.last.tolist()))
-    key = width, tuple(chains), tuple(steps.room.tolist()), tuple(steps.waiting.tolist())
-    found = key in seen
-    seen.add(key)
-    return found
+    return tuple(chains), tuple(steps.room.tolist()), tuple(steps.waiting.tolist())
 
 
-def _raised(
-    steps: ChainSteps, width: int, proved: int, known: int, work: int, stop: Event
-) -> Iterator[tuple[int, Least]]:
-    """Values and what was proved with them, in steps above what is proved.
-
-    On one device that of a schedule comes first, with which few labels are merged, if any: then nothing is left to try.
-    """
-    step, most = max(1, (known - proved) // _STEP), known
-    if len(steps.room) == 1:
-        least = least_of_chains(steps, width, known, work, stop)
-        yield known, least
-        if least.ticks is None or least.ticks == known or not least.merged:
+def _on_one(steps: ChainSteps, proved: int, known: int, work: int, stop: Event) -> Iterator[tuple[int, Least]]:
+    """Values and what was proved with them on one device: little above what is proved, then halfway to a schedule's."""
+    low, high, value = proved, known, proved + 1
+    while low < high and not stop.is_set():
+        least = least_of_chains(steps, _WIDTH, value, work, stop)
+        yield value, least
+        if least.ticks is None:
             return
-        proved, most, work = max(proved, least.ticks), known - 1, work - least.work
-    while proved < most and work > 0 and not stop.is_set():
-        value = min(most, proved + step)
-        least = least_of_chains(steps, width, value, work, stop)
+        low, high = max(low, least.ticks), high if least.ticks >= value else value - 1
+        value = (low + high + 1) // 2
+
+
+def _on_several(
+    steps: ChainSteps, alone: Sequence[ChainSteps], width: int, proved: int, known: int, work: int, stop: Event
+) -> Iterator[tuple[int, Least]]:
+    """Values and what was proved with them on several devices, in steps above what is proved."""
+    step = max(1, (known - proved) // _STEP)
+    while proved < known and work > 0 and not stop.is_set():
+        value = min(known, proved + step)
+        least = guided(steps, alone, width, value, work, stop)
         yield value, least
         if least.ticks != value:
             return
         proved, work = value, work - least.work
 
 
-def least_of_chains(steps: ChainSteps, width: int, value: int, work: int, stop: Event) -> Least:
-    """The least end of the orders that are followed, by dynamic programming, a step a layer; or the value."""
+def guided(steps: ChainSteps, alone: Sequence[ChainSteps], width: int, value: int, work: int, stop: Event) -> Least:
+    """As `least_of_chains` without what cannot be followed below the value on one of the devices by itself."""
+    guides, used = list[Guide](), 0
+    for number, own in enumerate(alone):
+        reached = list[Labels]()
+        least = least_of_chains(own, _WIDTH, value, work - used, stop, reached=reached)
+        used += least.work
+        follows = None if least.ticks is None else what_follows(own, reached, _ROWS, value, stop)
+        if follows is None:
+            return Least(None, used, True)
+        guides.append(guide_of(steps, own, number, follows))
+    least = least_of_chains(steps, width, value, work - used, stop, tuple(guides))
+    return Least(least.ticks, used + least.work, least.merged)
+
+
+def least_of_chains(
+    steps: ChainSteps,
+    width: int,
+    value: int,
+    work: int,
+    stop: Event,
+    guides: tuple[Guide, ...] = (),
+    reached: list[Labels] | None = None,
+) -> Least:
+    """The least end of the orders that are followed, by dynamic programming, a step a layer; or the value.
+
+    Notes the states that are `reached`, with the least of every time there.
+    """
     none = Labels(np.empty(0, np.int64), np.empty((0, steps.slots + 2 * len(steps.room)), np.int64))
     layer = Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, none.labels.shape[1]), np.int64))
     best, used, merges, further = NEVER, 0, False, none
     while len(layer.keys) or len(further.keys):
+        if reached is not None and len(layer.keys):
+            reached.append(Labels(layer.keys, np.minimum.reduceat(layer.labels, layer.first[:-1], axis=0)))
         near, far, before = [further], [none], used
         for since, until in _slices(layer.first, _AT_ONCE):
             if used > work or used - before > _LAYER or stop.is_set():
                 return Least(None, used, True)
             keys, labels, far_keys, far_labels, ended = successors_of_chains(layer, since, until, steps, value)
-            near.append(Labels(keys.copy(), labels.copy()))
-            far.append(Labels(far_keys.copy(), far_labels.copy()))
+            near.append(in_time(Labels(keys.copy(), labels.copy()), steps, guides, value))
+            far.append(in_time(Labels(far_keys.copy(), far_labels.copy()), steps, guides, value))
             best, used = min(best, ended), used + len(keys) + len(far_keys)
         now, further = _joined(near), _joined(far)
         order = np.argsort(now.keys, kind="stable")

@@ -13,7 +13,7 @@ from solver.bounds.crossing_steps.bound import Least, first_layer, least_value
 from solver.bounds.crossing_steps.layers import Layer, _slices, merged
 from solver.bounds.crossing_steps.moves import NEVER
 from solver.bounds.crossing_steps.steps import Numbers, Steps
-from solver.bounds.crossing_whole.layers import longer
+from solver.bounds.crossing_whole.layers import Longer, longer
 from solver.bounds.crossing_whole.stay import best_of
 from solver.bounds.crossing_whole.weights import Weights, weights_of
 
@@ -49,7 +49,7 @@ def _after_a_step(
     for since, until in _slices(layer.first, _AT_ONCE):
         if stop.is_set():
             return None
-        parts.append(longer(layer, since, until, steps, weights, follows, NEVER, done))
+        parts.append(Longer(*longer(layer, since, until, steps, weights, follows, NEVER, done)))
         seen += parts[-1].seen
     keys, labels = (np.concatenate(column) for column in ([part[n] for part in parts] for n in (0, 1)))
     order = np.argsort(keys, kind="stable")

@@ -69,7 +69,7 @@ def _after_a_step(
     for since, until in _slices(layer.first, _AT_ONCE):
         if stop.is_set():
             break
-        parts.append(longer(layer, since, until, steps, weights, follows, value, done))
+        parts.append(Longer(*longer(layer, since, until, steps, weights, follows, value, done)))
     return parts
 
 

@@ -36,10 +36,11 @@ class Longer(NamedTuple):
 @njit(cache=True, nogil=True)
 def longer(
     layer: Layer, since: int, until: int, steps: Steps, weights: Weights, rest: Rests, value: int, done: int
-) -> Longer:
+) -> tuple[Numbers, Numbers, Numbers, Numbers, int, int, int, int]:
     """What the labels of some states become by one step that may be next, and weight passes before it.
 
     Those that may end below the value; `rest` is what follows after the step, `done` how many steps were before.
+    What is returned are the fields of `Longer`: named tuples are made by Python code (see `solver.backends.compiled`).
     """
     keys, first, labels = layer
     most, count, kinds = steps.in_flight, len(steps.ticks), len(weights.ticks)
@@ -82,8 +83,8 @@ def longer(
                                 found += 1
                     choice += count
                     again = next_choice(ran, label, len(label) - kinds, since_kind, until_kind)
-    same = out_keys[:found].copy(), out[:found].copy(), before[:found].copy(), taken[:found].copy()
-    return Longer(*same, int(ended), end_before, end_taken, seen)
+    keys, labels = out_keys[:found].copy(), out[:found].copy()
+    return keys, labels, before[:found].copy(), taken[:found].copy(), int(ended), end_before, end_taken, seen
 
 
 @njit(cache=True, nogil=True)

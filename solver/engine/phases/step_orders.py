@@ -16,7 +16,7 @@ from solver.step_orders.pace import Pace
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import diagram_of, order_count, step_count, step_order
 
-# Seconds for the schedules once the orders are through.
+# Seconds for the schedules once the orders are through, no more than these were given.
 _TO_END = 2.0
 
 
@@ -58,8 +58,9 @@ class StepOrders:
         if not search.compiled(ORDER_KERNELS, self.share):
             return
         with improving_meanwhile(search):
-            pace = Pace(clock.allowed(self.share), step_count(search.problem), self.most, search.done)
-            run_within(clock.allowed(self.share) + _TO_END, search.stop, partial(self._offer, search, pace))
+            seconds = clock.allowed(self.share)
+            pace = Pace(seconds, step_count(search.problem), self.most, search.done)
+            run_within(seconds + min(_TO_END, seconds), search.stop, partial(self._offer, search, pace))
 
     def _offer(self, search: Search, width_of: Callable[[int, int], int]) -> None:
         """The schedule of the best order, from which local search may go on."""

@@ -22,6 +22,7 @@ import pytest
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import changed, draw
 from benchmarks.proofs.branch import Branch, Likely
+from pipesched.checking.cool_down import cool_down
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.head_and_tail import head_and_tail
@@ -46,6 +47,7 @@ from pipesched.results.evidence import (
     OnDevice,
     OnStage,
     OnStream,
+    ReturnTo,
     RowMultipliers,
     StreamTasks,
 )
@@ -101,6 +103,9 @@ def of_devices(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
         for owner, last in product(owners, (False, True)):
             around = AroundDevice(device, owner, last)
             yield "head and tail", said(lambda around=around: head_and_tail(problem, around))
+        for other in range(problem.devices):
+            back = ReturnTo(device, other)
+            yield "cool-down", said(lambda back=back: cool_down(problem, back))
         some = multipliers(problem, device, random.choice(owners), random)
         yield (
             "Lagrangian",

@@ -45,6 +45,7 @@ PLAIN: dict[str, Problem] = {
     "makespan": _TIGHT,
     "span": replace(_TIGHT, objective=Objective.SPAN),
     "ample memory": _TIGHT.with_room((None, 40, None)),
+    "two stages a device": linear(2, 4, placement="interleaved", chunks=2, objective="span", memory={"capacity": 4}),
     "two directions": linear(2, 4, placement="bidirectional", objective="span", memory={"capacity": 2}),
 }
 

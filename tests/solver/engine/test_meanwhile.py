@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import Event
 from time import monotonic, sleep
@@ -12,28 +12,29 @@ import pytest
 
 from pipesched.checking.check import check_bound
 from pipesched.errors import Disagreement
+from pipesched.results.certificate import Certificate
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine import meanwhile
 from solver.engine import search as search_module
 from solver.engine.engine import ENGINE
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.search import Search
+from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from tests.support.makers import problem
 
 Run = Callable[[Any, float, Any], None]
 
 
-def _search(limits: Limits) -> Search:
-    search = Search(problem(3, 6), limits, lambda _: None, Event(), ENGINE)
+def _search(limits: Limits, engine: Engine = ENGINE) -> Search:
+    search = Search(problem(3, 6), limits, lambda _: None, Event(), engine)
     search.offer_order(sequential(search.problem))
     return search
 
 
 def _fake(search_orders: Run) -> type:
     class Orders:
-        def __init__(self, best: Any, others: Any, limits: Limits, done: Callable[[], bool]) -> None:
+        def __init__(self, best: Any, others: Any, limits: Limits, done: Callable[[], bool], **_: bool) -> None:
             self.best, self.limits, self.done = best, limits, done
 
         def run(self, seconds: float, offer: Any) -> None:
@@ -120,3 +121,50 @@ def test_a_bound_whose_check_does_not_end_in_time_is_not_claimed(late: bool, mon
     assert monotonic() - started < 30
     assert (search.incumbent.lower_bound > before) == (not late)
     assert not search.incumbent.state.notes
+
+
+def _bounds_of(*values: int, seconds: float = 0.0) -> Iterator[Certificate]:
+    """Made up: claims of these values, the last of which takes so long to find."""
+    for number, value in enumerate(values):
+        if number == len(values) - 1:
+            sleep(seconds)
+        yield Certificate(f"bound {value}", value, "made up")
+
+
+def _claimed(search: Search, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    claimed: list[int] = []
+    monkeypatch.setattr(meanwhile, "_claim", lambda _, found: claimed.extend(one.value for one in found))
+    return claimed
+
+
+@pytest.mark.parametrize(("allowed", "looked_for"), [(0.0, [1, 2, 3]), (0.99, [1])])
+def test_no_bound_is_looked_for_within_the_gap_asked_for(
+    allowed: float, looked_for: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = _search(Limits(seconds=20, workers=1, gap=allowed))
+    claimed = _claimed(search, monkeypatch)
+    meanwhile.argue_meanwhile(search, _bounds_of(1, 2, 3), 10.0)
+    assert claimed == looked_for
+
+
+def test_a_bound_whose_check_would_take_too_long_leaves_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = _search(Limits(seconds=2, workers=1))
+    claimed = _claimed(search, monkeypatch)
+    meanwhile.argue_meanwhile(search, _bounds_of(1, 2, 3, seconds=0.8), 1.8)
+    assert claimed == [1, 2]
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+def test_it_can_be_left_out_and_its_seconds_are_counted(wanted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Event()
+
+    def run(orders: Any, _seconds: float, _offer: Any) -> None:
+        begun.set()
+        while not orders.done():
+            sleep(0.01)
+
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
+    search = _search(Limits(seconds=20, workers=2), replace(ENGINE, meanwhile=wanted))
+    with meanwhile.improving_meanwhile(search):
+        assert begun.wait(10 if wanted else 0.2) == wanted
+    assert (meanwhile.MEANWHILE in dict(search.parts.taken())) == wanted

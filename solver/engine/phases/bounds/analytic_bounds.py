@@ -17,10 +17,11 @@ from solver.engine.clock import Clock
 
 @dataclass(frozen=True)
 class AnalyticBounds:
-    """Bounds that take longer than a share of the time are left out; the load is always there."""
+    """Bounds that take longer than a share of the time, and those named, are left out; the load is always there."""
 
     share: float = 0.15
     load_only: bool = False
+    left_out: frozenset[str] = frozenset()
 
     def certificates(self, problem: Problem, clock: Clock, stop: Event) -> tuple[list[Certificate], list[str]]:
         """Strongest first; and the names of bounds that took too long.
@@ -32,7 +33,7 @@ class AnalyticBounds:
         late: list[str] = []
 
         def in_time(name: str, certify: Certify) -> list[Certificate]:
-            if none:
+            if none or name in self.left_out:
                 return []
             found = run_within(until - clock.seconds, stop, certify)
             late.extend([name] if found is None else [])

@@ -29,6 +29,7 @@ class CrossingsBelow:
     """
 
     share: float = 0.25
+    share_with_blocks: float = 0.35
     above: float = 0.02
     near: float = 0.98
     least_devices: int = 6
@@ -52,9 +53,10 @@ class CrossingsBelow:
 
     def run(self, search: Search) -> None:
         clock, state, work = search.clock, search.incumbent.state, WORK
+        share, left = (self.share_with_blocks, 0.4) if search.problem.overlaps else (self.share, 1 / 3)
         if clock.counts_work:
-            work = min(work, int(self.share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
-        if not search.compiled(BELOW_KERNELS, self.share):
+            work = min(work, int(share * (search.limits.deterministic or 0) * _WORK_A_UNIT))
+        if not search.compiled(BELOW_KERNELS, share):
             return
         assert state.value is not None
         widths = None if search.problem.overlaps else self.widths
@@ -62,4 +64,4 @@ class CrossingsBelow:
             search.problem, search.stop, float(state.lower_bound), float(state.value), widths, work
         )
         # The check takes as long again, and longer beside a local search.
-        argue_meanwhile(search, bounds, min(clock.allowed(self.share), clock.allowed() / 3))
+        argue_meanwhile(search, bounds, min(clock.allowed(share), left * clock.allowed()))

@@ -23,7 +23,7 @@ class CrossingsOfChains:
     Not with more chains than `most_chains`, as of unequal micro-batches: there are too many states.
     """
 
-    share: float = 0.1
+    share: float = 0.15
     above: float = 0.0
     most_chains: int = 4
     name: str = KIND

@@ -16,8 +16,11 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import CrossingChains
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.analytic.critical_paths import Paths
+from solver.bounds.crossing_blocks.bound import Labels
 from solver.bounds.crossing_chains import bound
-from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains, least_of_chains
+from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains, guided, least_of_chains
+from solver.bounds.crossing_chains.follow import what_follows
+from solver.bounds.crossing_chains.guide import guide_of
 from solver.bounds.crossing_chains.steps import ChainSteps, chain_steps
 from solver.limits import Limits
 from solver.solve import solve
@@ -58,7 +61,7 @@ def steps_on(one: Problem, devices: tuple[int, ...]) -> ChainSteps:
     [
         (posed(2, 8, 2), 222),
         (posed(2, 6, 2), 168),
-        (posed(3, 6, 2), 204),
+        (posed(3, 6, 2), 210),
         (posed(2, 4, 1, times=SPLIT), 170),
     ],
 )
@@ -121,6 +124,22 @@ def test_merged_labels_prove_no_more() -> None:
 
 def _first(count: int) -> dict[str, object]:
     return {name: times[:count] for name, times in UNEVEN.items() if isinstance(times, list)}
+
+
+def test_what_follows_leaves_out_labels_and_proves_no_less() -> None:
+    one, devices = posed(3, 6, 2), (0, 1, 2)
+    steps, alone = steps_on(one, devices), [steps_on(one, (device,)) for device in devices]
+    for value in (95, 105):
+        plain = least_of_chains(steps, 64, value, 10**7, Event())
+        guide = guided(steps, alone, 64, value, 10**7, Event())
+        assert plain.ticks is not None and guide.ticks is not None and plain.ticks <= guide.ticks <= 105
+    reached: list[Labels] = []
+    least_of_chains(alone[0], 512, 104, 10**7, Event(), reached=reached)
+    follows = what_follows(alone[0], reached, 64, 104, Event())
+    assert follows is not None and follows.many[-1] == 1
+    guides = (guide_of(steps, alone[0], 0, follows),)
+    fewer = least_of_chains(steps, 64, 104, 10**7, Event(), guides)
+    assert fewer.work < least_of_chains(steps, 64, 104, 10**7, Event()).work
 
 
 def test_where_it_says_nothing() -> None:

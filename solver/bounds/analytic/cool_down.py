@@ -1,0 +1,195 @@
+"""Cool-down: what is left when a device's last forward ends must still run there, and on the devices it returns to.
+
+Memory limits what is left. The more of it are whole backwards, the longer they keep a device that the micro-batches
+return to, which can begin none of them before the gradients arrive; the less of it are whole backwards, the more of
+the device's work came before. The bound is the least over the numbers of backwards that are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from pipesched.problem.attainable_spans import largest_denominator, least_from
+from pipesched.problem.formatting import amount, counted
+from pipesched.problem.passes import Pass, W
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import ReturnTo
+from solver.bounds.analytic.catalogue import BOUNDS, Bound
+from solver.bounds.analytic.critical_paths import Paths, visited
+from solver.bounds.analytic.idle_time.busy_interval import BusyIntervals
+from solver.bounds.analytic.idle_time.knapsack import most_value
+from solver.bounds.analytic.modes.counts import Numbers
+
+_NAME = "cool-down"
+# Of a device on which more pairs of numbers of backwards may be left nothing is said.
+_MOST_PAIRS = 2_000
+
+
+class _Left(NamedTuple):
+    """What may be left when a device's last forward ends, by numbers of micro-batches; arrays of one length.
+
+    `first` of them have the gradient of the device's first stage to come, and `last` of these also that of its last
+    stage, so whole backwards of all its stages. `work` is the most ticks that all micro-batches have left there.
+    """
+
+    first: Numbers
+    last: Numbers
+    work: Numbers
+
+
+class _Returns(NamedTuple):
+    """Where micro-batches return to from a device: the stages on another one, in walking order.
+
+    They walk those of `before` before they come to the device, those of `within` between its first and its last stage.
+    `head` is from the beginning that counts to the device's first pass at least, `gate` the stage where the end that
+    counts is.
+    """
+
+    device: int
+    before: list[int]
+    within: list[int]
+    head: int
+    gate: int
+
+
+def cool_down(problem: Problem, objective: Objective) -> list[Certificate]:
+    """For each device that one chain visits the strongest over all devices that its micro-batches return to."""
+    if problem.overlaps:
+        return []
+    paths, found = Paths(problem), []
+    for device, chains in visited(problem):
+        if len(chains) == 1:
+            certificates = _of_device(problem, paths, objective, device, chains[0])
+            found += sorted(certificates, key=lambda certificate: -certificate.value)[:1]
+    return found
+
+
+def _of_device(
+    problem: Problem, paths: Paths, objective: Objective, device: int, stages: list[int]
+) -> Iterator[Certificate]:
+    left = _left(problem, device, stages)
+    if left is None:
+        return
+    busy = BusyIntervals(problem, paths, device, [stages])
+    idle = (busy.idle if busy.apart else 0) + busy.between.trips * busy.between.gap.idle
+    for back in _returns(problem, paths, objective, stages):
+        way, work = _way_back(paths, stages, back, left), _work_there(paths, stages, back, left)
+        values = back.head + busy.work + idle - left.work + np.maximum(way, work)
+        at = int(np.argmin(values))
+        least = least_from(int(values[at]), largest_denominator(problem))
+        text = f"{_begins(problem, back, device)} {_leaves(problem, busy.work, idle, stages, left, at)} "
+        if way[at] >= work[at]:
+            text += f"From there the way back of the last of them takes {amount(problem, int(way[at]))}"
+        else:
+            text += f"From there device {back.device} needs {amount(problem, int(work[at]))} for their backwards"
+        text += f": {amount(problem, least)}, and no less with other numbers of them."
+        yield Certificate(_NAME, least, text, device, ReturnTo(device, back.device))
+
+
+def _left(problem: Problem, device: int, stages: Sequence[int]) -> _Left | None:
+    """For all numbers of backwards that fit into memory; None where they are too many."""
+    room, held = problem.room[device], problem.network.held_in_flight
+    microbatches = len(problem.microbatches_of[stages[0]])
+    later = sum(held[s] for s in stages[1:])
+    pairs = list[tuple[int, int, int]]()
+    for first in range(1, microbatches + 1):
+        # On a single stage the two are the same.
+        for last in range(1 if len(stages) > 1 else first, first + 1):
+            free = None if room is None else room - first * held[stages[0]] - last * later
+            if free is not None and free < 0:
+                break
+            if len(pairs) == _MOST_PAIRS:
+                return None
+            pairs.append((first, last, _most_left(problem, stages, first, last, free)))
+    # Python's integers, so that sums may have any length.
+    return _Left(*(np.array(column, dtype=object) for column in zip(*pairs, strict=True))) if pairs else None
+
+
+def _most_left(problem: Problem, stages: Sequence[int], first: int, last: int, room: int | None) -> int:
+    """The most ticks that all micro-batches have left, with so much memory beside the backwards that are sure to be.
+
+    That is room for backwards of stages between the first and the last one here, and for weight passes.
+    """
+    network, microbatches = problem.network, len(problem.microbatches_of[stages[0]])
+    ticks = [problem.least_backward(s) for s in stages]
+    items = [
+        (ticks[n], network.held_in_flight[s], first - last) for n, s in enumerate(stages) if 0 < n < len(stages) - 1
+    ]
+    if problem.splittable:
+        for s in stages:
+            waiting = microbatches - (first if s == stages[0] else last)
+            items.append((problem.duration(Pass(W, s, 0)), network.held_for_weight[s], waiting))
+    return first * ticks[0] + last * sum(ticks[1:]) + most_value(items, room)
+
+
+def _returns(problem: Problem, paths: Paths, objective: Objective, stages: Sequence[int]) -> Iterator[_Returns]:
+    """To each other device that the chain visits before; for the span that is the one whose beginning and end count."""
+    placement = problem.placement
+    chain = placement.chains[placement.chain_index[stages[0]]]
+    begin, end = chain.index(stages[0]), chain.index(stages[-1])
+    for other in range(problem.devices):
+        before = [s for s in chain[:begin] if placement.stage_device[s] == other]
+        if not before:
+            continue
+        within = [s for s in chain[begin:end] if placement.stage_device[s] == other]
+        makespan = objective is Objective.MAKESPAN
+        gate = chain[0] if makespan else before[0]
+        yield _Returns(other, before, within, paths.head[stages[0]] - paths.head[gate], gate)
+
+
+def _way_back(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
+    """From the end of the last forward on: all these gradients, one at a time, and the way of the last one."""
+    first, last, gradient = stages[0], stages[-1], paths.gradient
+    of_last = np.maximum(left.last * gradient[last], paths.round_trip[last] + gradient[last])
+    of_all = left.first * gradient[first] + left.last * sum(gradient[s] for s in stages[1:])
+    found: Numbers = np.maximum(
+        of_last + paths.tail_until(last, back.gate), of_all + paths.tail_until(first, back.gate)
+    )
+    return found
+
+
+def _work_there(paths: Paths, stages: Sequence[int], back: _Returns, left: _Left) -> Numbers:
+    """From the end of the last forward on: all that the other device runs once the first of some gradients arrive.
+
+    Those of micro-batches that have passed the device's last stage arrive sooner, at the stages of `before`, than those
+    that have not, at the stages of `within` first.
+    """
+    first, last = stages[0], stages[-1]
+
+    def arrives(start: int, there: Sequence[int]) -> int:
+        return paths.gradient[start] + paths.back[start] - paths.back[there[-1]] - paths.gradient[there[-1]]
+
+    before, within = (sum(paths.rest[s] for s in there) for there in (back.before, back.within))
+    parts = [
+        (arrives(first, back.before), (left.first - left.last) * before),
+        (arrives(last, back.before), left.last * before),
+    ]
+    if back.within:
+        parts.append((arrives(last, back.within), left.last * within))
+    needs = [np.array(since + sum(work for arrival, work in parts if arrival >= since)) for since, _ in parts]
+    found: Numbers = np.maximum.reduce(needs)
+    return found
+
+
+def _begins(problem: Problem, back: _Returns, device: int) -> str:
+    since = "" if problem.objective is Objective.MAKESPAN else f" after device {back.device} began"
+    return f"Device {device} cannot begin before {amount(problem, back.head)}{since}."
+
+
+def _leaves(problem: Problem, work: int, idle: int, stages: Sequence[int], left: _Left, at: int) -> str:
+    """How much of its work the device has left, and what of it are backwards."""
+    first, last = int(left.first[at]), int(left.last[at])
+    some = f" and {last} at stage {stages[-1]}" if len(stages) > 1 else ""
+    idles = f", and it idles {amount(problem, idle)} before" if idle else ""
+    most = amount(problem, int(left.work[at]))
+    return (
+        f"When its last forward ends with {counted(first, 'gradient')} at stage {stages[0]}{some} to come, memory "
+        f"leaves at most {most} of its {amount(problem, work)} of work{idles}."
+    )
+
+
+BOUNDS.register(Bound(_NAME, cool_down, rank=7))

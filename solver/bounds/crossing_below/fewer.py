@@ -1,0 +1,117 @@
+"""Which labels of a state stay, compiled for states with hundreds of them.
+
+As `crossing_steps.layers.merged`, with the same result. A label is first compared by a word in which each of its times
+has a few bits: a label that is nowhere later than another has a word that is nowhere larger.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from solver.bounds.crossing_steps.layers import _nowhere_later, _sorted
+from solver.bounds.crossing_steps.steps import Numbers
+
+# Bits of a word; the top one stays free.
+_BITS = 63
+# Words compared before any of them is looked at.
+_AT_ONCE = 32
+
+
+@njit(cache=True, nogil=True)
+def fewer(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers]:
+    """A layer of these labels, sorted by key: those of a state that no other is below, the largest of them merged."""
+    states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
+    kept, words = np.empty_like(labels), np.empty(len(keys), np.int64)
+    found = total = since = 0
+    while since < len(keys):
+        until = since
+        while until < len(keys) and keys[until] == keys[since]:
+            until += 1
+        states[found] = keys[since]
+        total = _stay(labels[since:until], width, kept, total, words)
+        found, since = found + 1, until
+        first[found] = total
+    return states[:found].copy(), first[: found + 1].copy(), kept[:total].copy()
+
+
+@njit(cache=True, nogil=True)
+def _stay(labels: Numbers, width: int, kept: Numbers, total: int, words: Numbers) -> int:
+    """Append what stays of the labels of one state; how many labels there are then. `words` is room to work in."""
+    begin, count = total, len(labels)
+    own, sums, free = _words(labels)
+    # Labels of the same sum are not below each other, unless they are the same.
+    for number in np.sort(sums * count + np.arange(count)) % count:
+        if not _one_below(labels[number], own[number] | free, free, kept[begin:total], words[begin:total]):
+            kept[total], words[total] = labels[number], own[number]
+            total += 1
+    if total - begin > width:
+        some = kept[begin:total].copy()
+        kept[begin:total] = some[_sorted(some)]
+        _merge(kept[begin:total], width)
+        total = begin + width
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
+    """A word of each label, and its sum; and the bits that all words leave free, one above the bits of each time.
+
+    Times that all labels share have none; where there are very many times, the last ones have none either.
+    """
+    count, size = labels.shape
+    least, most, sums = labels[0].copy(), labels[0].copy(), np.zeros(count, np.int64)
+    for label in range(count):
+        for time in range(size):
+            least[time] = min(least[time], labels[label, time])
+            most[time] = max(most[time], labels[label, time])
+            sums[label] += labels[label, time]
+    times = np.flatnonzero(most > least)[: _BITS // 2]
+    each = _BITS // max(1, len(times))
+    # Rounding keeps what is no larger no larger.
+    scale = (min(1 << (each - 1), 1 << 20) - 0.5) / np.maximum(1, most - least)
+    found, free = np.zeros(count, np.int64), 0
+    for place in range(len(times)):
+        free |= 1 << ((place + 1) * each - 1)
+    for label in range(count):
+        word = np.int64(0)
+        for place in range(len(times)):
+            time = times[place]
+            word |= np.int64((labels[label, time] - least[time]) * scale[time]) << (place * each)
+        found[label] = word
+    return found, sums, free
+
+
+@njit(cache=True, nogil=True)
+def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
+    """Whether one of these labels is nowhere later; of `word` the free bits are set, which stay if none is larger."""
+    for since in range(0, len(words), _AT_ONCE):
+        until = min(len(words), since + _AT_ONCE)
+        if _some_word_below(words[since:until], word, free):
+            for other in range(since, until):
+                if (word - words[other]) & free == free and _nowhere_later(kept[other], label):
+                    return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _some_word_below(words: Numbers, word: int, free: int) -> bool:
+    """Without a way out of the loop, so that several words are compared at once."""
+    found = 0
+    for other in range(len(words)):
+        found += (word - words[other]) & free == free
+    return found > 0
+
+
+@njit(cache=True, nogil=True)
+def _merge(kept: Numbers, width: int) -> None:
+    """Make of the first ones those that each further one is least below as early as that."""
+    stay, below_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
+    for other in range(width, len(kept)):
+        below_by[:] = 0
+        for time in range(kept.shape[1]):
+            for one in range(width):  # innermost, so that several are compared at once
+                below_by[one] += max(0, stay[time, one] - kept[other, time])
+        nearest = below_by.argmin()
+        for time in range(kept.shape[1]):
+            kept[nearest, time] = min(kept[nearest, time], kept[other, time])

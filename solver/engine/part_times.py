@@ -1,0 +1,43 @@
+"""How many seconds each part of the engine took, by its name: what the ablation chooses its problems by."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+# Parts that are no phases; a phase has its own name.
+ANALYTIC, MEANWHILE = "analytic bounds", "local search beside bounds"
+LAGRANGIAN, DESTRUCTIVE = "Lagrangian bound", "destructive bounds"
+
+
+class PartTimes:
+    """Seconds by name. Parts that run beside each other count both; a phase that searches another problem is one."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def of(self, name: str) -> Iterator[None]:
+        """Count the seconds of the block."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[name] = self._seconds.get(name, 0.0) + time.monotonic() - started
+
+    def of_each(self, name: str, items: Iterator[Item]) -> Iterator[Item]:
+        """The items; counted are the seconds that they take to come."""
+        while True:
+            with self.of(name):
+                one = next(items, None)
+            if one is None:
+                return
+            yield one
+
+    def taken(self) -> tuple[tuple[str, float], ...]:
+        """Names with their seconds, in the order in which they were first there."""
+        return tuple(self._seconds.items())

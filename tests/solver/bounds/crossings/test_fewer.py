@@ -1,0 +1,44 @@
+"""Labels that are first compared by words: the same stay as where each is compared with each."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from pipesched.checking.crossing_below.apart import told_apart_by_key
+from pipesched.checking.crossing_steps.orders import fewer as told_apart
+from solver.bounds.crossing_below.fewer import fewer
+from solver.bounds.crossing_steps.layers import merged
+from solver.bounds.crossing_steps.steps import Numbers
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_same_labels_stay_in_bound_and_check(seed: int) -> None:
+    """Few times and many, far apart or equal, with labels merged or not."""
+    random = Random(seed)
+    size, count, span = (
+        random.choice((1, 3, 14, 30, 70)),
+        random.randint(1, 300),
+        random.choice((1, 2, 5, 10**3, 10**7)),
+    )
+    keys = np.array([random.randint(0, 3) for _ in range(count)], np.int64)
+    labels = np.array([[random.randint(0, span) for _ in range(size)] for _ in range(count)], np.int32)
+    width, order = random.choice((1, 5, 1000)), np.argsort(keys, kind="stable")
+    states, first, kept, _ = merged(keys[order], labels[order].astype(np.int64), width)
+    for found in (fewer(keys[order], labels[order], width), told_apart_by_key(keys, labels, width)):
+        assert np.array_equal(found[0], states) and np.array_equal(found[1], first)
+        assert _in_each_state(first, found[2]) == _in_each_state(first, kept)
+    by_sum = np.lexsort((labels.sum(axis=1), keys))
+    since = np.searchsorted(keys[order], np.append(states, 4))
+    counts, times = told_apart(labels[by_sum].astype(np.int64), since, width)
+    assert np.array_equal(np.diff(first), counts) and np.array_equal(kept, times)
+
+
+def _in_each_state(first: Numbers, labels: NDArray[Any]) -> list[list[list[int]]]:
+    """Sorted, since the order of those with the same sum is left open."""
+    return [sorted(labels[since:until].tolist()) for since, until in pairwise(first)]
