@@ -1,9 +1,10 @@
-"""Ablation: random problems of every kind with one part of the engine left out, and with nearly all of it left out.
+"""Ablation: random problems of every kind, and each part of the engine left out where it does most.
 
     python -m benchmarks.ablation --resume --write docs/engine.md --picture docs/images/gap-over-time.png
 
-Eight problems of `benchmarks.wild`, 6 seconds each, for every variant and once before: a quarter of an hour. Results
-are kept in a file after every solve; --resume runs only what is not there yet.
+Seventeen problems of `benchmarks.wild` and two of `benchmarks.growth`, 20 seconds each: once with the whole engine,
+once with plain CP-SAT, then each part is left out on the three problems or fewer where it proves or takes most of the
+time: half an hour. Results are kept in a file after every solve; --resume runs only what is not there yet.
 """
 
 from __future__ import annotations
@@ -13,111 +14,38 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from time import perf_counter
 
+from benchmarks.cases.engine_parts import PARTS, Part, plain
 from benchmarks.cases.random_problems import random_problems
-from benchmarks.reporting.engine_table import percent
+from benchmarks.growth import FAMILIES
+from benchmarks.reporting.ablation_table import PLAIN, WHOLE, Records, cell, left_out_on, markdown
 from benchmarks.reporting.gap_plot import draw
 from benchmarks.reporting.machine import machine
-from benchmarks.reporting.page import exit_code, put, relative_to_page, table
+from benchmarks.reporting.page import exit_code, put, relative_to_page
 from benchmarks.reporting.record import Record, failed, record, settings_of
 from benchmarks.reporting.store import Store
-from pipesched.errors import PipeschedError
+from pipesched.errors import BadInput, PipeschedError, did_you_mean
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
-from solver.engine.phases.beam_schedules import BeamSchedules
-from solver.engine.phases.block_orders import BlockOrders
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.bounds.crossing_below import CrossingsBelow
-from solver.engine.phases.bounds.crossing_chains import CrossingsOfChains
-from solver.engine.phases.bounds.crossing_some_whole import CrossingsSomeWhole
-from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
-from solver.engine.phases.bounds.crossing_steps import CrossingSteps
-from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
-from solver.engine.phases.bounds.crossings import CrossingBounds
-from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
-from solver.engine.phases.exact_below import ExactModelBelow
-from solver.engine.phases.exact_model import ExactModel
-from solver.engine.phases.list_schedules import ListSchedules
-from solver.engine.phases.local_search import LocalSearch, LocalSearchAgain
-from solver.engine.phases.mirrored_schedules import MirroredSchedules
-from solver.engine.phases.periodic import Periodic
-from solver.engine.phases.published import Published
-from solver.engine.phases.published_extended import PublishedExtended
-from solver.engine.phases.shorter_problem import ShorterProblem
-from solver.engine.phases.step_orders import StepOrders
-from solver.engine.phases.step_orders_below import StepOrdersBelow
-from solver.engine.phases.tuned_lists import TunedListSchedules
-from solver.engine.search import Engine, Phase
+from solver.engine.search import Engine
 from solver.limits import Limits
 from solver.solve import solve
 
 COMMAND = "python -m benchmarks.ablation"
-# Of the random problems every sixth, from a very long one on, and a long one with little memory.
-CHOSEN = (4, 9, 10, 16, 22, 28, 34, 40)
-LOCAL_SEARCH = (LocalSearch, LocalSearchAgain, MirroredSchedules)
-
-
-def without(*left_out: type[Phase]) -> tuple[Phase, ...]:
-    """The phases of the engine but those of these types."""
-    return tuple(phase for phase in ENGINE.phases if not isinstance(phase, left_out))
-
-
-def plain() -> Engine:
-    """Published and list schedules, then CP-SAT on plain intervals, with the load for a bound."""
-    phases = tuple(
-        replace(phase, literals=False) if isinstance(phase, ExactModel) else phase
-        for phase in without(Periodic, *LOCAL_SEARCH)
-    )
-    return replace(ENGINE, bounds=AnalyticBounds(load_only=True), phases=phases, raise_bounds=False)
-
-
-def opening_without(*left_out: type[Phase]) -> tuple[Phase, ...]:
-    """The opening phases but those of these types, in the search of a shorter problem too."""
-    kept = [phase for phase in ENGINE.opening if not isinstance(phase, left_out)]
-    return tuple(
-        replace(phase, opening=tuple(one for one in phase.opening if not isinstance(one, left_out)))
-        if isinstance(phase, ShorterProblem)
-        else phase
-        for phase in kept
-    )
-
-
-VARIANTS: Mapping[str, Engine] = {
-    "whole engine": ENGINE,
-    "no analytic bounds but the load": replace(ENGINE, bounds=AnalyticBounds(load_only=True)),
-    "no replication": replace(ENGINE, opening=opening_without(ShorterProblem, PublishedExtended)),
-    "no published schedules": replace(ENGINE, opening=opening_without(Published, PublishedExtended)),
-    "no crossings": replace(ENGINE, phases=without(CrossingBounds), opening=opening_without(CrossingBounds)),
-    "no crossings of steps": replace(
-        ENGINE,
-        phases=without(
-            *(CrossingSteps, CrossingsBelow, CrossingStages, CrossingsOfMoreStages),
-            *(CrossingsWhole, CrossingsSomeWhole, CrossingsOfChains),
-        ),
-    ),
-    "no linear relaxation": replace(ENGINE, phases=without(LinearRelaxation)),
-    "no search for rules": replace(
-        ENGINE, phases=without(TunedListSchedules), opening=opening_without(TunedListSchedules)
-    ),
-    "no beam search": replace(ENGINE, phases=without(BeamSchedules, BlockOrders)),
-    "no orders of steps": replace(ENGINE, phases=without(StepOrders, StepOrdersBelow)),
-    "no list scheduling": replace(ENGINE, phases=without(ListSchedules)),
-    "no cyclic scheduling": replace(ENGINE, phases=without(Periodic)),
-    "no mirrored schedules": replace(ENGINE, phases=without(MirroredSchedules)),
-    "no CP-SAT over the full horizon": replace(ENGINE, phases=without(ExactModel, ExactModelBelow)),
-    "no local search": replace(ENGINE, phases=without(*LOCAL_SEARCH)),
-    "no Lagrangian bound": replace(ENGINE, lagrangian=False),
-    "no destructive bounds": replace(ENGINE, destructive=False),
-    "plain CP-SAT": plain(),
-}
+# Of the random problems those on which nearly all parts that any of them uses have something to do.
+CHOSEN = (0, 2, 4, 8, 9, 14, 16, 19, 21, 23, 24, 27, 29, 33, 34, 35, 38)
+# Of the problems that grow: very long ones, which are shortened or extended. The family, devices and micro-batches.
+LONG = ((1, 16, 512), (3, 64, 512))
+# Of the seconds of a solve; what a process keeps of a problem, as patterns of V schedules, one before pays for.
+_BEFORE = 0.1
 
 
 def chosen(seed: int) -> Sequence[Problem]:
     """The problems."""
     every = random_problems(seed)
-    return [every[number] for number in CHOSEN]
+    long = [FAMILIES[family].problem(devices, microbatches) for family, devices, microbatches in LONG]
+    return [*(every[number] for number in CHOSEN), *long]
 
 
 def measure_variant(problem: Problem, engine: Engine, limits: Limits) -> Record:
@@ -130,55 +58,9 @@ def measure_variant(problem: Problem, engine: Engine, limits: Limits) -> Record:
         return failed(problem.name, limits, problem, perf_counter() - started, error)
 
 
-def markdown(problems: Sequence[Problem], records: Mapping[str, Record], described: str) -> str:
-    """A row for each variant: how near its proofs come, and what its schedules and bounds lose against the best."""
-    names = [problem.name for problem in problems]
-    best = {name: _best(name, records) for name in names}
-    lines = []
-    for variant in VARIANTS:
-        found = {name: records[key(name, variant)] for name in names if key(name, variant) in records}
-        if found:
-            lines.append([variant, *_cells(found, best)])
-    head = ("engine", "mean gap", "proved", "value above the best", "bound below the best", *names)
-    told = (
-        "Means over the problems, each against the best value and the best bound of any row; then the gap left of each "
-        "problem."
-    )
-    return "\n\n".join([described, told, table(head, lines)])
-
-
-def _best(name: str, records: Mapping[str, Record]) -> tuple[float | None, float]:
-    """The least value and the greatest bound of a problem over all variants."""
-    known = [records[key(name, variant)] for variant in VARIANTS if key(name, variant) in records]
-    values = [one.value for one in known if one.value is not None]
-    return min(values, default=None), max((one.bound for one in known), default=0.0)
-
-
-def _cells(found: Mapping[str, Record], best: Mapping[str, tuple[float | None, float]]) -> list[str]:
-    gaps = [1.0 if one.gap is None else one.gap for one in found.values()]
-    above, below = [], []
-    for name, one in found.items():
-        value, bound = best[name]
-        if one.value is not None and value:
-            above.append(one.value / value - 1)
-        if bound:
-            below.append(1 - one.bound / bound)
-    means = [f"{percent(fmean(each))}" if each else "" for each in (above, below)]
-    proved = f"{sum(one.proof is not None for one in found.values())} of {len(found)}"
-    return [percent(fmean(gaps)), proved, *means, *map(_cell, found.values())]
-
-
 def key(name: str, variant: str) -> str:
     """Of a problem's variant in the results."""
     return f"{name} / {variant}"
-
-
-def _cell(found: Record) -> str:
-    if found.error:
-        return found.error
-    if found.gap is None:
-        return "no schedule"
-    return percent(found.gap) if found.proof is None else f"{found.proof:.1f} s"
 
 
 def main() -> int:
@@ -188,45 +70,69 @@ def main() -> int:
 
 
 def run(args: Namespace) -> int:
-    """Measure, then write what was asked for."""
-    problems = chosen(args.seed)[: args.problems]
+    """Measure, then write what was asked for; 1 if a solve broke."""
+    problems, parts = chosen(args.seed)[: args.problems], _wanted(args.parts)
     limits = Limits(seconds=args.seconds, workers=args.workers, seed=args.seed)
     store = Store(args.results, f"{machine(args.seed, args.workers)}; {args.seconds:g} s a problem")
-    store.load()
+    if args.resume:
+        store.load()
     for problem in problems:
-        left = {
-            variant: engine
-            for variant, engine in VARIANTS.items()
-            if not (args.resume and store.has(key(problem.name, variant), settings_of(limits)))
-        }
-        if left:
-            # What a process keeps of a problem, as patterns of V schedules, the first row alone would pay for.
-            measure_variant(problem, ENGINE, limits)
-        for variant, engine in left.items():
-            store.add(key(problem.name, variant), measure_variant(problem, engine, limits))
-            found = _cell(store.records[key(problem.name, variant)])
-            print(f"{key(problem.name, variant)}: {found}", file=sys.stderr, flush=True)
-    records = store.under(settings_of(limits))
-    text = markdown(problems, records, store.machine)
+        _measure(store, limits, problem, {WHOLE: ENGINE, PLAIN: plain()}, settle=True)
+    for part in parts:
+        wholes = {one.name: store.records[key(one.name, WHOLE)] for one in problems if part.where(one)}
+        names = left_out_on(part, wholes)
+        for problem in (one for one in problems if one.name in names):
+            _measure(store, limits, problem, {part.variant: part.engine})
+    return _written(args, parts, {problem.name: _found(store, limits, problem) for problem in problems}, store.machine)
+
+
+def _wanted(names: Sequence[str] | None) -> Sequence[Part]:
+    """The parts of these names; all of them where none is given."""
+    known = {part.name: part for part in PARTS}
+    for name in names or ():
+        if name not in known:
+            raise BadInput(f"--parts: found {name!r}; allowed: parts of the engine{did_you_mean(name, list(known))}")
+    return PARTS if names is None else [known[name] for name in names]
+
+
+def _measure(
+    store: Store, limits: Limits, problem: Problem, engines: Mapping[str, Engine], settle: bool = False
+) -> None:
+    """The variants that are not there yet; `settle` solves the problem for a moment before the first one."""
+    left = [variant for variant in engines if not store.has(key(problem.name, variant), settings_of(limits))]
+    if settle and left:
+        measure_variant(problem, ENGINE, replace(limits, seconds=_BEFORE * limits.seconds))
+    for variant in left:
+        name, found = key(problem.name, variant), measure_variant(problem, engines[variant], limits)
+        store.add(name, found)
+        print(f"{name}: {cell(found)}", file=sys.stderr, flush=True)
+
+
+def _found(store: Store, limits: Limits, problem: Problem) -> dict[str, Record]:
+    """Of a problem, by variant."""
+    names = {variant: key(problem.name, variant) for variant in (WHOLE, PLAIN, *(part.variant for part in PARTS))}
+    known = store.under(settings_of(limits))
+    return {variant: known[name] for variant, name in names.items() if name in known}
+
+
+def _written(args: Namespace, parts: Sequence[Part], records: Records, described: str) -> int:
+    """The table and the picture; 1 if a solve broke."""
+    text = markdown(parts, records, described)
     print(text)
     if args.picture is not None:
-        by_name = {one.name: {v: records[key(one.name, v)] for v in VARIANTS} for one in problems}
-        draw(by_name, args.picture, args.seconds)
+        draw(records, args.picture, args.seconds)
     if args.write is not None:
-        shown = (
-            ""
-            if args.picture is None
-            else f"\n\n![certified gap over time]({relative_to_page(args.picture, args.write)})"
-        )
-        put(args.write, COMMAND, text + shown)
-    return 1 if any(found.error for found in records.values()) else 0
+        link = None if args.picture is None else relative_to_page(args.picture, args.write)
+        put(args.write, COMMAND, text if link is None else f"{text}\n\n![certified gap over time]({link})")
+    return 1 if any(found.error for variants in records.values() for found in variants.values()) else 0
 
 
 def arguments() -> Namespace:
     """The command line."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, metavar="COUNT", help="only the first of them")
-    parser.add_argument("--seconds", type=float, default=6, help="for each solve (default 6)")
+    parser.add_argument("--parts", nargs="+", metavar="NAME", help="only these parts")
+    parser.add_argument("--seconds", type=float, default=20, help="for each solve (default 20)")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=Path("results/ablation.json"), metavar="FILE")

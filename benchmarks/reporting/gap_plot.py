@@ -1,9 +1,10 @@
-"""The certified gap over time, a panel for each problem and a line for each variant of the engine."""
+"""The certified gap over time, a panel for each problem and a line for each variant of the engine measured on it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from io import BytesIO
+from itertools import cycle
 from math import ceil
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def draw(records: Mapping[str, Mapping[str, Record]], path: Path, seconds: float
     """Write the picture; `records` by row and variant, `seconds` the time every solve had."""
     columns = min(COLUMNS, len(records))
     lines = ceil(len(records) / columns)
-    figure = Figure(figsize=(3.6 * columns + 0.4, 2.6 * lines + 0.9), layout="constrained")
+    figure = Figure(figsize=(5.4 * columns + 0.4, 2.6 * lines + 0.4), layout="constrained")
     panels = figure.subplots(lines, columns, squeeze=False, sharex=True)
     histories = [record.history for variants in records.values() for record in variants.values() if record.history]
     end = max([seconds, *(history[-1][0] for history in histories)])
@@ -58,15 +59,13 @@ def draw(records: Mapping[str, Mapping[str, Record]], path: Path, seconds: float
         lowest = max(line for line in range(lines) if line * columns + column < len(records))
         panels[lowest, column].set_xlabel("seconds")
         panels[lowest, column].tick_params(labelbottom=True)
-    handles, labels = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=min(4, len(labels)), frameon=False, fontsize=9)
     picture = BytesIO()
     figure.savefig(picture, format=path.suffix.lstrip(".").lower() or "png", dpi=150)
     write_whole(path, picture.getvalue())
 
 
 def _panel(axes: Axes, name: str, variants: Mapping[str, Record], end: float) -> None:
-    for (variant, record), (colour, dashes) in zip(variants.items(), STYLES[: len(variants)], strict=True):
+    for (variant, record), (colour, dashes) in zip(variants.items(), cycle(STYLES), strict=False):
         moments = [(max(SOONEST, s), 100 * gap) for s, gap in gap_over_time(record)]
         if not moments:
             axes.plot([], [], color=colour, linestyle=dashes, label=variant)
@@ -84,5 +83,6 @@ def _panel(axes: Axes, name: str, variants: Mapping[str, Record], end: float) ->
     axes.set_ylim(0, 100)
     axes.set_yticks([0, SMALLEST, 1, 10, 100], labels=["0", f"{SMALLEST:g}", "1", "10", "100"])
     axes.set_title(name, fontsize=10)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.02), frameon=False, fontsize=6, handlelength=1.6)
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

@@ -21,7 +21,7 @@ class Record:
     `first`, `best` and `proof` are when the first and the best schedule and the proof of optimality were there; None
     where they never were. `greedy` is the Zero Bubble paper's search on the same problem in the same run, `plain_gap`
     what plain CP-SAT left open in the same time, `published` the best published schedule that fits. `settings` are
-    those the result depends on.
+    those the result depends on; `parts` are the parts of the engine that ran, with their seconds.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Record:
     plain_gap: float | None = None
     published: float | None = None
     notes: tuple[str, ...] = ()
+    parts: tuple[tuple[str, float], ...] = ()
     error: str = ""
 
     def document(self) -> dict[str, object]:
@@ -56,9 +57,9 @@ class Record:
 
 def record_of(document: dict[str, object]) -> Record:
     """Read `Record.document` back."""
-    history = document.get("history")
-    assert isinstance(history, list)
-    return Record(**(document | {"history": tuple(map(tuple, history))}))  # type: ignore[arg-type]
+    pairs = {name: document.get(name, []) for name in ("history", "parts")}
+    assert all(isinstance(given, list) for given in pairs.values())
+    return Record(**(document | {name: tuple(map(tuple, given)) for name, given in pairs.items()}))  # type: ignore
 
 
 def settings_of(limits: Limits) -> dict[str, float]:
@@ -94,6 +95,7 @@ def record(name: str, solution: Solution, limits: Limits, plain: float | None = 
         plain_gap=plain,
         published=min((c.value for c in solution.candidates if c.fits and c.value is not None), default=None),
         notes=solution.notes,
+        parts=tuple((name, round(seconds, 3)) for name, seconds in solution.parts),
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import ablation, engine, growth
+from benchmarks import engine, growth
 from benchmarks.cases.profiles import PROFILES, unit, v_shape
 from benchmarks.cases.rows import GROUPS, Aim, Row, rows, select
 from benchmarks.reporting.engine_table import markdown, percent, reached, refuted
@@ -23,9 +23,6 @@ from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
-from solver.engine.engine import ENGINE
-from solver.engine.search import Engine
-from solver.engine.tuning import MANY_PASSES
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.published import ROWS
@@ -201,62 +198,6 @@ def test_growth_is_compared_at_the_same_gap() -> None:
     fast = a_record((1.0, 100.0, 80.0), (2.0, 100.0, 98.0), (3.0, 100.0, 100.0))
     text = markdown(chosen, {"growth-1p-m64": fast, "growth-1p-m4096": slow}, "here")
     assert "| 1p | 5.00 % | 64: 2.0, 4096: 4.0 | 2.00 |" in text
-
-
-def test_the_ablation_leaves_out_one_part_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    variants = dict(ablation.VARIANTS)
-    assert variants.pop("whole engine") == ENGINE
-    changes = {
-        variant: [field.name for field in fields(Engine) if getattr(engine, field.name) != getattr(ENGINE, field.name)]
-        for variant, engine in variants.items()
-    }
-    assert changes.pop("plain CP-SAT") == ["bounds", "phases", "raise_bounds"]
-    for both in ("no search for rules", "no crossings"):
-        assert changes.pop(both) == ["opening", "phases"]
-    assert all(len(changed) == 1 for changed in changes.values())
-    assert len(set(variants.values())) == len(variants)
-    asked: list[Engine] = []
-
-    def fake(problem: Problem, limits: Limits, engine: Engine) -> Solution:
-        asked.append(engine)
-        return solve(problem, limits)
-
-    monkeypatch.setattr(ablation, "solve", fake)
-    monkeypatch.setattr(ablation, "chosen", lambda _: [unit(4, 8, "span", name="tiny")])
-    page, picture = tmp_path / "page.md", tmp_path / "images" / "gap.png"
-    page.write_text(f"{begin(ablation.COMMAND)}\n{END}\n")
-    args = Namespace(
-        problems=None,
-        seconds=5,
-        workers=1,
-        seed=0,
-        resume=False,
-        results=tmp_path / "results.json",
-        write=page,
-        picture=picture,
-    )
-    assert ablation.run(args) == 0
-    assert asked == [ENGINE, *ablation.VARIANTS.values()]
-    assert page.read_text().count("| 0.00 % | 1 of 1 | 0.00 % | 0.00 % |") == len(ablation.VARIANTS)
-    assert "](images/gap.png)" in page.read_text()
-    assert picture.read_bytes().startswith(b"\x89PNG")
-
-
-def test_an_ablation_row_tells_values_from_bounds() -> None:
-    one = unit(2, 2, "span", name="one")
-    records = {
-        ablation.key("one", "whole engine"): a_record((1.0, 100.0, 80.0)),
-        ablation.key("one", "no local search"): a_record((1.0, 110.0, 88.0)),
-    }
-    text = ablation.markdown([one], records, "here")
-    assert "| whole engine | 20.00 % | 0 of 1 | 0.00 % | 9.09 % | 20.00 % |" in text
-    assert "| no local search | 20.00 % | 0 of 1 | 10.00 % | 0.00 % | 20.00 % |" in text
-
-
-def test_the_ablation_takes_problems_of_every_kind() -> None:
-    kinds = " ".join(problem.name for problem in ablation.chosen(0))
-    assert all(kind in kinds for kind in ("linear", "wave", "V", "blocks", "fused"))
-    assert any(3 * problem.placement.stages * problem.microbatches > MANY_PASSES for problem in ablation.chosen(0))
 
 
 def test_growth_tells_seconds_or_the_gap_left(tmp_path: Path) -> None:

@@ -1,0 +1,164 @@
+"""The ablation: every part of the engine is there, left out where it does most, and its losses are told."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from dataclasses import fields, replace
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from benchmarks import ablation
+from benchmarks.cases.engine_parts import PARTS, plain, without_phases
+from benchmarks.cases.profiles import unit
+from benchmarks.reporting.ablation_table import PLAIN, WHOLE, left_out_on, markdown, share
+from benchmarks.reporting.page import END, begin
+from benchmarks.reporting.record import Record
+from pipesched.errors import BadInput
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Solution
+from solver.bounds.analytic.catalogue import BOUNDS
+from solver.engine.clock import Clock
+from solver.engine.engine import ENGINE
+from solver.engine.phases.shorter_problem import ShorterProblem
+from solver.engine.search import Engine
+from solver.engine.tuning import MANY_PASSES
+from solver.limits import Limits
+from solver.solve import solve
+from tests.benchmarks.test_benchmarks import a_record
+
+BY_NAME = {part.name: part for part in PARTS}
+# They give a first schedule where nothing else does, or are left out by flags or with the problems of other engines.
+NO_PARTS = {
+    "one micro-batch after the other",
+    "orders of micro-batches",
+    "destructive bounds of a job shop",
+    "Lagrangian and destructive bounds",
+}
+
+
+def names_of(engine: Engine) -> set[str]:
+    return {phase.name for phase in (*engine.opening, *engine.phases)}
+
+
+def a_whole(seconds: float, proved_by: str = "load", **parts: float) -> Record:
+    taken = tuple((name.replace("_", " "), taken) for name, taken in parts.items())
+    return replace(a_record((1.0, 100.0, 80.0)), wall=seconds, proved_by=proved_by, parts=taken)
+
+
+def test_every_phase_and_every_bound_is_a_part() -> None:
+    assert {name for part in PARTS for name in part.takes} >= names_of(ENGINE) - NO_PARTS
+    assert {bound.name for bound in BOUNDS if not bound.several_streams} <= {
+        kind for part in PARTS for kind in part.kinds
+    }
+    assert len({part.variant for part in PARTS}) == len(PARTS)
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.name)
+def test_an_engine_without_a_part_differs_in_that_alone(part: ablation.Part) -> None:
+    changed = {
+        field.name for field in fields(Engine) if getattr(part.engine, field.name) != getattr(ENGINE, field.name)
+    }
+    phases = changed & {"opening", "phases"}
+    assert len(changed) == 1 or changed == phases
+    if phases:
+        gone = names_of(ENGINE) - names_of(part.engine)
+        assert gone <= set(part.takes)
+
+
+def test_a_phase_is_left_out_of_the_shorter_problem_too() -> None:
+    found = without_phases(ENGINE, "tuned list schedules")
+    (shorter,) = (phase for phase in found.opening if isinstance(phase, ShorterProblem))
+    assert [phase.name for phase in shorter.opening] == ["published schedules", "one micro-batch after the other"]
+
+
+def test_a_part_is_left_out_where_it_proves_and_where_it_takes_most() -> None:
+    crossings = BY_NAME["crossings"]
+    wholes = {
+        "a little": a_whole(10, crossings=0.05),
+        "most": a_whole(10, crossings=5.0),
+        "some": a_whole(10, crossings=1.0),
+        "less": a_whole(10, crossings=0.5),
+        "proves": a_whole(10, "crossings", crossings=0.2),
+        "none": a_whole(10),
+    }
+    assert left_out_on(crossings, wholes) == ["proves", "most", "some"]
+    assert left_out_on(BY_NAME["beam search"], wholes) == []
+    assert left_out_on(BY_NAME["bound: round trip"], {"one": a_whole(1, "round trip")}) == ["one"]
+    assert share(crossings, wholes["most"]) == 0.5
+
+
+def test_the_table_tells_values_from_bounds() -> None:
+    local, part = BY_NAME["local search"], BY_NAME["crossings"]
+    records = {
+        "one": {
+            WHOLE: a_whole(10, local_search=5.0),
+            PLAIN: a_record((1.0, 120.0, 80.0)),
+            local.variant: a_record((1.0, 110.0, 88.0)),
+        }
+    }
+    text = markdown([local, part], records, "here")
+    assert "| one | 20.00 % | load | 33.33 % |" in text
+    assert "| local search | one | 50 % | 20.00 % | 20.00 % | 10.00 % | -10.00 % |" in text
+    assert "of the time or prove: crossings." in text
+
+
+def test_the_ablation_takes_problems_of_every_kind() -> None:
+    problems = ablation.chosen(0)
+    kinds = " ".join(problem.name for problem in problems)
+    assert all(kind in kinds for kind in ("linear", "wave", "interleaved", "V", "bidirectional", "blocks", "fused"))
+    assert any(3 * problem.placement.stages * problem.microbatches > MANY_PASSES for problem in problems)
+
+
+def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Engine] = []
+
+    def fake(problem: Problem, limits: Limits, engine: Engine) -> Solution:
+        asked.append(engine)
+        return replace(solve(problem, limits), parts=(("published schedules", 1.0),))
+
+    monkeypatch.setattr(ablation, "solve", fake)
+    monkeypatch.setattr(ablation, "chosen", lambda _: [unit(4, 8, "span", name="tiny")])
+    page, picture = tmp_path / "page.md", tmp_path / "images" / "gap.png"
+    page.write_text(f"{begin(ablation.COMMAND)}\n{END}\n")
+    args = Namespace(
+        problems=None,
+        parts=["published schedules", "beam search"],
+        seconds=5,
+        workers=1,
+        seed=0,
+        resume=True,
+        results=tmp_path / "results.json",
+        write=page,
+        picture=picture,
+    )
+    assert ablation.run(args) == 0
+    # One for a moment, the whole engine, the plain one, and the one part that took time.
+    assert asked == [ENGINE, ENGINE, plain(), BY_NAME["published schedules"].engine]
+    written = page.read_text()
+    assert "| published schedules | tiny |" in written and "prove: beam search." in written
+    assert "](images/gap.png)" in written
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert ablation.run(args) == 0 and len(asked) == 4
+    assert page.read_text() == written
+
+
+def test_a_solve_tells_which_parts_took_how_long() -> None:
+    solution = solve(unit(4, 8, "span", name="tiny"), Limits(seconds=5, workers=1))
+    parts = dict(solution.parts)
+    assert {"analytic bounds", "published schedules"} <= set(parts)
+    assert 0 < sum(parts.values()) <= solution.wall_seconds
+
+
+def test_a_family_of_bounds_can_be_left_out() -> None:
+    problem, limits = unit(4, 8, "span"), Limits()
+    known, late = ENGINE.bounds.certificates(problem, Clock(limits), Event())
+    left, _ = BY_NAME["bound: head and tail"].engine.bounds.certificates(problem, Clock(limits), Event())
+    assert not late and [one for one in known if one.kind != "head and tail"] == left != known
+
+
+def test_a_part_that_is_not_there_is_refused() -> None:
+    with pytest.raises(BadInput, match=r"found 'beam serch'.*did you mean 'beam search'"):
+        ablation._wanted(["beam serch"])
+    assert ablation._wanted(None) == PARTS and [part.name for part in ablation._wanted(["crossings"])] == ["crossings"]
