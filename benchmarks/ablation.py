@@ -2,9 +2,10 @@
 
     python -m benchmarks.ablation --resume --write docs/engine.md --picture docs/images/gap-over-time.png
 
-Seventeen problems of `benchmarks.wild` and two of `benchmarks.growth`, 20 seconds each: once with the whole engine,
-once with plain CP-SAT, then each part is left out on the three problems or fewer where it proves or takes most of the
-time: half an hour. Results are kept in a file after every solve; --resume runs only what is not there yet.
+Seventeen problems of `benchmarks.wild`, two of `benchmarks.growth`, a profile of `benchmarks.engine` and unequal
+micro-batches of `benchmarks.unequal`, 20 seconds each: once with the whole engine, once with plain CP-SAT, then each
+part is left out on the three problems or fewer where it proves or takes most of the time: 35 minutes. Results are kept
+in a file after every solve; --resume runs only what is not there yet.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from time import perf_counter
 
 from benchmarks.cases.engine_parts import PARTS, Part, plain
 from benchmarks.cases.random_problems import random_problems
+from benchmarks.cases.rows import select
 from benchmarks.growth import FAMILIES
 from benchmarks.reporting.ablation_table import PLAIN, WHOLE, Records, cell, left_out_on, markdown
 from benchmarks.reporting.gap_plot import draw
@@ -25,6 +27,7 @@ from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, relative_to_page
 from benchmarks.reporting.record import Record, failed, record, settings_of
 from benchmarks.reporting.store import Store
+from benchmarks.unequal import dynapipe
 from pipesched.errors import BadInput, PipeschedError, did_you_mean
 from pipesched.problem.problem import Problem
 from solver.engine.engine import ENGINE
@@ -37,6 +40,8 @@ COMMAND = "python -m benchmarks.ablation"
 CHOSEN = (0, 2, 4, 8, 9, 14, 16, 19, 21, 23, 24, 27, 29, 33, 34, 35, 38)
 # Of the problems that grow: very long ones, which are shortened or extended. The family, devices and micro-batches.
 LONG = ((1, 16, 512), (3, 64, 512))
+# Of the published profiles one in which the forwards before the first backward decide; micro-batches in any order.
+PROFILE, UNEQUAL = "zb-28.3b-m96-2p", "DynaPipe, linear, free"
 # Of the seconds of a solve; what a process keeps of a problem, as patterns of V schedules, one before pays for.
 _BEFORE = 0.1
 
@@ -45,7 +50,9 @@ def chosen(seed: int) -> Sequence[Problem]:
     """The problems."""
     every = random_problems(seed)
     long = [FAMILIES[family].problem(devices, microbatches) for family, devices, microbatches in LONG]
-    return [*(every[number] for number in CHOSEN), *long]
+    profile = next(row.problem for row in select(PROFILE))
+    unequal = next(problem for problem in dynapipe() if problem.name == UNEQUAL)
+    return [*(every[number] for number in CHOSEN), *long, profile, unequal]
 
 
 def measure_variant(problem: Problem, engine: Engine, limits: Limits) -> Record:

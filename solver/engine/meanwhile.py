@@ -21,8 +21,9 @@ from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
 
 # Seconds that a phase must take before local search begins: many are through sooner.
 _SOON = 0.5
-# By how much longer than a bound its check takes at most, beside a local search: 1.3 to 1.7 times by itself.
-_CHECKED = 3.0
+# By how much longer than a bound its check takes at most, beside a local search: 1.3 to 1.7 times by itself. Once a
+# check has taken some seconds, that of a stronger bound takes at most so many times as long for each second of the bound.
+_CHECKED, _SOME_SECONDS, _STRONGER = 3.0, 1.0, 1.3
 # Seconds by which the check of a bound may be later than the time limit.
 _LATE = 1.0
 # The gap below which a better bound may prove all that is left.
@@ -51,14 +52,20 @@ def improving_meanwhile(search: Search) -> Iterator[None]:
 
 
 def argue_meanwhile(search: Search, bounds: Iterable[Certificate], seconds: float) -> None:
-    """Claim the bounds found in so many seconds, up to the strongest whose check is likely to end in the time left."""
-    found: list[_Timed] = []
+    """Claim the bounds found in so many seconds, up to the strongest whose check is likely to end in the time left.
+
+    How long a check took says more of the next one than what is known beforehand.
+    """
+    found, times = list[_Timed](), _CHECKED
     with improving_meanwhile(search):
         run_within(seconds, search.stop, lambda: found.extend(_timed_until_close(search, bounds)))
-        left = search.clock.allowed()
-        fitting = [one.certificate for one in found if _CHECKED * one.seconds <= left]
-        if fitting:
-            _claim(search, fitting)
+        while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
+            strongest, began = max(fitting, key=lambda one: one.certificate.value), time.monotonic()
+            _claim(search, [one.certificate for one in fitting])
+            checked = time.monotonic() - began
+            if checked >= _SOME_SECONDS and strongest.seconds > 0:
+                times = min(times, _STRONGER * checked / strongest.seconds)
+            found = [one for one in found if one.certificate.value > strongest.certificate.value]
 
 
 class _Timed(NamedTuple):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from threading import Event
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -152,6 +153,28 @@ def test_a_bound_whose_check_would_take_too_long_leaves_the_one_before(monkeypat
     claimed = _claimed(search, monkeypatch)
     meanwhile.argue_meanwhile(search, _bounds_of(1, 2, 3, seconds=0.8), 1.8)
     assert claimed == [1, 2]
+
+
+@pytest.mark.parametrize(("check_takes", "in_turn"), [(0.0, [[1, 2]]), (1.2, [[1, 2], [3]]), (3.0, [[1, 2]])])
+def test_a_check_that_took_some_time_says_whether_the_next_one_fits(
+    check_takes: float, in_turn: list[list[int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search, claimed = _search(Limits(seconds=60, workers=1)), list[list[int]]()
+    now = [0.0]
+
+    def bounds() -> Iterator[Certificate]:
+        for certificate, seconds in zip(_bounds_of(1, 2, 3), (0.1, 1.0, 22.0), strict=True):
+            now[0] += seconds
+            yield certificate
+
+    def claim(_: Search, found: list[Certificate]) -> None:
+        claimed.append([one.value for one in found])
+        now[0] += check_takes
+
+    monkeypatch.setattr(meanwhile, "_claim", claim)
+    monkeypatch.setattr(meanwhile, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    meanwhile.argue_meanwhile(search, bounds(), 10.0)
+    assert claimed == in_turn
 
 
 @pytest.mark.parametrize("wanted", [True, False])
