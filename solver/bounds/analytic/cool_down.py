@@ -25,8 +25,9 @@ from solver.bounds.analytic.idle_time.knapsack import most_value
 from solver.bounds.analytic.modes.counts import Numbers
 
 _NAME = "cool-down"
-# Of a device on which more pairs of numbers of backwards may be left nothing is said.
-_MOST_PAIRS = 2_000
+# Of a device on which more pairs of numbers of backwards may be left nothing is said; nor where there are many devices
+# and more on all of them, a knapsack each: 20,000 take half a second.
+_MOST_PAIRS, _MOST_IN_ALL = 2_000, 20_000
 
 
 class _Left(NamedTuple):
@@ -95,14 +96,14 @@ def _left(problem: Problem, device: int, stages: Sequence[int]) -> _Left | None:
     room, held = problem.room[device], problem.network.held_in_flight
     microbatches = len(problem.microbatches_of[stages[0]])
     later = sum(held[s] for s in stages[1:])
-    pairs = list[tuple[int, int, int]]()
+    pairs, most = list[tuple[int, int, int]](), min(_MOST_PAIRS, _MOST_IN_ALL // problem.devices)
     for first in range(1, microbatches + 1):
         # On a single stage the two are the same.
         for last in range(1 if len(stages) > 1 else first, first + 1):
             free = None if room is None else room - first * held[stages[0]] - last * later
             if free is not None and free < 0:
                 break
-            if len(pairs) == _MOST_PAIRS:
+            if len(pairs) == most:
                 return None
             pairs.append((first, last, _most_left(problem, stages, first, last, free)))
     # Python's integers, so that sums may have any length.
