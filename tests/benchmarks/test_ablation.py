@@ -107,7 +107,10 @@ def test_the_table_tells_values_from_bounds() -> None:
 def test_the_ablation_takes_problems_of_every_kind() -> None:
     problems = ablation.chosen(0)
     kinds = " ".join(problem.name for problem in problems)
-    assert all(kind in kinds for kind in ("linear", "wave", "interleaved", "V", "bidirectional", "blocks", "fused", "zb-", "DynaPipe"))
+    assert all(
+        kind in kinds
+        for kind in ("linear", "wave", "interleaved", "V", "bidirectional", "blocks", "fused", "zb-", "DynaPipe")
+    )
     assert any(3 * problem.placement.stages * problem.microbatches > MANY_PASSES for problem in problems)
 
 
