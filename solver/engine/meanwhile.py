@@ -22,7 +22,7 @@ from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS
 # Seconds that a phase must take before local search begins: many are through sooner.
 _SOON = 0.5
 # By how much longer than a bound its check takes at most, beside a local search: 1.3 to 1.7 times by itself. Once a
-# check has taken some seconds, that of a stronger bound takes at most so many times as long for each second of the bound.
+# check has taken some seconds, that of a stronger bound takes at most so many times as long a second of the bound.
 _CHECKED, _SOME_SECONDS, _STRONGER = 3.0, 1.0, 1.3
 # Seconds by which the check of a bound may be later than the time limit.
 _LATE = 1.0
