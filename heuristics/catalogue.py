@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
 from pipesched.registry import Registry
 from pipesched.schedule.schedule import Schedule
@@ -27,13 +29,21 @@ def no_closed_form(_: Problem) -> ClosedForm | None:
     return None
 
 
+class Parameter(NamedTuple):
+    """A whole number that an order can be given, after a colon behind its name; `order` raises `DoesNotApply`."""
+
+    what: str
+    order: Callable[[Problem, int], Schedule]
+
+
 @dataclass(frozen=True)
 class Heuristic:
     """A published schedule.
 
     `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason. `closed_form` evaluates
     the formulas `bubble` and `peak` on a problem that meets their assumptions, and gives None on any other.
-    `same_for_all_costs`: problems that differ only in times and memory get the same order.
+    `same_for_all_costs`: problems that differ only in times and memory get the same order. `parameter`: what
+    NAME:NUMBER means, where it means something.
     """
 
     name: str
@@ -44,6 +54,26 @@ class Heuristic:
     order: Callable[[Problem], Schedule]
     closed_form: Callable[[Problem], ClosedForm | None] = no_closed_form
     same_for_all_costs: bool = False
+    parameter: Parameter | None = None
 
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")
+
+
+def schedule_named(name: str) -> Heuristic:
+    """The published schedule of this name, with its parameter where one is given: `interleaved-1f1b:8`; `BadInput`."""
+    base, colon, number = name.partition(":")
+    found = HEURISTICS[base]
+    if not colon:
+        return found
+    parameter = found.parameter
+    if parameter is None:
+        raise BadInput(f"schedule: found {name!r}; allowed: {base}, which has no parameter")
+    if not (number.isascii() and number.isdigit() and int(number)):
+        raise BadInput(f"schedule: found {name!r}; allowed: {base}:NUMBER, a whole number from 1 on: {parameter.what}")
+    value = int(number)
+
+    def order(problem: Problem) -> Schedule:
+        return Schedule(parameter.order(problem, value).orders, name)
+
+    return replace(found, name=name, order=order, closed_form=no_closed_form, parameter=None)

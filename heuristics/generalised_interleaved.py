@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heuristics.building.interleaved_walks import one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter
 from heuristics.interleaved_zero_bubble import weights_behind
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
@@ -77,5 +77,6 @@ HEURISTICS.register(
         peak="(v-1)g + p-d chunk activations on device d (g divides m)",
         order=generalised_interleaved,
         closed_form=_closed_form,
+        parameter=Parameter("micro-batches that run through a chunk together", generalised_interleaved),
     )
 )

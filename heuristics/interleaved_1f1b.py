@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from heuristics.building.interleaved_walks import even_groups, one_forward_one_backward, walks
+from heuristics.building.interleaved_walks import even_groups, groups_of, one_forward_one_backward, walks
 from heuristics.building.requirements import chunk_peaks, equal_costs, round_robin
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Parameter
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 
 
-def interleaved_1f1b(problem: Problem) -> Schedule:
+def interleaved_1f1b(problem: Problem, group: int | None = None) -> Schedule:
     """Megatron's order for any number of chunks v and micro-batches m; with v = 1 it is 1F1B.
 
     With groups of n micro-batches (n = p where p divides m), device d warms up with 2(p-1-d) + (v-1)n forwards, then
-    alternates.
+    alternates. `group` is Megatron's microbatch_group_size_per_vp_stage: larger groups hide transfers and hold more.
     """
     hop = 2 if round_robin(problem) > 1 else 1
-    orders = [one_forward_one_backward(walk) for walk in walks(problem, even_groups(problem), hop)]
+    groups = even_groups(problem) if group is None else groups_of(problem, group)
+    orders = [one_forward_one_backward(walk) for walk in walks(problem, groups, hop)]
     return Schedule(tuple(map(tuple, orders)), "interleaved-1f1b")
 
 
@@ -41,5 +42,6 @@ HEURISTICS.register(
         order=interleaved_1f1b,
         closed_form=_closed_form,
         same_for_all_costs=True,
+        parameter=Parameter("micro-batches that run through a chunk together", interleaved_1f1b),
     )
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from commands.shared.not_applicable import applicable, or_none
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.problem import Problem
@@ -26,7 +26,7 @@ def timeline_of(problem: Problem, text: str) -> Timeline:
         except Deadlock as deadlock:
             raise BadInput(f"{text}: {deadlock}") from None
     try:
-        return simulate(problem, HEURISTICS[text].order(problem))
+        return simulate(problem, schedule_named(text).order(problem))
     except DoesNotApply as reason:
         others = or_none(applicable(problem))
         raise BadInput(f"{text} does not apply to {problem.name}: {reason}; those that do: {others}") from None

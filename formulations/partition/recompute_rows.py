@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from ortools.sat.python import cp_model
 
 from pipesched.layers.layer import LayerType
-from pipesched.layers.recompute_rule import FULL, ROLES, SELECTIVE, RecomputeRule
+from pipesched.layers.recompute_rule import FULL, ROLES, RecomputeRule, modules_of, selections
 from pipesched.layers.roles import Role, role_of
 
 Linear: TypeAlias = Any
@@ -33,13 +33,13 @@ class RecomputeRows:
 
     def add(self, rule: RecomputeRule) -> None:
         """The rows of `why_not_told`."""
-        known = FULL + (SELECTIVE if rule is RecomputeRule.SAME else ())
         for numbers in self._numbers:
             for (name, way), number in numbers.items():
-                if role_of(name) not in ROLES or way not in known:
+                known = way in FULL or (rule is RecomputeRule.SAME and modules_of(way))
+                if role_of(name) not in ROLES or not known:
                     self._cp.add(number == 0)
         if rule is RecomputeRule.ALL:
-            self._all_or_none(FULL)
+            self._all_or_none()
             return
         for k in range(len(self._numbers)):
             self._first(k)
@@ -77,25 +77,46 @@ class RecomputeRows:
                 self._cp.add_implication(whole, before)
             before = whole
 
-    def _all_or_none(self, ways: Sequence[str]) -> cp_model.IntVar:
-        """Every layer in one of these ways, which the literal returned says, or none."""
-        every = self._cp.new_bool_var(f"every {ways[0]}")
+    def _all_or_none(self) -> None:
+        """Every layer recomputed whole, or none."""
+        every = self._cp.new_bool_var("every layer")
         for k, numbers in enumerate(self._numbers):
-            for name in dict.fromkeys(self._runs[r].name for r in self._own):
-                held = sum(self._held[k][r] for r in self._own if self._runs[r].name == name)
-                number = sum(numbers.get((name, way), 0) for way in ways)
-                self._cp.add(number == held).only_enforce_if(every)
+            for name in self._names:
+                number = sum(numbers.get((name, way), 0) for way in FULL)
+                self._cp.add(number == self._held_of(k, name)).only_enforce_if(every)
                 self._cp.add(number == 0).only_enforce_if(~every)
-        return every
+
+    @property
+    def _names(self) -> list[str]:
+        return list(dict.fromkeys(self._runs[r].name for r in self._own))
+
+    def _held_of(self, k: int, name: str) -> Linear:
+        return sum(self._held[k][r] for r in self._own if self._runs[r].name == name)
+
+    def _selected(self) -> cp_model.IntVar:
+        """One list of modules for all layers, which the literal returned says, or none."""
+        lists = selections([self._runs[r] for r in self._own])
+        literals = [self._cp.new_bool_var(f"modules{number}") for number in range(len(lists))]
+        some = self._cp.new_bool_var("modules")
+        self._cp.add(sum(literals) == some)
+        for k, numbers in enumerate(self._numbers):
+            for (name, way), number in numbers.items():
+                if name not in self._names or not modules_of(way):
+                    continue
+                for said, literal in zip(lists, literals, strict=True):
+                    wanted = self._held_of(k, name) if said.get(name) == way else 0
+                    self._cp.add(number == wanted).only_enforce_if(literal)
+                self._cp.add(number == 0).only_enforce_if(~some)
+        return some
 
     def _same(self) -> None:
-        """One number for all stages and no multi-token prediction layer, or all layers; or all their cores alone."""
-        cores = self._all_or_none(SELECTIVE)
+        """One number for all stages and no multi-token prediction layer, or all layers; or modules of all layers."""
+        some = self._selected()
         everything = self._cp.new_bool_var("everything")
         most = sum(self._runs[r].count for r in self._own)
         common = self._cp.new_int_var(0, most, "layers recomputed")
-        self._cp.add(common == 0).only_enforce_if(cores)
-        self._cp.add_implication(cores, ~everything)
+        self._cp.add(common == 0).only_enforce_if(some)
+        self._cp.add_implication(some, ~everything)
         for k in range(len(self._numbers)):
             layers, held = self._of(k, Role.TRANSFORMER, self._full), self._of(k, Role.TRANSFORMER, self._held)
             fewer = self._cp.new_bool_var(f"fewer{k}")

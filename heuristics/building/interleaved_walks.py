@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from heuristics.building.requirements import round_robin
+from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import BW, F, Pass, Slot
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import overlapped
@@ -29,6 +30,19 @@ def even_groups(problem: Problem) -> list[range]:
     count = max(1, m // problem.devices)
     sizes = [m // count + (group < m % count) for group in range(count)]
     return [range(sum(sizes[:group]), sum(sizes[: group + 1])) for group in range(count)]
+
+
+def groups_of(problem: Problem, size: int) -> list[range]:
+    """The micro-batches in groups of so many, the rest in one of its own: those that Megatron takes.
+
+    It refuses groups of fewer than p, a rest of fewer than p, and more than there are micro-batches.
+    """
+    m, p = problem.microbatches, problem.devices
+    if not p <= size <= m:
+        raise DoesNotApply(f"needs groups of {p} to {m} micro-batches (p to m); found {size}")
+    if 0 < m % size < p:
+        raise DoesNotApply(f"needs a last group of at least {p} micro-batches (p); groups of {size} leave {m % size}")
+    return [range(first, min(first + size, m)) for first in range(0, m, size)]
 
 
 def walks(problem: Problem, groups: Sequence[range], hop: int, extra: int = 0) -> list[Walk]:

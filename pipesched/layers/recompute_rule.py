@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -12,9 +12,14 @@ from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.roles import Role, role_of
 
-# Recomputing a whole layer from its input, and only its attention core: the two ways runtimes know by a setting.
+# Recomputing a whole layer from its input.
 FULL = ("full",)
-SELECTIVE = ("selective", "attention")
+# Parts of a layer that Megatron recomputes by --recompute-modules: a way has their names, joined by +.
+MODULES = ("core_attn", "layernorm", "mla_up_proj", "mlp", "moe", "moe_act", "shared_experts")
+# Other names of the way core_attn.
+_ATTENTION = ("selective", "attention")
+# What every transformer layer has, whether the file says so or not.
+_EVERYWHERE = frozenset(("core_attn", "layernorm"))
 # The roles of layers that runtimes recompute.
 ROLES = (Role.TRANSFORMER, Role.MTP)
 
@@ -26,17 +31,21 @@ class RecomputeRule(StrEnum):
     # Of every stage so many of its first transformer layers.
     FIRST = "first"
     # One number for all stages, or a whole stage where it has fewer, multi-token prediction layers left out; or all
-    # layers; or all attention cores.
+    # layers; or the same modules of all layers that have them.
     SAME = "same"
     # All transformer and multi-token prediction layers, or none.
     ALL = "all"
 
 
 class _Stage(NamedTuple):
-    """The transformer layers of a stage, in order, and its multi-token prediction layers: the way of each, or None."""
+    """The transformer layers of a stage, in order, and its multi-token prediction layers: the way of each, or None.
+
+    `names` are those of all of them.
+    """
 
     layers: tuple[str | None, ...]
     mtp: tuple[str | None, ...]
+    names: tuple[str, ...]
 
     @property
     def ways(self) -> set[str]:
@@ -46,6 +55,40 @@ class _Stage(NamedTuple):
     def first(self) -> int:
         """How many of the first transformer layers are recomputed."""
         return next((at for at, way in enumerate(self.layers) if way is None), len(self.layers))
+
+
+def modules_of(way: str) -> frozenset[str]:
+    """The modules that a way of recomputation names; empty where it is none of modules."""
+    names = {"core_attn" if one in _ATTENTION else one for one in way.split("+")}
+    return frozenset(names) if names <= set(MODULES) else frozenset()
+
+
+def selections(kinds: Sequence[LayerType]) -> list[Mapping[str, str]]:
+    """What lists of modules can say: the way in which each type of layer is then recomputed, by its name.
+
+    A list holds for all layers. It recomputes of a layer the modules that the layer has: one of its ways must be just
+    these. What a multi-token prediction layer has is what the transformer layer before it has too.
+    """
+    own: dict[str, dict[frozenset[str], str]] = {}
+    parts: dict[str, frozenset[str]] = {}
+    before = _EVERYWHERE
+    for kind in (kind for kind in kinds if role_of(kind.name) in ROLES):
+        ways = {modules_of(way.name): way.name for way in reversed(kind.recompute) if modules_of(way.name)}
+        own[kind.name] = ways
+        has = _EVERYWHERE.union(*ways)
+        parts[kind.name] = has | before if role_of(kind.name) is Role.MTP else has
+        before = parts[kind.name]
+    lists = {frozenset[str]()}
+    for ways in own.values():
+        for way in ways:
+            lists |= {way | each for each in lists}
+    found: list[Mapping[str, str]] = []
+    for each in sorted(lists, key=lambda one: (len(one), sorted(one))):
+        effects = {name: each & has for name, has in parts.items() if each & has}
+        if effects and all(effect in own[name] for name, effect in effects.items()):
+            said = {name: own[name][effect] for name, effect in effects.items()}
+            found += [said] if said not in found else []
+    return found
 
 
 def why_not_told(model: Model, partition: Partition, rule: RecomputeRule) -> str | None:
@@ -60,11 +103,11 @@ def why_not_told(model: Model, partition: Partition, rule: RecomputeRule) -> str
             return f"a recomputed {role_of(ends[0]).value} (stage {at})"
         stages.append(_stage(layers, again))
     used = set().union(*(stage.ways for stage in stages))
-    known = FULL + (SELECTIVE if rule is RecomputeRule.SAME else ())
-    if used - set(known):
-        return f"recomputation in the way {min(used - set(known))!r}"
-    if used & set(SELECTIVE):
-        return _not_all(stages, SELECTIVE)
+    unknown = {way for way in used - set(FULL) if rule is not RecomputeRule.SAME or not modules_of(way)}
+    if unknown:
+        return f"recomputation in the way {min(unknown)!r}"
+    if used - set(FULL):
+        return _not_selected(model, stages)
     if rule is RecomputeRule.ALL:
         return _not_all(stages, FULL)
     return _not_first(stages) or (_not_same(stages) if rule is RecomputeRule.SAME else None)
@@ -84,7 +127,17 @@ def _stage(layers: Sequence[LayerType], again: Sequence[Recomputed]) -> _Stage:
         return None
 
     ways = [(role_of(layer.name), way_of(layer.name)) for layer in layers]
-    return _Stage(*(tuple(way for role, way in ways if role is wanted) for wanted in ROLES))
+    transformer, mtp = (tuple(way for role, way in ways if role is wanted) for wanted in ROLES)
+    names = [layer.name for wanted in ROLES for layer in layers if role_of(layer.name) is wanted]
+    return _Stage(transformer, mtp, tuple(names))
+
+
+def _not_selected(model: Model, stages: Sequence[_Stage]) -> str | None:
+    """Unless one list of modules says what all layers recompute."""
+    every = [one for stage in stages for one in zip(stage.names, (*stage.layers, *stage.mtp), strict=True)]
+    if any(all(said.get(name) == way for name, way in every) for said in selections(model.kinds)):
+        return None
+    return "recomputed modules that are not the same of all layers"
 
 
 def _not_all(stages: Sequence[_Stage], ways: Sequence[str]) -> str | None:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 from threading import Event
 
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import schedule_named
 from pipesched.checking.plan_check import leaving_out
 from pipesched.errors import DoesNotApply
 from pipesched.layers.partition import Partition
@@ -51,8 +51,8 @@ def _order_again(
     paths = next((one for one in known if one.order == name), None)
     if paths is None or not paths.tried:
         return _does_not_apply(plan, choice, name, known)
-    order = HEURISTICS[name].order(plan.problem(choice, paths.tried[0]))
-    if not HEURISTICS[name].same_for_all_costs or not provable(plan, choice):
+    order = schedule_named(name).order(plan.problem(choice, paths.tried[0]))
+    if not schedule_named(name).same_for_all_costs or not provable(plan, choice):
         return None
     master = Master(plan, choice, every_order=False)
     master.of_order(order)
@@ -68,7 +68,7 @@ def _does_not_apply(plan: PlanProblem, choice: Choice, name: str, known: tuple[O
     """Whether an order does not apply to a partition of this placement; None where there is none to ask."""
     for partition in (partition for one in known for partition in one.tried):
         try:
-            HEURISTICS[name].order(plan.problem(choice, partition))
+            schedule_named(name).order(plan.problem(choice, partition))
         except DoesNotApply:
             return True
         return False

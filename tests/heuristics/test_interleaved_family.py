@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import HEURISTICS, schedule_named
 from heuristics.generalised_interleaved import default_group, generalised_interleaved
-from pipesched.errors import DoesNotApply
+from pipesched.errors import BadInput, DoesNotApply
 from pipesched.problem import placement
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Problem
@@ -246,3 +246,53 @@ def test_zero_bubble_sends_weights_d_backwards_behind() -> None:
         assert [x[1:] for x in inputs] == [x[1:] for x in weights]
         assert order[: order.index(weights[0])].count(inputs[d]) == 1
         assert order.index(weights[0]) == order.index(inputs[d]) + 1
+
+
+# Four devices, two chunks, F 1, B 2, 16 micro-batches: the makespan by transfer and group, by another program.
+GROUPS = {
+    Fraction(1, 2): {4: 112, 6: 110, 8: 108, 16: 108},
+    Fraction(1): {4: 119, 6: 117, 8: 111, 16: 111},
+    Fraction(2): {4: 151, 6: 141, 8: 130, 16: 123},
+}
+
+
+@pytest.mark.parametrize("transfer", GROUPS)
+def test_groups_of_microbatches_hide_transfers(transfer: Fraction) -> None:
+    """Times in half ticks."""
+    one = chunks(4, 2, 16, 2, 4, None)
+    problem = one.with_stages(transfer=(int(2 * transfer),) * 8)
+    for group, value in GROUPS[transfer].items():
+        assert run_named(problem, f"interleaved-1f1b:{group}").makespan == 2 * value
+    assert (
+        schedule_named("interleaved-1f1b:4").order(problem).orders
+        == HEURISTICS["interleaved-1f1b"].order(problem).orders
+    )
+
+
+def test_a_group_of_twice_the_devices_holds_more() -> None:
+    problem = chunks(4, 2, 16, 1, 2, None)
+    peaks = [run_named(problem, f"interleaved-1f1b:{group}").peak_memory[0] for group in (4, 8, 16)]
+    assert peaks == [each * problem.network.held_in_flight[0] for each in (11, 15, 23)]
+
+
+def run_named(problem: Problem, name: str) -> Metrics:
+    return timed(problem, schedule_named(name).order(problem))
+
+
+@pytest.mark.parametrize("m", range(1, 15))
+@pytest.mark.parametrize("group", range(1, 16))
+def test_groups_that_megatron_refuses_do_not_apply(m: int, group: int) -> None:
+    """Its two errors: a group outside of p to m, and a rest of 1 to p - 1 micro-batches; all others run to their end."""
+    problem = chunks(4, 2, m)
+    refused = group > m or group < 4 or 0 < m % group < 4
+    if refused:
+        with pytest.raises(DoesNotApply):
+            schedule_named(f"interleaved-1f1b:{group}").order(problem)
+    else:
+        assert run_named(problem, f"interleaved-1f1b:{group}").makespan > 0
+
+
+@pytest.mark.parametrize("name", ["gpipe:4", "interleaved-1f1b:", "interleaved-1f1b:x", "interleaved-1f1b:0", "none:4"])
+def test_a_parameter_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(BadInput):
+        schedule_named(name)

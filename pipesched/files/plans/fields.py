@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import Annotated
 
@@ -58,10 +59,22 @@ def _schedules(value: object) -> object:
     return list(dict.fromkeys(map(str, entries))) or None
 
 
+_WAY = "[A-Za-z_][A-Za-z0-9_+-]{0,79}"
+
+
+def _way(value: object) -> str | None:
+    return value if isinstance(value, str) and re.fullmatch(_WAY, value) else None
+
+
 _WHOLE = {"type": "integer", "minimum": 1}
 
 ShareField = Annotated[
     Fraction, field("a share from 0 to 1", _share), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+]
+WayField = Annotated[
+    str,
+    field("a name: a letter or _, then letters, digits, -, _ and + between modules, up to 80 characters", _way),
+    WithJsonSchema({"type": "string", "pattern": f"^{_WAY}$"}),
 ]
 PlacementsField = Annotated[
     str | list[str],

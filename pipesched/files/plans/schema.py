@@ -11,7 +11,14 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pipesched.files.fields import field_types
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
-from pipesched.files.plans.fields import ChunksField, PartitionField, PlacementsField, SchedulesField, ShareField
+from pipesched.files.plans.fields import (
+    ChunksField,
+    PartitionField,
+    PlacementsField,
+    SchedulesField,
+    ShareField,
+    WayField,
+)
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
 from pipesched.layers.plan_problem import Decide
 from pipesched.layers.recompute_rule import RecomputeRule
@@ -24,7 +31,9 @@ class _Section(BaseModel):
 class RecomputeEntry(_Section):
     """A way to keep less of a layer's activation, for a longer backward."""
 
-    name: field_types.Name | None = Field(None, description="what it is called, such as full")
+    name: WayField | None = Field(
+        None, description="what it is called, such as full; Megatron's modules by their names, joined by +"
+    )
     time: field_types.Number | None = Field(None, description="added to the backward")
     keeps: ShareField | None = Field(None, description="the share of the activation that is kept, 0 to 1")
 

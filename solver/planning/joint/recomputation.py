@@ -101,18 +101,21 @@ class SameLayers:
         said = self._ways.said_by(draft.recomputed)
         if said == ToldLayers():
             return draft
-        if said.cores or not self._steps:
+        if said.modules:
+            return self._ways.told(draft.cuts, ToldLayers(modules=said.modules - 1))
+        if said.modules is not None or not self._steps:
             return self._ways.told(draft.cuts, ToldLayers())
         first = self._ways.most_of(draft.cuts) + self._ways.mtp if said.everything else said.first
         return self._ways.told(draft.cuts, ToldLayers(first - 1))
 
     def more(self, draft: Draft, stages: set[int]) -> Draft | None:
-        """Cores before whole layers. All stages change, these among them."""
+        """Modules before whole layers. All stages change, these among them."""
         if not stages:
             return None
         said, most = self._ways.said_by(draft.recomputed), self._ways.most_of(draft.cuts)
-        if said == ToldLayers() and self._steps and self._ways.has_cores:
-            return self._ways.told(draft.cuts, ToldLayers(cores=True))
+        number = -1 if said == ToldLayers() else said.modules
+        if self._steps and number is not None and number + 1 in self._ways.lists:
+            return self._ways.told(draft.cuts, ToldLayers(modules=number + 1))
         if said.everything or (said.first >= most and not self._ways.has_everything):
             return None
         more = ToldLayers(said.first + 1) if self._steps and said.first < most else ToldLayers(everything=True)

@@ -63,8 +63,7 @@ def _ways_to_say(rule: RecomputeRule, ways: SelectedWays, cuts: tuple[int, ...])
     """All that can be said, from nothing recomputed to everything."""
     yield ToldLayers()
     if rule is RecomputeRule.SAME:
-        if ways.has_cores:
-            yield ToldLayers(cores=True)
+        yield from (ToldLayers(modules=number) for number in ways.lists)
         for number in range(1, ways.most_of(cuts) + 1):
             yield ToldLayers(number)
     if ways.has_everything:

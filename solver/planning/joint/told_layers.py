@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from pipesched.layers.recompute_rule import FULL, ROLES, SELECTIVE
+from pipesched.layers.recompute_rule import FULL, ROLES, modules_of, selections
 from pipesched.layers.roles import Role, role_of
 from solver.planning.joint.draft import Draft, StageSums
 
 
 class ToldLayers(NamedTuple):
-    """The `first` transformer layers of each stage; or `everything`; or the `cores` of all layers."""
+    """The `first` transformer layers of each stage; or `everything`; or the `modules` of a list, by its number."""
 
     first: int = 0
     everything: bool = False
-    cores: bool = False
+    modules: int | None = None
 
 
 class SelectedWays:
-    """Of a model's transformer and multi-token prediction layers, those recomputed whole and by their cores."""
+    """Of a model's transformer and multi-token prediction layers, those recomputed whole and by modules."""
 
     def __init__(self, sums: StageSums) -> None:
         self._sums = sums
@@ -30,11 +30,13 @@ class SelectedWays:
         self._mtp = [role_of(layer.name) is Role.MTP for _, layer in layers]
         self.mtp = any(self._mtp)
         self._whole = [self._number(layer.name, FULL) for _, layer in layers]
-        self._cores = [self._number(layer.name, SELECTIVE) for _, layer in layers]
-        self.has_cores = None not in self._cores and bool(layers)
+        self._selections = [
+            [self._number(layer.name, [said[layer.name]]) if layer.name in said else None for _, layer in layers]
+            for said in selections(sums.plan.model.kinds)
+        ]
         self.has_everything = None not in self._whole and bool(layers)
         self._is_whole = [way.name in FULL for _, way in sums.ways]
-        self._is_core = [way.name in SELECTIVE for _, way in sums.ways]
+        self._is_modules = [bool(modules_of(way.name)) for _, way in sums.ways]
         # Of each way how many of the first so many layers are recomputed in it, where all of them are.
         self._before = [
             list(accumulate((number == way for number in self._whole), initial=0)) for way in range(len(sums.ways))
@@ -44,6 +46,11 @@ class SelectedWays:
         """The first of these ways that a layer has."""
         known = (at for at, (kind, way) in enumerate(self._sums.ways) if kind.name == name and way.name in ways)
         return next(known, None)
+
+    @property
+    def lists(self) -> range:
+        """The numbers of the lists of modules, from those that say least."""
+        return range(len(self._selections))
 
     def whole(self, row: Sequence[int]) -> int:
         """The layers recomputed whole on a stage."""
@@ -70,23 +77,25 @@ class SelectedWays:
     def told(self, cuts: tuple[int, ...], said: ToldLayers) -> Draft:
         """The draft of these cuts."""
         stages = list(pairwise(cuts))
-        if said.cores:
-            return Draft(cuts, tuple(self._row_of_cores(begin, end) for begin, end in stages))
+        if said.modules is not None:
+            return Draft(cuts, tuple(self._row_of_list(said.modules, begin, end) for begin, end in stages))
         number = len(self._at) if said.everything else said.first
         return Draft(cuts, tuple(self.leading(begin, end, number, said.everything) for begin, end in stages))
 
-    def _row_of_cores(self, begin: int, end: int) -> tuple[int, ...]:
+    def _row_of_list(self, number: int, begin: int, end: int) -> tuple[int, ...]:
         row = [0] * len(self._sums.ways)
         for at in range(bisect_left(self._at, begin), bisect_left(self._at, end)):
-            way = self._cores[at]
-            assert way is not None
-            row[way] += 1
+            way = self._selections[number][at]
+            if way is not None:
+                row[way] += 1
         return tuple(row)
 
     def said_by(self, rows: Sequence[Sequence[int]]) -> ToldLayers:
-        """What rows say, of which at least as much is recomputed."""
-        if any(number for row in rows for number, is_core in zip(row, self._is_core, strict=True) if is_core):
-            return ToldLayers(cores=True)
+        """What rows say, or more than they do, where there are words for it."""
+        used = {way for row in rows for way, number in enumerate(row) if number and self._is_modules[way]}
+        if used and self._selections:
+            fitting = (number for number in self.lists if used <= set(self._selections[number]))
+            return ToldLayers(modules=next(fitting, self.lists[-1]))
         total = sum(map(self.whole, rows))
         if total and total == len(self._at):
             return ToldLayers(len(self._at), everything=True)

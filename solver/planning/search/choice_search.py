@@ -10,7 +10,7 @@ from functools import cached_property
 from math import ceil
 
 from formulations.partition.bound_rows import mean_load
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import schedule_named
 from pipesched.errors import BadInput, Disagreement, DoesNotApply
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import Partition
@@ -99,7 +99,7 @@ class ChoiceSearch:
 
     def order_of(self, name: str) -> Schedule:
         """The order of a published schedule on some partition; `DoesNotApply`."""
-        return HEURISTICS[name].order(self.plan.problem(self.choice, self.balanced))
+        return schedule_named(name).order(self.plan.problem(self.choice, self.balanced))
 
     @property
     def first(self) -> Partition:
@@ -185,7 +185,7 @@ class ChoiceSearch:
         problem, values = self.plan.problem(self.choice, partition), list[Fraction]()
         for name in names:
             try:
-                timeline = best_times(problem, HEURISTICS[name].order(problem))
+                timeline = best_times(problem, schedule_named(name).order(problem))
             except DoesNotApply:
                 continue
             candidate = Candidate(self.choice, partition, timeline, name)

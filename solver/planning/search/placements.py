@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from fractions import Fraction
 from threading import Event
 
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import schedule_named
 from pipesched.errors import Disagreement, defect_note
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.gap import gap
@@ -30,7 +30,7 @@ class Placements:
         self.notes = list(problem.notes)
         self._phase = "start"
         for name in problem.schedules:
-            HEURISTICS[name]
+            schedule_named(name)
         self.choices = [ChoiceSearch(problem, choice, self.budget, self._offer) for choice in problem.choices]
         self.better = {each.choice: BetterPlans(each) for each in self.choices}
 

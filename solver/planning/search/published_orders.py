@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import NamedTuple
 
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import schedule_named
 from pipesched.results.gap import gap
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.fixed_order import FixedOrder, provable
@@ -35,7 +35,7 @@ class PublishedOrders:
             _Order(choice, name, FixedOrder(choice.plan, choice.choice, choice.order_of(name)))
             for choice in self._all.open()
             for name in names[choice.choice]
-            if HEURISTICS[name].same_for_all_costs and provable(choice.plan, choice.choice)
+            if schedule_named(name).same_for_all_costs and provable(choice.plan, choice.choice)
         ]
         number = {choice: sum(one.choice.choice == choice for one in sure) for choice in names}
         whole = [one for one in sure if number[one.choice.choice] == len(names[one.choice.choice])]
