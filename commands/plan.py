@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -36,7 +37,7 @@ from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import time_parts
 from pipesched.results.solution import Status
 from plots.plan import render_plan
-from runtime.partitions.plan_settings import PlanSettings, settings_of
+from runtime.partitions.plan_settings import PlanSettings
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change, sensitivity
 
@@ -77,15 +78,15 @@ def run(args: Namespace) -> Exit:
             if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
                 moments.append(moment)
 
-        found, runtime = planned(
-            problem, args.target, limits, tell, lambda one: say(_line(one, problem.time_unit)), stop
+        answer = planned(
+            problem, args.target, forms, limits, tell, lambda one: say(_line(one, problem.time_unit)), stop
         )
+        found, runtime, settings = answer.found, answer.runtime, answer.settings
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
-    settings = settings_of(found, forms)
     if not args.json:
         show(found, changes, [] if runtime is None else runtime_sentences(found, runtime))
-        show_settings(found, settings)
+        show_settings(settings)
     if found.best is None:
         complain(
             f"infeasible: {found.reason}" if found.status is Status.INFEASIBLE else "no plan found in the time given"
@@ -94,7 +95,7 @@ def run(args: Namespace) -> Exit:
     try:
         with not_interrupted():
             if folder and found.best:
-                page = plan_report(found, changes, settings_texts(found, settings), moments, args, as_typed, runtime)
+                page = plan_report(found, changes, settings_texts(settings), moments, args, as_typed, runtime)
                 files = _write(found, settings, folder, page)
             if args.output:
                 record_output(args.output, "plan", files)
@@ -136,7 +137,7 @@ def _folder(output: str | None) -> Path | None:
     return make_folder(output)
 
 
-def _write(found: Plan, settings: list[PlanSettings], folder: Path, page: str) -> list[Path]:
+def _write(found: Plan, settings: Sequence[PlanSettings], folder: Path, page: str) -> list[Path]:
     best = found.best
     assert best is not None
     timeline = best.timeline

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from commands.shared.file_arguments import write_schedule
 from commands.shared.output import note
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
+from pipesched.files.schedule_file import ScheduleFile
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.formatting import plain
-from pipesched.results.plan import Plan
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.partition_from import partition_from
 from runtime.partitions.plan_settings import PlanSettings
@@ -66,47 +66,54 @@ def chosen_formats(names: str | None) -> list[PartitionFormat]:
 
 
 def write_settings(found: Sequence[PlanSettings], folder: Path) -> list[Path]:
-    """A file of each runtime that can run the plan or another: `partition` with the format's suffix."""
-    told = [(one.form, one.settings.text) for one in found if one.settings is not None]
-    return [write_whole(folder / f"partition{form.suffix}", text) for form, text in told]
+    """A file of each runtime that can run a plan: `partition` with the format's suffix.
+
+    Beside it the order, as a schedule file, of those that are given one (`export` writes it for them).
+    """
+    files = []
+    for one in found:
+        if one.settings is None or one.plan is None or one.plan.best is None:
+            continue
+        files.append(write_whole(folder / f"partition{one.form.suffix}", one.settings.text))
+        if not one.form.limits.schedules:
+            timeline = one.plan.best.timeline
+            files.append(write_schedule(folder / f"schedule.{one.form.name}.json", ScheduleFile(timeline)))
+    return files
 
 
-def settings_texts(plan: Plan, found: Sequence[PlanSettings]) -> dict[str, str]:
-    """For a report: of each format what differs from the plan, and its file."""
+def settings_texts(found: Sequence[PlanSettings]) -> dict[str, str]:
+    """For a report: of each format why there are none, what differs, and its file, which has the figures."""
     return {
-        f"Settings: {one.form.name}": "\n".join([*_lines(plan, one), "" if one.settings is None else one.settings.text])
+        f"Settings: {one.form.name}": "\n".join([*_notes(one), "" if one.settings is None else one.settings.text])
         for one in found
     }
 
 
-def show_settings(plan: Plan, found: Sequence[PlanSettings]) -> None:
-    """Every setting on a line; refusals, what can be run instead, and what differs, as notes."""
+def show_settings(found: Sequence[PlanSettings]) -> None:
+    """Every setting on a line, and below it what a plan takes with it; refusals and what differs as notes."""
     for one in found:
-        for line in _lines(plan, one):
+        for line in _notes(one):
             note(f"note: {line}")
-        if one.settings is not None:
-            for name, value in one.settings.values.items():
-                print(f"{name}: {value}")
+        if one.settings is None:
+            continue
+        for name, value in one.settings.values.items():
+            print(f"{name}: {value}")
+            for line in one.figures:
+                print(f"  {line}")
 
 
-def _lines(plan: Plan, one: PlanSettings) -> Iterator[str]:
+def _notes(one: PlanSettings) -> Iterator[str]:
     if one.refusal is not None:
         yield one.refusal
-        if one.candidate is None:
-            yield f"{one.form.name}: no other plan that was found can be expressed either"
-        else:
-            value = f"{plain(float(one.candidate.value))} {plan.problem.time_unit}".rstrip()
-            again = sum(sum(stage.values()) for stage in one.candidate.partition.recompute_counts())
-            best = f"{one.candidate.choice}, {again} layers recomputed, {value}"
-            yield f"{one.form.name}: these are the settings of the best plan found that it can run: {best}"
+    if one.words and one.settings is not None:
+        yield f"{one.form.name}: planned for it alone: {'; '.join(one.words)}"
     yield from () if one.settings is None else one.settings.notes
 
 
 def settings_document(found: Sequence[PlanSettings]) -> dict[str, object]:
-    """`settings` of `plan --json`, and `settings_refused` with what each format can run instead."""
+    """`settings` of `plan --json`, each with its figures, and `settings_refused` with the reason of each format."""
     told: dict[str, object] = {}
     for one in found:
-        if one.refusal is None and one.settings is not None:
-            told |= one.settings.values
-    refused = {one.form.name: one.document() for one in found if one.refusal is not None}
+        told |= one.document()
+    refused = {one.form.name: {"reason": one.refusal, "instead": None} for one in found if one.refusal is not None}
     return {"settings": told} | ({"settings_refused": refused} if refused else {})

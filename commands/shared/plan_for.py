@@ -1,26 +1,32 @@
-"""`plan --for`: the best plan that a runtime can be told and runs, beside the best of all plans."""
+"""`plan --for`, `plan --settings`: the best plans that runtimes can be told and run, beside the best of all plans."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from threading import Event
 
 from commands.shared.output import percent
 from commands.shared.runtime_restrictions import written_for
+from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Status
 from runtime.exporters.restrictions import RESTRICTIONS
-from runtime.partitions.catalogue import PARTITION_FORMATS
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_limits import restricted
+from runtime.partitions.plan_settings import PlanSettings, settings_of
 from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
 
-# Of the time limit, the part for what the runtime can run; the rest is for all plans.
+# Of the time limit, the part for what the runtime of `--for` can run, and for those of `--settings`; the rest is for
+# all plans.
 _OWN_SHARE = 0.7
+_SETTINGS_SHARE = 0.3
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,15 @@ class Runtime:
     name: str
     words: tuple[str, ...]
     free: Plan
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The plan asked for; the runtime that it is for, if it is; and the settings of runtimes, each with its plan."""
+
+    found: Plan
+    runtime: Runtime | None
+    settings: tuple[PlanSettings, ...]
 
 
 def add_for(parser: ArgumentParser) -> None:
@@ -43,23 +58,89 @@ def add_for(parser: ArgumentParser) -> None:
 
 
 def planned(
-    problem: PlanProblem, target: str | None, limits: Limits, report: Report, aside: Report, stop: Event
-) -> tuple[Plan, Runtime | None]:
+    problem: PlanProblem,
+    target: str | None,
+    forms: Sequence[PartitionFormat],
+    limits: Limits,
+    report: Report,
+    aside: Report,
+    stop: Event,
+) -> Planned:
     """The plan, and with `target` what it is restricted to; `BadInput` where that runtime runs no plan of the file.
 
-    `aside` is told of the search over all plans.
+    What runtimes can run is searched for first, and all plans from the best of that on: never worse. `aside` is told
+    of what is not the plan asked for.
     """
-    if target is None:
-        return plan(problem, limits, report, stop), None
-    left, words = restricted(problem, target, PARTITION_FORMATS[target].limits)
-    found = _runnable(plan(left, replace(limits, seconds=_OWN_SHARE * limits.seconds), report, stop), target)
-    rest = replace(limits, seconds=max(0.0, limits.seconds - found.wall_seconds))
+    search = _Searches(problem, limits, stop)
+    own = None if target is None else search.restricted(PARTITION_FORMATS[target], _OWN_SHARE, report)
+    others = [form for form in forms if form.name != target]
+    share = (_SETTINGS_SHARE if target is None else _SETTINGS_SHARE / 2) / max(1, len(others))
+    told: dict[str, _Own | str] = {}
+    for form in others:
+        try:
+            told[form.name] = search.restricted(form, share, _named(aside, form.name))
+        except BadInput as error:
+            told[form.name] = error.mistakes[0].removeprefix("--for ")
+    known = [one.plan for one in (own, *told.values()) if isinstance(one, _Own)]
+    best = min((one.best for one in known if one.best is not None), key=lambda one: one.value, default=None)
+    free = search.all_plans(best, report if own is None else _named(aside, "all plans"))
+    if own is not None:
+        told[own.form.name] = own
+    runtime = None if own is None else Runtime(own.form.name, own.words, free)
+    return Planned(
+        free if own is None else own.plan,
+        runtime,
+        tuple(_settings(form, told[form.name], free) for form in forms),
+    )
 
-    def tell(moment: PlanProgress) -> None:
-        aside(replace(moment, seconds=moment.seconds + found.wall_seconds, phase=f"all plans: {moment.phase}"))
 
-    # It begins at what the runtime can run, so it is never worse.
-    return found, Runtime(target, words, plan(problem, rest, tell, stop, start=found.best))
+@dataclass(frozen=True)
+class _Own:
+    """What a search for a runtime found."""
+
+    form: PartitionFormat
+    words: tuple[str, ...]
+    plan: Plan
+
+
+class _Searches:
+    """The searches of one call, one after another, within one time limit."""
+
+    def __init__(self, problem: PlanProblem, limits: Limits, stop: Event) -> None:
+        self._problem, self._limits, self._stop = problem, limits, stop
+        self._spent = 0.0
+        self._known: dict[PlanProblem, Plan] = {}
+
+    def restricted(self, form: PartitionFormat, share: float, report: Report) -> _Own:
+        """The best plan for a runtime, in a share of the time; once for runtimes that allow the same."""
+        left, words = restricted(self._problem, form.name, form.limits)
+        if left not in self._known:
+            self._known[left] = self._search(left, share * self._limits.seconds, None, report)
+        return _Own(form, words, _runnable(self._known[left], form.name))
+
+    def all_plans(self, start: Candidate | None, report: Report) -> Plan:
+        """The best of all plans, in the time that is left."""
+        return self._search(self._problem, max(0.0, self._limits.seconds - self._spent), start, report)
+
+    def _search(self, problem: PlanProblem, seconds: float, start: Candidate | None, report: Report) -> Plan:
+        before = self._spent
+
+        def tell(moment: PlanProgress) -> None:
+            report(replace(moment, seconds=moment.seconds + before))
+
+        found = plan(problem, replace(self._limits, seconds=seconds), tell, self._stop, start=start)
+        self._spent += found.wall_seconds
+        return found
+
+
+def _named(report: Report, name: str) -> Callable[[PlanProgress], None]:
+    return lambda moment: report(replace(moment, phase=f"{name}: {moment.phase}"))
+
+
+def _settings(form: PartitionFormat, own: _Own | str, free: Plan) -> PlanSettings:
+    if isinstance(own, str):
+        return PlanSettings(form, free, refusal=own)
+    return settings_of(form, own.plan, free, own.words)
 
 
 def runtime_sentences(found: Plan, runtime: Runtime) -> list[str]:
@@ -69,13 +150,16 @@ def runtime_sentences(found: Plan, runtime: Runtime) -> list[str]:
     free = runtime.free
     if free.best is None or free.value is None:
         return said
-    unit = found.problem.time_unit
-    best, bound = (f"{plain(float(value))} {unit}".rstrip() for value in (free.value, free.lower_bound))
+    best, bound = (_time(found, value) for value in (free.value, free.lower_bound))
     text = f"of all plans: {best} ({free.best.choice}, {free.best.schedule}), none is below {bound}"
     if found.value is not None and free.value:
         more = float(found.value / free.value - 1)
         text += f"; that of {runtime.name} takes {percent(more)} more" if more > 0 else f"; {runtime.name} runs it"
     return [*said, text]
+
+
+def _time(found: Plan, value: Fraction) -> str:
+    return f"{plain(float(value))} {found.problem.time_unit}".rstrip()
 
 
 def runtime_document(runtime: Runtime) -> dict[str, object]:

@@ -6,7 +6,7 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import first_recomputed, known_ways, loop, no_mtp
+from runtime.partitions.format_limits import as_many_as_devices, first_recomputed, known_ways, loop, no_mtp
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -35,6 +35,7 @@ def arguments():
 def _write(model: StagedModel) -> PartitionSettings:
     """One stage a device: with more, the plugin refuses any list but one of as many numbers as it has devices."""
     loop(_NAME, model, chunks=1)
+    as_many_as_devices(_NAME, model)
     no_mtp(_NAME, model, "its models have none, and num_layers_per_stage counts transformer layers only")
     known_ways(_NAME, model, *FULL)
     layers = [one.layers for one in model.counts]
@@ -65,6 +66,6 @@ PARTITION_FORMATS.register(
         suffix=".colossalai.py",
         write=_write,
         read=_read,
-        limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.NOWHERE),
+        limits=PlanLimits(("linear",), RecomputeRule.FIRST, ("1f1b",), MtpPlace.NOWHERE, as_many_as_devices=True),
     )
 )

@@ -43,7 +43,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     parts = [0, *accumulate(sum(one) for one in model.counts)]
     tail = f", {model.mtp} multi-token prediction layers" if model.mtp else ""
     order = f"the embedding, {model.layers} transformer layers{tail}, the head"
-    notes = []
+    notes = [f"gradient_accumulation_steps of the configuration is the number of micro-batches, {model.microbatches}."]
     if model.schedule != "1f1b":
         notes.append("DeepSpeed runs 1f1b unless it is given this plan's order (`export --format deepspeed`).")
     if recomputed:

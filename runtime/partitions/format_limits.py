@@ -33,6 +33,15 @@ def loop(name: str, model: StagedModel, chunks: int | None = None) -> int:
     return each
 
 
+def as_many_as_devices(name: str, model: StagedModel) -> None:
+    """Refuses fewer micro-batches than devices."""
+    if model.microbatches < model.devices:
+        raise BadInput(
+            f"{name}: not supported: {model.microbatches} micro-batches on {model.devices} devices; it has at "
+            "least one for each"
+        )
+
+
 def no_mtp(name: str, model: StagedModel, runtime: str) -> None:
     """Refuses multi-token prediction layers."""
     if model.mtp:
@@ -48,14 +57,20 @@ def mtp_on_last_stage(name: str, model: StagedModel, runtime: str) -> None:
 
 def known_ways(name: str, model: StagedModel, *ways: str) -> None:
     """Refuses ways of recomputation that are not among these, and recomputed embeddings and heads."""
+    for stage in model.stages:
+        unknown = [way for way in stage.ways if way not in ways]
+        if unknown:
+            raise BadInput(
+                f"{name}: not supported: recomputation in the way {unknown[0]!r}; it knows {', '.join(ways)}"
+            )
+    refuse_ends(name, model)
+
+
+def refuse_ends(name: str, model: StagedModel) -> None:
+    """Refuses recomputed embeddings and heads."""
     for at, stage in enumerate(model.stages):
         for run in stage.runs:
-            used = [way for way, layers in run.recomputed.items() if layers]
-            unknown = [way for way in used if way not in ways]
-            if unknown:
-                allowed = f"; it knows {', '.join(ways)}" if ways else ""
-                raise BadInput(f"{name}: not supported: recomputation in the way {unknown[0]!r}{allowed}")
-            if used and run.role in (Role.EMBEDDING, Role.HEAD):
+            if any(run.recomputed.values()) and run.role in (Role.EMBEDDING, Role.HEAD):
                 raise BadInput(f"{name}: not supported: a recomputed {run.role.value} (stage {at})")
 
 

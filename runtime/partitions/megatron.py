@@ -1,4 +1,4 @@
-"""Settings for Megatron-LM: `--pipeline-model-parallel-layout`, and recomputation where it is alike on every stage."""
+"""Settings for Megatron-LM by its flags alone: partition, groups of micro-batches, what all stages recompute."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
-from runtime.partitions.format_limits import loop
-from runtime.partitions.megatron_flags import order_notes, recompute_flags
-from runtime.partitions.megatron_layout import layout_mistakes, layout_text, read_layout
+from runtime.partitions.megatron_flags import ORDERS, module_notes, order_notes, recompute_flags
+from runtime.partitions.megatron_hybrid import check_hybrid, is_pattern, read_pattern
+from runtime.partitions.megatron_layout import layout_mistakes, read_layout
+from runtime.partitions.megatron_partition import told
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
@@ -16,23 +17,14 @@ _NAME = "megatron"
 
 
 def _write(model: StagedModel) -> PartitionSettings:
-    loop(_NAME, model)
-    broken = layout_mistakes(model.counts, model.devices, model.layers)
-    if broken:
-        raise BadInput(f"{_NAME}: not supported: {broken[0]}")
-    layout = layout_text(model.counts)
-    flags: dict[str, object] = {
-        "pipeline-model-parallel-size": model.devices,
-        "num-layers": model.layers,
-        "pipeline-model-parallel-layout": layout,
-    }
-    if model.mtp:
-        flags["mtp-num-layers"] = model.mtp
+    values, flags = told(_NAME, model)
     flags |= recompute_flags(_NAME, model)
-    return PartitionSettings({"megatron-layout": layout}, flag_file(model, "Megatron-LM", flags), order_notes(model))
+    return PartitionSettings(values, flag_file(model, "Megatron-LM", flags), order_notes(model) + module_notes(model))
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    if is_pattern(text):
+        return read_pattern(text, devices, layers)
     counts = read_layout(text)
     broken = layout_mistakes(counts, devices, layers)
     if broken:
@@ -43,7 +35,7 @@ def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
 PARTITION_FORMATS.register(
     PartitionFormat(
         name=_NAME,
-        description="Megatron-LM: --pipeline-model-parallel-layout",
+        description="Megatron-LM: --pipeline-model-parallel-layout, or --hybrid-layer-pattern",
         main="megatron-layout",
         suffix=".megatron.args",
         write=_write,
@@ -51,8 +43,10 @@ PARTITION_FORMATS.register(
         limits=PlanLimits(
             ("linear", "interleaved"),
             RecomputeRule.SAME,
-            ("1f1b", "interleaved-1f1b"),
+            ORDERS,
             MtpPlace.ONE_STAGE,
+            groups=True,
+            check=check_hybrid,
         ),
     )
 )

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from pipesched.errors import BadInput
-from pipesched.layers.recompute_rule import FULL, SELECTIVE
+from pipesched.layers.recompute_rule import FULL, MODULES, modules_of
 from pipesched.layers.roles import Role
-from runtime.partitions.format_limits import all_or_none, first_recomputed, known_ways
+from runtime.partitions.format_limits import first_recomputed, refuse_ends
+from runtime.partitions.microbatch_groups import ORDER, group_of, group_sizes
 from runtime.partitions.staged_model import StagedModel
 
-_ORDERS = ("1f1b", "interleaved-1f1b")
+ORDERS = ("1f1b", ORDER)
+# What Megatron asks for beside the name of a module.
+_NEEDS = {
+    "moe_act": "--moe-grouped-gemm",
+    "mla_up_proj": "--multi-latent-attention",
+    "shared_experts": "no --moe-shared-expert-overlap",
+}
 
 
 def order_notes(model: StagedModel) -> tuple[str, ...]:
     """That Megatron runs its own order."""
-    if model.schedule in _ORDERS:
+    if (model.schedule or "").partition(":")[0] in ORDERS:
         return ()
     own = "interleaved-1f1b" if len(model.stages) > model.devices else "1f1b"
     return (
@@ -22,17 +31,41 @@ def order_notes(model: StagedModel) -> tuple[str, ...]:
     )
 
 
+def group_flags(name: str, model: StagedModel) -> dict[str, object]:
+    """With several chunks, the groups of micro-batches; `BadInput` where Megatron takes none such."""
+    if len(model.stages) == model.devices:
+        return {}
+    m, p = model.microbatches, model.devices
+    group = group_of(model.schedule, m, p)
+    if group is None:
+        sizes = ", ".join(map(str, group_sizes(m, p))) or f"{p} or more micro-batches with several chunks"
+        raise BadInput(
+            f"{name}: not supported: {model.schedule or ORDER} of {m} micro-batches on {p} devices; its groups have at "
+            f"least {p} and leave none or at least {p} ({sizes})"
+        )
+    return {"microbatch-group-size-per-virtual-pipeline-stage": group}
+
+
+def module_notes(model: StagedModel) -> tuple[str, ...]:
+    """What the modules recomputed need besides."""
+    used = frozenset[str]().union(*(modules_of(way) for stage in model.stages for way in stage.ways))
+    return tuple(f"--recompute-modules {one} needs {_NEEDS[one]}." for one in sorted(used & set(_NEEDS)))
+
+
 def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
     """Flags for what is recomputed; `BadInput` where stages differ in a way that one number cannot say."""
-    known_ways(name, model, *FULL, *SELECTIVE)
     ways = {way for stage in model.stages for way in stage.ways}
-    if ways & set(FULL) and ways & set(SELECTIVE):
+    unknown = [way for way in sorted(ways) if way not in FULL and not modules_of(way)]
+    if unknown:
+        allowed = f"{', '.join((*FULL, *MODULES))}, or several of these modules joined by +"
+        raise BadInput(f"{name}: not supported: recomputation in the way {unknown[0]!r}; it knows {allowed}")
+    refuse_ends(name, model)
+    if ways & set(FULL) and ways - set(FULL):
         raise BadInput(f"{name}: not supported: {', '.join(sorted(ways))} together; --recompute-granularity is one")
-    if ways & set(SELECTIVE):
-        all_or_none(name, model, SELECTIVE, "--recompute-granularity selective")
-        return {"recompute-granularity": "selective", "recompute-modules": "core_attn"}
     if not ways:
         return {}
+    if ways - set(FULL):
+        return {"recompute-granularity": "selective", "recompute-modules": _modules(name, model)}
     full = {"recompute-granularity": "full"}
     counts = first_recomputed(name, model, Role.TRANSFORMER)
     held = [stage.count(Role.TRANSFORMER) for stage in model.stages]
@@ -49,3 +82,19 @@ def recompute_flags(name: str, model: StagedModel) -> dict[str, object]:
             f"is one number for all ({number} holds no more memory and recomputes {more} more layers)"
         )
     return full | {"recompute-method": "block", "recompute-num-layers": number}
+
+
+def _modules(name: str, model: StagedModel) -> list[str]:
+    """The list of modules that recomputes of every layer what the plan recomputes of it."""
+    runs = [run for stage in model.stages for run in stage.runs if run.role in (Role.TRANSFORMER, Role.MTP)]
+    for said in model.selections:
+        if all(_ways(run.recomputed) == ({said[run.name]: run.layers} if run.name in said else {}) for run in runs):
+            return sorted(frozenset[str]().union(*map(modules_of, said.values())))
+    number = sum(sum(run.recomputed.values()) for run in runs)
+    raise BadInput(
+        f"{name}: not supported: modules of {number} layers recomputed; --recompute-modules is one list for all layers"
+    )
+
+
+def _ways(recomputed: Mapping[str, int]) -> dict[str, int]:
+    return {way: layers for way, layers in recomputed.items() if layers}

@@ -7,7 +7,7 @@ from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
-from runtime.partitions.format_limits import first_recomputed, known_ways, loop, mtp_on_last_stage
+from runtime.partitions.format_limits import as_many_as_devices, first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, rows
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -17,6 +17,7 @@ _NAME = "mindformers"
 
 def _write(model: StagedModel) -> PartitionSettings:
     chunks = loop(_NAME, model)
+    as_many_as_devices(_NAME, model)
     mtp_on_last_stage(_NAME, model, "it counts them as the last layers of the last stage")
     known_ways(_NAME, model, *FULL)
     counts = [one.layers + one.mtp for one in model.counts]
@@ -25,6 +26,7 @@ def _write(model: StagedModel) -> PartitionSettings:
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER, Role.MTP)
     values: dict[str, object] = {"mindformers-offset": offset}
     lines = [header(model, "MindFormers"), "parallel_config:", f"  pipeline_stage: {model.devices}"]
+    lines.append(f"  micro_batch_num: {model.microbatches}")
     if any(recomputed):
         values["mindformers-recompute"] = _table(recomputed, model.devices)
         lines += ["recompute_config:", f"  recompute: {values['mindformers-recompute']}"]
@@ -78,6 +80,7 @@ PARTITION_FORMATS.register(
             RecomputeRule.FIRST,
             ("1f1b", "interleaved-1f1b"),
             MtpPlace.LAST_STAGE,
+            as_many_as_devices=True,
         ),
     )
 )

@@ -10,7 +10,7 @@ from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, Par
 from runtime.partitions.flags import flag_file
 from runtime.partitions.format_limits import loop, mtp_on_last_stage
 from runtime.partitions.list_texts import between_embedding_and_head, check_length, check_total, numbers, rows
-from runtime.partitions.megatron_flags import order_notes, recompute_flags
+from runtime.partitions.megatron_flags import ORDERS, group_flags, module_notes, order_notes, recompute_flags
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
@@ -37,8 +37,14 @@ def _write(model: StagedModel) -> PartitionSettings:
         flags["pipeline-num-transformer-layers"] = main
     if model.mtp:
         flags["mtp-num-layers"] = model.mtp
-    flags |= recompute_flags(_NAME, model)
-    return PartitionSettings({"mindspeed-layer-list": main}, flag_file(model, "MindSpeed", flags), order_notes(model))
+    flags |= group_flags(_NAME, model) | recompute_flags(_NAME, model)
+    notes = order_notes(model) + module_notes(model)
+    if chunks == 1:
+        notes += (
+            "--num-layer-list is read by MindSpeed-LLM; MindSpeed alone takes --pipeline-model-parallel-layout "
+            "(settings of megatron).",
+        )
+    return PartitionSettings({"mindspeed-layer-list": main}, flag_file(model, "MindSpeed", flags), notes)
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
@@ -77,8 +83,9 @@ PARTITION_FORMATS.register(
         limits=PlanLimits(
             ("linear", "interleaved"),
             RecomputeRule.SAME,
-            ("1f1b", "interleaved-1f1b"),
+            ORDERS,
             MtpPlace.LAST_STAGE,
+            groups=True,
             layers_divide=True,
         ),
     )

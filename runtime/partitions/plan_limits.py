@@ -5,6 +5,7 @@ Before the search, so that what is found can be run and is the best that can.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -12,13 +13,14 @@ from pipesched.errors import BadInput
 from pipesched.layers.layer import LayerType, RecomputeWay
 from pipesched.layers.model import Model
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
-from pipesched.layers.recompute_rule import FULL, ROLES, SELECTIVE, RecomputeRule
+from pipesched.layers.recompute_rule import FULL, MODULES, ROLES, RecomputeRule, modules_of
 from pipesched.layers.roles import Role, check_places, role_of
+from runtime.partitions.microbatch_groups import ORDER, group_sizes, is_taken, order_of
 
 _RULES = {
     RecomputeRule.ANY: "any layers are recomputed",
     RecomputeRule.FIRST: "recomputed layers are the first ones of their stage",
-    RecomputeRule.SAME: "the same number of first layers recomputed on every stage, or all layers",
+    RecomputeRule.SAME: "the same number of first layers recomputed on every stage, or all layers, or modules of all",
     RecomputeRule.ALL: "all layers recomputed, or none",
 }
 
@@ -38,7 +40,8 @@ class PlanLimits:
     """Of one runtime. `schedules` are the orders that it runs; empty: any.
 
     `layers_divide`: with several chunks, the stages divide the number of transformer layers. `whole_backwards`: none
-    is split into B and W.
+    is split into B and W. `groups`: the interleaved order takes groups of micro-batches, as Megatron does;
+    `as_many_as_devices`: no fewer micro-batches than devices. `check` raises `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
@@ -48,14 +51,24 @@ class PlanLimits:
     recomputes_mtp: bool = True
     layers_divide: bool = False
     whole_backwards: bool = False
+    groups: bool = False
+    as_many_as_devices: bool = False
+    check: Callable[[list[str]], None] = lambda _: None
 
 
 def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanProblem, tuple[str, ...]]:
     """The problem whose plans the runtime can run, and what was left out, in words; `BadInput` if it runs none."""
+    names = [layer.name for layer in plan.model.sequence]
     try:
-        check_places([layer.name for layer in plan.model.sequence])
+        check_places(names)
+        limits.check(names)
     except BadInput as error:
         raise BadInput(*(f"--for {name}: {line}" for line in error.mistakes)) from None
+    if limits.as_many_as_devices and plan.microbatches < plan.cluster.devices:
+        raise BadInput(
+            f"--for {name}: found {plan.microbatches} micro-batches; allowed: at least one for each of the "
+            f"{plan.cluster.devices} devices"
+        )
     model, words = plan.model, list[str]()
     mtp = any(role_of(layer.name) is Role.MTP for layer in model.layers)
     if mtp and limits.mtp is MtpPlace.NOWHERE:
@@ -74,12 +87,16 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
                 f"--for {name}: found decide.recompute always, and a layer whose first way of recomputation it cannot "
                 "be told; allowed: free, or the way full of transformer layers"
             )
+        left_out = _left_out(model, told)
         model = told
         words.append(_RULES[rule])
+        words += [f"no recomputation in the way {', '.join(left_out)} (it knows {_known(limits)})"] if left_out else []
     made = replace(plan, model=model, recompute_rule=rule)
     choices, schedules = _choices(made, name, limits), _schedules(plan, name, limits)
     words += [f"placement {', '.join(map(str, choices))}"] if choices != plan.choices else []
     words += [f"order {' or '.join(schedules)}"] if schedules != plan.schedules else []
+    if limits.groups and len(schedules) > len(plan.schedules or limits.schedules):
+        words.append("of each number of groups of micro-batches the least size")
     return replace(made, choices=choices, schedules=schedules), tuple(words)
 
 
@@ -90,13 +107,18 @@ def _first_ways(model: Model) -> list[tuple[RecomputeWay, ...]]:
 def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, ...]:
     layers = sum(role_of(layer.name) is Role.TRANSFORMER for layer in plan.model.sequence)
     found = [choice for choice in plan.choices if choice.placement in limits.placements]
+    more = []
     if limits.layers_divide:
         found = [one for one in found if one.chunks == 1 or layers % (one.chunks * plan.cluster.devices) == 0]
+        more.append("the stages of several chunks divide the layers")
+    if limits.groups and not group_sizes(plan.microbatches, plan.cluster.devices):
+        found = [one for one in found if one.chunks == 1]
+        more.append(f"one chunk with fewer micro-batches than devices, {plan.microbatches} on {plan.cluster.devices}")
     if not found:
-        divide = " (the stages of several chunks divide the layers)" if limits.layers_divide else ""
+        said = f" ({'; '.join(more)})" if more else ""
         raise BadInput(
             f"--for {name}: found placement {', '.join(map(str, plan.choices))}; allowed: "
-            f"{', '.join(limits.placements)}{divide}"
+            f"{', '.join(limits.placements)}{said}"
         )
     return tuple(found)
 
@@ -104,12 +126,22 @@ def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, 
 def _schedules(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[str, ...]:
     if not limits.schedules:
         return plan.schedules
-    found = tuple(one for one in limits.schedules if one in plan.schedules) if plan.schedules else limits.schedules
+    m, p = plan.microbatches, plan.cluster.devices
+    found = []
+    for one in plan.schedules or limits.schedules:
+        base, _, number = one.partition(":")
+        if base not in limits.schedules or (number and not limits.groups):
+            continue
+        if base == ORDER and limits.groups:
+            sizes = [int(number)] if number else group_sizes(m, p)
+            found += [order_of(m, p, size) for size in sizes if is_taken(m, p, size)]
+        else:
+            found.append(one)
     if not found:
         raise BadInput(
             f"--for {name}: found schedule {', '.join(plan.schedules)}; allowed: {', '.join(limits.schedules)}"
         )
-    return found
+    return tuple(dict.fromkeys(found))
 
 
 def _whole(layer: LayerType) -> LayerType:
@@ -119,10 +151,24 @@ def _whole(layer: LayerType) -> LayerType:
 
 def _told(layer: LayerType, limits: PlanLimits) -> LayerType:
     """With the ways that the runtime can be told for such a layer."""
-    known = FULL + (SELECTIVE if limits.rule is RecomputeRule.SAME else ())
     role = role_of(layer.name)
     some = role in ROLES and (role is not Role.MTP or limits.recomputes_mtp)
-    return replace(layer, recompute=tuple(way for way in layer.recompute if some and way.name in known))
+    return replace(layer, recompute=tuple(way for way in layer.recompute if some and _is_known(way, limits)))
+
+
+def _is_known(way: RecomputeWay, limits: PlanLimits) -> bool:
+    return way.name in FULL or (limits.rule is RecomputeRule.SAME and bool(modules_of(way.name)))
+
+
+def _known(limits: PlanLimits) -> str:
+    modules = f", {', '.join(MODULES)} and several of these joined by +" if limits.rule is RecomputeRule.SAME else ""
+    return f"{', '.join(FULL)}{modules}"
+
+
+def _left_out(before: Model, after: Model) -> list[str]:
+    """The ways that no layer has any more."""
+    kept = {way.name for layer in after.layers for way in layer.recompute}
+    return list(dict.fromkeys(way.name for layer in before.layers for way in layer.recompute if way.name not in kept))
 
 
 def _mtp_together(model: Model, with_head: bool) -> Model:

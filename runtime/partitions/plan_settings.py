@@ -1,71 +1,120 @@
-"""The settings of runtimes for a plan; where one cannot express it, of the best plan near it that it can."""
+"""The settings of a runtime for a plan that it can be told and runs, never without the plan's own figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.results.memory_figures import memory_capacity, peak_memory
 from pipesched.results.plan import Candidate, Plan
-from runtime.partitions.adapted import adapted
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
 from runtime.partitions.catalogue import PartitionFormat, PartitionSettings
 from runtime.partitions.staged_model import StagedModel, staged
 
 
 @dataclass(frozen=True)
 class PlanSettings:
-    """What one runtime is told. `refusal` says why it cannot run the plan; None where it can.
+    """What one runtime is told: the settings of `plan.best`, in whose order it runs it.
 
-    `settings` are then those of `candidate`, the best that it can run among the other plans found and those with layers
-    recomputed in ways that settings can say; both None where there is none.
+    `plan` is the best of those that it can be told and runs, with a bound over them, `free` the best of all plans of
+    the file. `refusal` says why there are none; `plan` and `settings` are None then. `words`: what was left out for it.
     """
 
     form: PartitionFormat
-    candidate: Candidate | None
-    settings: PartitionSettings | None
+    free: Plan
+    plan: Plan | None = None
+    settings: PartitionSettings | None = None
     refusal: str | None = None
+    words: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Lines: with these settings so much time and memory, no plan below so much, and what all plans allow."""
+        return () if self.plan is None else figures(self.form, self.plan, self.free)
 
     def document(self) -> dict[str, object]:
-        """For `plan --json`, where it was refused: the reason and what it can run instead."""
-        document: dict[str, object] = {"reason": self.refusal, "instead": None}
-        if self.candidate is not None and self.settings is not None:
-            document["instead"] = {
-                "placement": self.candidate.choice.placement,
-                "chunks": self.candidate.choice.chunks,
-                "partition": list(self.candidate.partition.counts),
-                "recompute": list(self.candidate.partition.recompute_counts()),
-                "value": float(self.candidate.value),
-                "settings": dict(self.settings.values),
-            }
-        return document
+        """Entries of `settings` of `plan --json`: each setting by its name, with the figures."""
+        if self.settings is None or self.plan is None or self.plan.best is None:
+            return {}
+        problem, metrics = self.plan.best.timeline.problem, measure(self.plan.best.timeline)
+        told = {
+            "runtime": self.form.name,
+            "value": float(self.plan.best.value),
+            "peak_memory": peak_memory(problem, metrics),
+            "memory_capacity": memory_capacity(problem),
+            "lower_bound": float(self.plan.lower_bound),
+            "free_value": None if self.free.value is None else float(self.free.value),
+            "schedule": self.plan.best.schedule,
+            "partition": list(self.plan.best.partition.counts),
+            "recompute": list(self.plan.best.partition.recompute_counts()),
+            "restricted_to": list(self.words),
+        }
+        return {
+            name: {"text" if isinstance(value, str) else "args": value} | told
+            for name, value in self.settings.values.items()
+        }
 
 
-def settings_of(plan: Plan, forms: Iterable[PartitionFormat]) -> list[PlanSettings]:
-    """One entry a format; none where there is no plan."""
+def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str, ...] = ()) -> PlanSettings:
+    """Of the best of these plans, which must have an order that the runtime runs."""
     if plan.best is None:
-        return []
-    others = [choice.best for choice in plan.choices if choice.best is not None and choice.best is not plan.best]
-    more = [made for one in (plan.best, *others) for made in adapted(plan.problem, one)]
-    found = sorted([*others, *more], key=lambda candidate: candidate.value)
-    return [_of(plan.problem, form, plan.best, found) for form in forms]
-
-
-def staged_plan(problem: PlanProblem, candidate: Candidate) -> StagedModel:
-    """A plan as runtimes see it."""
-    placement = candidate.timeline.problem.placement
-    name = problem.name
-    return staged(problem.model, candidate.partition, placement, problem.microbatches, candidate.schedule, name)
-
-
-def _of(problem: PlanProblem, form: PartitionFormat, best: Candidate, others: list[Candidate]) -> PlanSettings:
+        reason = plan.reason or "no plan was found in the time given"
+        return PlanSettings(form, free, refusal=f"{form.name}: {reason}", words=words)
+    order = plan.best.schedule.partition(":")[0]
+    if form.limits.schedules and order not in form.limits.schedules:
+        runs = " or ".join(form.limits.schedules)
+        return PlanSettings(form, free, refusal=f"{form.name}: not supported: the order of this plan; it runs {runs}")
     try:
-        return PlanSettings(form, best, form.write(staged_plan(problem, best)))
+        settings = form.write(staged_plan(plan.problem, plan.best, figures(form, plan, free)))
     except BadInput as error:
-        refusal = error.mistakes[0]
-    for other in others:
-        try:
-            return PlanSettings(form, other, form.write(staged_plan(problem, other)), refusal)
-        except BadInput:
-            continue
-    return PlanSettings(form, None, None, refusal)
+        return PlanSettings(form, free, refusal=error.mistakes[0], words=words)
+    return PlanSettings(form, free, plan, settings, words=words)
+
+
+def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ...] = ()) -> StagedModel:
+    """A plan as runtimes see it; `lines` stand at the head of its files."""
+    placement = candidate.timeline.problem.placement
+    microbatches = problem.microbatches
+    return staged(problem.model, candidate.partition, placement, microbatches, candidate.schedule, problem.name, lines)
+
+
+def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
+    """What the settings of the best of these plans take, what is proved, and what the best of all plans would gain."""
+    best = plan.best
+    if best is None:
+        return ()
+    objective = plan.problem.objective.value
+    order = f"its own order {best.schedule}" if form.limits.schedules else f"this plan's order ({best.schedule})"
+    lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}; {_memory(best)}"]
+    if plan.status is Status.OPTIMAL:
+        lines.append(f"optimal: no plan that {form.name} can be told and runs is better")
+    else:
+        lines.append(f"no plan that {form.name} can be told and runs is below {_time(plan, plan.lower_bound)}")
+    if free.value is not None and free.best is not None:
+        if free.value < best.value:
+            less = f"{100 * float(1 - free.value / best.value):.2f} % less"
+            lines.append(
+                f"of all plans of the file the best found takes {_time(plan, free.value)}, {less} "
+                f"({free.best.choice}, {free.best.schedule})"
+            )
+        else:
+            lines.append("no better plan of the file was found")
+    return tuple(lines)
+
+
+def _memory(best: Candidate) -> str:
+    problem = best.timeline.problem
+    peaks = peak_memory(problem, measure(best.timeline))
+    rooms = memory_capacity(problem)
+    device = max(range(len(peaks)), key=lambda at: peaks[at] - (rooms[at] or 0))
+    room = rooms[device]
+    of = "" if room is None else f" of {plain(room)}"
+    return f"peak memory {plain(peaks[device])}{of} {problem.memory_unit} on device {device}"
+
+
+def _time(plan: Plan, value: Fraction) -> str:
+    return f"{plain(float(value))} {plan.problem.time_unit}".rstrip()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pipesched.layers.layer import LayerType
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.recompute_rule import selections
 from pipesched.layers.roles import Role, check_places, role_of
 from pipesched.problem.placement import Placement
 
@@ -57,7 +58,8 @@ class StageLayers:
 class StagedModel:
     """A partition on a placement of one chain. `schedule` is the order's name; None where it is nobody's but ours.
 
-    An embedding or a head that the model does not list is taken to be on the first or the last stage.
+    An embedding or a head that the model does not list is taken to be on the first or the last stage. `selections`:
+    the ways in which types of layers can be recomputed by modules. `figures` are lines for the head of a file.
     """
 
     placement: Placement
@@ -65,6 +67,8 @@ class StagedModel:
     stages: tuple[StageLayers, ...]
     schedule: str | None = None
     name: str = field(default="plan")
+    selections: tuple[Mapping[str, str], ...] = ()
+    figures: tuple[str, ...] = ()
 
     @property
     def devices(self) -> int:
@@ -97,6 +101,7 @@ def staged(
     microbatches: int,
     schedule: str | None = None,
     name: str = "plan",
+    figures: Sequence[str] = (),
 ) -> StagedModel:
     """The stages of a partition; `BadInput` where the model's layers are not in an order that runtimes know.
 
@@ -109,7 +114,8 @@ def staged(
         StageLayers(placement.stage_device[stage], _runs(layers, partition.recomputed_on(at)))
         for at, (stage, layers) in enumerate(zip(placement.chains[0], held, strict=True))
     )
-    return StagedModel(placement, microbatches, stages, schedule, name)
+    said = tuple(selections(model.kinds))
+    return StagedModel(placement, microbatches, stages, schedule, name, said, tuple(figures))
 
 
 def _runs(layers: Sequence[LayerType], recomputed: Sequence[Recomputed]) -> tuple[Run, ...]:

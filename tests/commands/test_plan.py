@@ -65,7 +65,8 @@ def test_a_plan_for_a_runtime_can_be_told_to_it_and_is_shown_beside_the_best_of_
     assert found["for"] == "megatron"
     assert (found["schedule"], found["status"]) == ("1f1b", "optimal")
     assert found["free"]["value"] <= found["value"]
-    assert found["settings"]["megatron-layout"].endswith("L")
+    assert found["settings"]["megatron-layout"]["text"].endswith("L")
+    assert found["settings"]["megatron-layout"]["value"] == found["value"]
     assert "order 1f1b or interleaved-1f1b" in found["restricted_to"]
     assert (folder / "partition.megatron.args").is_file()
     assert main(["check", str(folder / "plan.json")]) == 0

@@ -91,7 +91,7 @@ def _document(found: Plan) -> dict[str, object]:
         ]
         told["settings_texts"] = [
             {"name": one.form.name, "refusal": one.refusal, "text": one.settings.text if one.settings else None}
-            for one in settings_of(found, PARTITION_FORMATS)
+            for one in (settings_of(form, found, found) for form in PARTITION_FORMATS)
         ]
     return found.document() | told
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from formulations.partition.bound_rows import mean_load
 from pipesched.errors import Disagreement
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
@@ -43,7 +44,7 @@ class FixedOrder:
         self.plan, self.choice, self.order, self.best = plan, choice, order, best
         self.master = Master(plan, choice, every_order=False)
         self.master.of_order(order)
-        self.bound: int | None = 0
+        self.bound: int | None = mean_load(plan, self.master.model.stages)
         self._joint: JointSearch | None = None
         self._tried: list[Partition] = []
         self._unfit: list[Partition] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,17 @@ import pytest
 
 from commands.main import main
 from commands.shared.partition_settings import chosen_formats, settings_document, settings_texts, with_partition
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice
+from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_settings import settings_of
 from tests.support.report_text import report_text
@@ -54,65 +58,44 @@ def plan_of(best: Candidate, *others: Candidate) -> Plan:
     return Plan(PROBLEM, Status.FEASIBLE, None, found, best)
 
 
-def test_the_best_plan_is_written_where_it_can_be() -> None:
-    (found,) = settings_of(plan_of(LINEAR, WAVE), [PARTITION_FORMATS["flagscale"]])
+def test_settings_have_the_figures_of_their_plan() -> None:
+    free = plan_of(WAVE, LINEAR)
+    found = settings_of(PARTITION_FORMATS["flagscale"], plan_of(LINEAR, WAVE), free)
     assert found.refusal is None and found.settings is not None
-    document = settings_document([found])
-    assert document == {
-        "settings": {
-            "flagscale-layer-split": [3, 3],
-            "flagscale-recompute-num-layers-per-stage-micro-batch": [[1, 4, 1], [1, 4, 2]],
-        }
+    document: Any = settings_document([found])["settings"]
+    assert set(document) == {"flagscale-layer-split", "flagscale-recompute-num-layers-per-stage-micro-batch"}
+    assert document["flagscale-layer-split"]["args"] == [3, 3]
+    assert document["flagscale-recompute-num-layers-per-stage-micro-batch"]["args"] == [[1, 4, 1], [1, 4, 2]]
+    metrics = measure(LINEAR.timeline)
+    for one in document.values():
+        assert one["value"] == float(LINEAR.value) and one["free_value"] == float(WAVE.value)
+        assert one["peak_memory"] == peak_memory(LINEAR.timeline.problem, metrics)
+        assert one["lower_bound"] == 0 and one["schedule"] == "1f1b"
+    lines = found.settings.text.splitlines()
+    assert all(f"# {figure}" in lines for figure in found.figures)
+    assert f"makespan {float(LINEAR.value):g}" in found.figures[0] and "peak memory" in found.figures[0]
+
+
+def test_an_order_that_a_runtime_does_not_run_has_no_settings() -> None:
+    """They would not be those of the plan's time: `--settings` searches for a plan in an order that it runs."""
+    found = settings_of(PARTITION_FORMATS["mindformers"], plan_of(replace(LINEAR, schedule="pipesched")), plan_of(WAVE))
+    assert found.settings is None and found.refusal is not None
+    assert settings_document([found]) == {
+        "settings": {},
+        "settings_refused": {"mindformers": {"reason": found.refusal, "instead": None}},
     }
 
 
-def test_another_plan_is_written_where_the_best_cannot_be() -> None:
-    found = settings_of(plan_of(WAVE, LINEAR), [PARTITION_FORMATS["flagscale"], PARTITION_FORMATS["megatron"]])
-    document: Any = settings_document(found)
-    assert document["settings"] == {}
-    refused = document["settings_refused"]
-    assert refused["flagscale"]["reason"].startswith("flagscale: not supported: ")
-    assert refused["flagscale"]["instead"]["placement"] == "linear"
-    assert refused["flagscale"]["instead"]["value"] == float(LINEAR.value)
-    assert refused["flagscale"]["instead"]["settings"]["flagscale-layer-split"] == [3, 3]
-    # Recomputing other numbers of layers on each stage is nothing Megatron can be told: two on each.
-    assert refused["megatron"]["instead"]["recompute"] == [{"full": 2}, {"full": 2}]
-    assert refused["megatron"]["instead"]["value"] > float(LINEAR.value)
-    texts = settings_texts(plan_of(WAVE, LINEAR), found)
-    assert "hetero_pipeline_layer_split" in texts["Settings: flagscale"]
-
-
-DENSE = {**LAYERS[1], "name": "dense", "count": 2, "activation": 1}
-MIXED = plan_problem_from({"devices": 2, "microbatches": 4, "layers": [LAYERS[0], DENSE, LAYERS[1], LAYERS[2]]})
-
-
-def test_a_plan_that_recomputes_the_last_layers_of_a_stage_recomputes_its_first_ones_instead() -> None:
-    """As many as hold no more memory, in the same order: exact value, and never more memory than the plan."""
-    partition = Partition((5, 5), ((Recomputed("moe", "full", 2),), (Recomputed("moe", "full", 1),)))
-    choice = Choice("linear", 1)
-    problem = MIXED.problem(choice, partition)
-    best = Candidate(choice, partition, simulate(problem, HEURISTICS["1f1b"].order(problem)), "1f1b")
-    plan = Plan(MIXED, Status.FEASIBLE, None, (ChoiceResult(choice, None, best),), best)
-    names = ("flagscale", "megatron", "torchtitan")
-    found = {one.form.name: one for one in settings_of(plan, [PARTITION_FORMATS[name] for name in names])}
-    recompute = {name: one.document()["instead"]["recompute"] for name, one in found.items()}  # type: ignore[index]
-    assert recompute == {
-        "flagscale": [{"full": 4}, {"full": 1}],  # dense layers first, then two that keep what the plan kept less
-        "megatron": [{"full": 4}, {"full": 4}],
-        "torchtitan": [{"full": 4}, {"full": 4}],
-    }
-    values = [float(one.candidate.value) for one in found.values() if one.candidate]
-    assert float(best.value) < values[0] < values[1] == values[2]
-    for one in found.values():
-        assert one.candidate is not None
-        held = one.candidate.timeline.problem
-        orders = HEURISTICS["1f1b"].order(held)
-        assert all(now.activation <= then.activation for now, then in zip(held.stages, problem.stages, strict=True))
-        assert simulate(held, orders).starts == one.candidate.timeline.starts
+def test_a_partition_that_a_runtime_cannot_be_told_has_no_settings() -> None:
+    found = settings_of(PARTITION_FORMATS["torchtitan"], plan_of(LINEAR), plan_of(WAVE))
+    assert found.settings is None and found.refusal is not None
+    assert found.refusal.startswith("torchtitan: not supported: 3 of 6 layers recomputed")
+    assert "not supported" in settings_texts([found])["Settings: torchtitan"]
 
 
 def test_without_a_plan_there_are_no_settings() -> None:
-    assert settings_of(Plan(PROBLEM, Status.UNKNOWN, None, ()), PARTITION_FORMATS) == []
+    nothing = Plan(PROBLEM, Status.UNKNOWN, None, ())
+    assert all(settings_of(form, nothing, nothing).settings is None for form in PARTITION_FORMATS)
 
 
 def test_formats_are_named_before_the_search() -> None:
@@ -126,6 +109,7 @@ def test_formats_are_named_before_the_search() -> None:
 SETTINGS = [  # the model's embedding, six layers and head on two devices
     ("megatron=Et*2|t*4L", (3, 5)),
     ("megatron=E|t*4|tt|L", (1, 4, 2, 1)),
+    ("megatron=MM|*-EE", (3, 5)),  # of a hybrid model
     ("mindspeed=2,4", (3, 5)),
     ("mindspeed=[[1,2],[1,2]]", (2, 1, 2, 3)),
     ("flagscale=[2,4]", (3, 5)),
@@ -163,11 +147,71 @@ def test_plan_writes_settings_that_it_reads_again(tmp_path: Path, capsys: pytest
     assert main([*command, "-o", str(folder)]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["settings"]) == {form.main for form in PARTITION_FORMATS}
+    for one in found["settings"].values():
+        assert one["value"] == one["lower_bound"] == one["free_value"] == found["value"]
+        assert one["peak_memory"] == found["peak_memory"]
     assert {path.name for path in folder.glob("partition.*")} == {
         f"partition{form.suffix}" for form in PARTITION_FORMATS
     }
     assert "hetero_pipeline_layer_split" in report_text(folder / "report.html")
-    layout = f"megatron={found['settings']['megatron-layout']}"
+    layout = f"megatron={found['settings']['megatron-layout']['text']}"
     assert main([*command, "--partition", layout]) == 0
     again = json.loads(capsys.readouterr().out)
     assert (again["partition"], again["value"]) == (found["partition"], found["value"])
+
+
+TIGHT = {
+    "devices": 2,
+    "microbatches": 8,
+    "time_unit": "ms",
+    "layers": [
+        {
+            "name": "moe",
+            "count": 4,
+            "forward": 2,
+            "backward": 2,
+            "weight": 2,
+            "activation": 1,
+            "recompute": [{"name": "full", "time": 2, "keeps": 0}],
+        },
+        {"name": "head", "forward": 1, "backward": 2},
+    ],
+    "memory": {"capacity": 3},
+    "placement": "free",
+}
+
+
+def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The free plan splits backwards, which Megatron's order does not: its settings have its own time, and say so."""
+    source, folder = tmp_path / "plan.yaml", tmp_path / "out"
+    source.write_text(json.dumps(TIGHT))
+    words = ["plan", str(source), "--workers", "1", "--time-limit", "8", "--settings", "megatron", "-o", str(folder)]
+    assert main([*words, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    (one,) = found["settings"].values()
+    assert one["schedule"] == "1f1b" or one["schedule"].startswith("interleaved-1f1b")
+    assert one["lower_bound"] <= one["value"] and found["value"] == one["free_value"] < one["value"]
+    plan = plan_problem_from(TIGHT)
+    choice = Choice("interleaved" if len(one["partition"]) > 2 else "linear", len(one["partition"]) // 2)
+    again = tuple(tuple(Recomputed("moe", *way) for way in stage.items()) for stage in one["recompute"])
+    problem = plan.problem(choice, Partition(tuple(one["partition"]), again))
+    own = simulate(problem, schedule_named(one["schedule"]).order(problem))
+    assert validate(own) == []
+    assert one["value"] == float(measure(own).makespan * problem.tick)
+    text = (folder / "partition.megatron.args").read_text()
+    assert f"makespan {one['value']:g} ms" in text and f"takes {found['value']:g} ms" in text
+    main(words)
+    printed = capsys.readouterr().out
+    assert "with these settings, in its own order" in printed and "that megatron can be told and runs" in printed
+
+
+def test_a_runtime_that_runs_none_of_the_plans_has_no_settings_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "plan.yaml"
+    source.write_text(json.dumps(TIGHT | {"placement": "v-shape"}))
+    words = ["plan", str(source), "--workers", "1", "--time-limit", "4", "--json", "--settings", "megatron"]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["settings"] == {}
+    assert "found placement v-shape; allowed: linear, interleaved" in found["settings_refused"]["megatron"]["reason"]

@@ -1,0 +1,103 @@
+"""Megatron-LM with a number of recomputed layers for each stage, by a hook of a few lines that is imported before.
+
+Its flag is one number for all stages, but every TransformerBlock reads it from its own configuration when it runs
+(_checkpointed_forward in megatron/core/transformer/transformer_block.py, later megatron/core/recompute.py).
+"""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import FULL, RecomputeRule
+from pipesched.layers.roles import Role
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
+from runtime.partitions.flags import flag_file
+from runtime.partitions.format_limits import first_recomputed, known_ways
+from runtime.partitions.megatron_flags import ORDERS, order_notes
+from runtime.partitions.megatron_hybrid import is_hybrid, names_of
+from runtime.partitions.megatron_layout import layout_mistakes, read_layout
+from runtime.partitions.megatron_partition import told
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_NAME = "megatron-hook"
+
+_MODULE = '''{flags}
+"""Import this before Megatron-LM builds the model, and give it the flags above."""
+
+import copy
+
+from megatron.core import parallel_state
+from megatron.core.transformer.transformer_block import TransformerBlock
+
+RECOMPUTED = {recomputed}  # the first layers of a stage, by chunk and pipeline rank
+
+_build = TransformerBlock.__init__
+
+
+def _with_its_number(self, config, *args, **named):
+    config = copy.copy(config)
+    rank = parallel_state.get_pipeline_model_parallel_rank()
+    config.recompute_num_layers = RECOMPUTED[named.get("vp_stage") or 0][rank]
+    _build(self, config, *args, **named)
+
+
+{use}'''
+_USE = "TransformerBlock.__init__ = _with_its_number\n"
+
+
+def _write(model: StagedModel) -> PartitionSettings:
+    if is_hybrid(names_of(model)):
+        raise BadInput(f"{_NAME}: not supported: hybrid models, whose stages are no TransformerBlock")
+    values, flags = told(_NAME, model)
+    known_ways(_NAME, model, *FULL)
+    if any(first_recomputed(_NAME, model, Role.MTP)):
+        raise BadInput(f"{_NAME}: not supported: recomputed multi-token prediction layers; it leaves them out")
+    counts = first_recomputed(_NAME, model, Role.TRANSFORMER)
+    if any(counts):
+        most = {"recompute-method": "block", "recompute-num-layers": max(counts)}
+        flags |= {"recompute-granularity": "full"} | most
+    table = [counts[at : at + model.devices] for at in range(0, len(counts), model.devices)]
+    lines = flag_file(model, "Megatron-LM", flags).splitlines()
+    text = _MODULE.format(
+        flags="\n".join(line if line.startswith("#") else f"# {line}" for line in lines),
+        recomputed=table,
+        use=_USE if any(counts) else "# Nothing is recomputed: the flags say it all.\n",
+    )
+    told_values: dict[str, object] = {"megatron-hook-layout": values["megatron-layout"]}
+    if any(counts):
+        told_values["megatron-hook-recompute-num-layers"] = table
+    return PartitionSettings(told_values, text, order_notes(model))
+
+
+def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    counts = read_layout(text)
+    broken = layout_mistakes(counts, devices, layers)
+    if broken:
+        raise BadInput(*(f"{_NAME}: {mistake}" for mistake in broken))
+    return counts
+
+
+def _no_hybrid(names: list[str]) -> None:
+    if is_hybrid(names):
+        raise BadInput("found a hybrid model; allowed: transformer layers (megatron takes hybrid models)")
+
+
+PARTITION_FORMATS.register(
+    PartitionFormat(
+        name=_NAME,
+        description="Megatron-LM: the layout, and a hook for recomputed layers of each stage",
+        main="megatron-hook-layout",
+        suffix=".megatron_hook.py",
+        write=_write,
+        read=_read,
+        limits=PlanLimits(
+            ("linear", "interleaved"),
+            RecomputeRule.FIRST,
+            ORDERS,
+            MtpPlace.ONE_STAGE,
+            recomputes_mtp=False,
+            groups=True,
+            check=_no_hybrid,
+        ),
+    )
+)

@@ -1,0 +1,67 @@
+"""Hybrid models of Megatron-LM: `--hybrid-layer-pattern`, a letter a layer and `|` between stages.
+
+Such a model takes no layout (megatron/core/models/hybrid/hybrid_layer_allocation.py; validate_args of
+megatron/training/arguments.py refuses both together). Layers are hybrid by their names in the plan file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesched.errors import BadInput
+from pipesched.layers.roles import Role, role_of
+from runtime.partitions.list_texts import between_embedding_and_head
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_LETTERS = {"mamba": "M", "gdn": "G", "attention": "*", "mla": "+", "dsa": "D", "mlp": "-", "moe": "E"}
+# Names that only a hybrid model has: a transformer layer has both attention and MLP.
+_HYBRID = frozenset(_LETTERS) - {"moe"}
+
+
+def is_hybrid(names: Sequence[str]) -> bool:
+    """Whether layers of these names are parts that only a hybrid model has by themselves."""
+    return any(name.lower() in _HYBRID for name in names)
+
+
+def check_hybrid(names: Sequence[str]) -> None:
+    """`BadInput` where a hybrid model has layers that the pattern has no letter for."""
+    if not is_hybrid(names):
+        return
+    for name in dict.fromkeys(names):
+        role = role_of(name)
+        if role is Role.MTP or (role is Role.TRANSFORMER and name.lower() not in _LETTERS):
+            raise BadInput(f"found {name} in a hybrid model; allowed: {', '.join(_LETTERS)} between embedding and head")
+
+
+def pattern_of(model: StagedModel) -> str:
+    """The letters of every stage."""
+    runs = [[run for run in stage.runs if run.role is Role.TRANSFORMER] for stage in model.stages]
+    return "|".join("".join(_LETTERS[run.name.lower()] * run.layers for run in stage) for stage in runs)
+
+
+def names_of(model: StagedModel) -> list[str]:
+    """Those of all its layers."""
+    return [run.name for stage in model.stages for run in stage.runs]
+
+
+def is_pattern(text: str) -> bool:
+    """Whether a setting is a pattern: no layer of a hybrid model is E, t, m or L of a layout but E."""
+    return not set(text) & set("Ltm")
+
+
+def read_pattern(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    """The stages of a pattern; `BadInput` for each rule that it breaks."""
+    segments = text.strip().strip("'\"").split("|")
+    strange = next((one for one in "".join(segments) if one not in _LETTERS.values()), None)
+    if strange is not None:
+        letters = " ".join(_LETTERS.values())
+        raise BadInput(f"megatron: found {strange!r} in a pattern; allowed: {letters} and |")
+    mistakes = []
+    if len(segments) % devices:
+        mistakes.append(f"megatron: found {len(segments)} segments; allowed: a multiple of the {devices} devices")
+    total = sum(map(len, segments))
+    if total != layers:
+        mistakes.append(f"megatron: found {total} layers in the pattern; allowed: the model's {layers}")
+    if mistakes:
+        raise BadInput(*mistakes)
+    return between_embedding_and_head(list(map(len, segments)))

@@ -1,0 +1,44 @@
+"""What Megatron-LM is told of a partition: a layout, or the pattern of a hybrid model; and groups of micro-batches."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pipesched.errors import BadInput
+from runtime.partitions.format_limits import loop
+from runtime.partitions.megatron_flags import group_flags
+from runtime.partitions.megatron_hybrid import check_hybrid, is_hybrid, names_of, pattern_of
+from runtime.partitions.megatron_layout import layout_mistakes, layout_text
+from runtime.partitions.staged_model import StagedModel
+
+
+class Told(NamedTuple):
+    """The setting by its name, and all flags but those of recomputation."""
+
+    values: dict[str, object]
+    flags: dict[str, object]
+
+
+def told(name: str, model: StagedModel) -> Told:
+    """`BadInput` where Megatron refuses it; flags that it takes beside a layout or a pattern, and no others."""
+    loop(name, model)
+    flags: dict[str, object] = {"pipeline-model-parallel-size": model.devices}
+    names = names_of(model)
+    if is_hybrid(names):
+        try:
+            check_hybrid(names)
+        except BadInput as error:
+            raise BadInput(f"{name}: not supported: {error.mistakes[0]}") from None
+        pattern = pattern_of(model)
+        return Told(
+            {"megatron-hybrid-layer-pattern": pattern},
+            flags | {"hybrid-layer-pattern": pattern} | group_flags(name, model),
+        )
+    broken = layout_mistakes(model.counts, model.devices, model.layers)
+    if broken:
+        raise BadInput(f"{name}: not supported: {broken[0]}")
+    layout = layout_text(model.counts)
+    flags |= {"num-layers": model.layers, "pipeline-model-parallel-layout": layout}
+    if model.mtp:
+        flags["mtp-num-layers"] = model.mtp
+    return Told({"megatron-layout": layout}, flags | group_flags(name, model))

@@ -1,0 +1,187 @@
+"""What runtimes refuse is never planned for them, nor written: one refused case for each rule, as docs/settings.md."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipesched.errors import BadInput
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from runtime.partitions.catalogue import PARTITION_FORMATS
+from runtime.partitions.microbatch_groups import group_of, group_sizes, is_taken, order_of
+from runtime.partitions.plan_limits import restricted
+from runtime.partitions.staged_model import StagedModel, staged
+
+INTERLEAVED = Choice("interleaved", 2)
+
+
+def layer(name: str, count: int = 1, **more: Any) -> dict[str, Any]:
+    ways = [{"name": way, "time": 1, "keeps": 0.5} for way in more.pop("ways", [])]
+    return {"name": name, "count": count, "forward": 1, "backward": 2, "activation": 1, "recompute": ways} | more
+
+
+def problem(layers: list[dict[str, Any]], devices: int = 4, microbatches: int = 8, **more: Any) -> PlanProblem:
+    document = {"devices": devices, "microbatches": microbatches, "layers": layers}
+    return plan_problem_from(document | {"placement": ["linear", "interleaved"]} | more)
+
+
+def model(
+    plan: PlanProblem, *counts: int, schedule: str | None = None, again: list[Recomputed] | None = None
+) -> StagedModel:
+    """The last stage recomputes `again`."""
+    recompute = (*((),) * (len(counts) - 1), tuple(again)) if again else ()
+    choice = INTERLEAVED if len(counts) > plan.cluster.devices else Choice("linear", 1)
+    placement = choice.on(plan.cluster.devices)
+    return staged(plan.model, Partition(counts, recompute), placement, plan.microbatches, schedule)
+
+
+def flags(form: str, one: StagedModel) -> str:
+    return PARTITION_FORMATS[form].write(one).text
+
+
+@pytest.mark.parametrize("form", ["megatron", "megatron-hook", "mindspeed"])
+def test_fewer_microbatches_than_devices_have_one_chunk(form: str) -> None:
+    plan = problem([layer("moe", 8)], microbatches=3)
+    left, _ = restricted(plan, form, PARTITION_FORMATS[form].limits)
+    assert left.choices == (Choice("linear", 1),)
+    only = problem([layer("moe", 8)], microbatches=3, placement="interleaved", chunks=2)
+    with pytest.raises(BadInput, match="fewer micro-batches than devices, 3 on 4"):
+        restricted(only, form, PARTITION_FORMATS[form].limits)
+    with pytest.raises(BadInput, match="3 micro-batches on 4 devices"):
+        flags(form, model(plan, *[1] * 8))
+
+
+def test_33_microbatches_on_16_devices_run_in_groups_of_17_and_8_in_none() -> None:
+    """As Megatron has it: groups of 16 leave one, groups of 17 leave 16."""
+    assert not is_taken(33, 16, 16) and group_sizes(33, 16) == [17, 33] and group_sizes(8, 16) == []
+    assert group_sizes(16, 4) == [4, 6, 8, 16]
+    assert [order_of(16, 4, group) for group in (4, 6)] == ["interleaved-1f1b", "interleaved-1f1b:6"]
+
+
+@pytest.mark.parametrize("form", ["megatron", "megatron-hook", "mindspeed"])
+@pytest.mark.parametrize("m", range(1, 20))
+def test_orders_planned_are_groups_that_megatron_takes(form: str, m: int) -> None:
+    """Every number of micro-batches on four devices; the flag says the group."""
+    plan = problem([layer("moe", 8)], microbatches=m)
+    left, _ = restricted(plan, form, PARTITION_FORMATS[form].limits)
+    groups = [group_of(name, m, 4) for name in left.schedules if name != "1f1b"]
+    assert None not in groups and len(set(groups)) == len(groups)
+    # Its two errors, in its own words: the size is in [PP, M], and the remainder 0 or at least PP.
+    assert all(4 <= (group or 0) <= m and (m % (group or 1) == 0 or m % (group or 1) >= 4) for group in groups)
+    assert (INTERLEAVED in left.choices) is (m >= 4)
+    for name, group in zip([name for name in left.schedules if name != "1f1b"], groups, strict=True):
+        text = flags(form, model(plan, *[1] * 8, schedule=name))
+        assert f"--microbatch-group-size-per-virtual-pipeline-stage {group}\n" in text
+
+
+@pytest.mark.parametrize("name", ["interleaved-1f1b:5", "interleaved-1f1b:3", "interleaved-1f1b:17"])
+def test_a_group_that_megatron_refuses_is_not_written(name: str) -> None:
+    plan = problem([layer("moe", 8)], microbatches=16)
+    with pytest.raises(BadInput, match="not supported"):
+        flags("megatron", model(plan, *[1] * 8, schedule=name))
+    with pytest.raises(BadInput, match="found schedule"):
+        restricted(
+            problem([layer("moe", 8)], microbatches=16, schedule=name), "megatron", PARTITION_FORMATS["megatron"].limits
+        )
+
+
+def test_equal_groups_that_are_not_megatrons_are_refused() -> None:
+    """13 micro-batches on 4 devices: groups of 5, 4, 4 are no remainder of anything."""
+    plan = problem([layer("moe", 8)], microbatches=13)
+    left, _ = restricted(plan, "megatron", PARTITION_FORMATS["megatron"].limits)
+    assert left.schedules == ("1f1b", "interleaved-1f1b:7", "interleaved-1f1b:13")
+    with pytest.raises(BadInput, match="not supported: interleaved-1f1b of 13 micro-batches"):
+        flags("megatron", model(plan, *[1] * 8, schedule="interleaved-1f1b"))
+
+
+@pytest.mark.parametrize("form", ["colossalai", "mindformers"])
+def test_no_fewer_microbatches_than_devices(form: str) -> None:
+    plan = problem([layer("moe", 8)], microbatches=3)
+    with pytest.raises(BadInput, match="found 3 micro-batches; allowed: at least one for each of the 4 devices"):
+        restricted(plan, form, PARTITION_FORMATS[form].limits)
+    with pytest.raises(BadInput, match="3 micro-batches on 4 devices"):
+        flags(form, model(plan, 2, 2, 2, 2, schedule="1f1b"))
+
+
+def test_modules_are_named_to_megatron() -> None:
+    plan = problem([layer("dense", ways=["core_attn"]), layer("moe", 7, ways=["moe_act+core_attn", "moe_act"])])
+    every = tuple(
+        (
+            *([Recomputed("dense", "core_attn", 1)] if at == 0 else []),
+            Recomputed("moe", "moe_act+core_attn", 1 + (at > 0)),
+        )
+        for at in range(4)
+    )
+    one = staged(plan.model, Partition((2, 2, 2, 2), every), Choice("linear", 1).on(4), 8, "1f1b")
+    assert "--recompute-granularity selective\n--recompute-modules core_attn moe_act\n" in flags("megatron", one)
+    assert "needs --moe-grouped-gemm" in " ".join(PARTITION_FORMATS["megatron"].write(one).notes)
+    # A list of modules is one for all layers that have them.
+    some = staged(plan.model, Partition((2, 2, 2, 2), (*every[:3], ())), Choice("linear", 1).on(4), 8, "1f1b")
+    with pytest.raises(BadInput, match="--recompute-modules is one list for all layers"):
+        flags("megatron", some)
+
+
+def test_a_way_that_a_runtime_cannot_be_told_is_named_and_not_dropped_in_silence() -> None:
+    plan = problem([layer("moe", 8, ways=["full", "moe_act", "own_kernel"])])
+    left, words = restricted(plan, "megatron", PARTITION_FORMATS["megatron"].limits)
+    assert [way.name for way in left.model.layers[0].recompute] == ["full", "moe_act"]
+    assert any("no recomputation in the way own_kernel" in word for word in words)
+    _, words = restricted(plan, "flagscale", PARTITION_FORMATS["flagscale"].limits)
+    assert any("no recomputation in the way moe_act, own_kernel (it knows full)" in word for word in words)
+
+
+HYBRID = [layer("embedding"), layer("mamba", 3), layer("attention"), layer("mlp", 2), layer("mamba", 2), layer("head")]
+
+
+def test_hybrid_models_have_a_pattern_and_no_layout() -> None:
+    plan = problem(HYBRID)
+    settings = PARTITION_FORMATS["megatron"].write(model(plan, 3, 3, 2, 2, schedule="1f1b"))
+    assert settings.values == {"megatron-hybrid-layer-pattern": "MM|M*-|-M|M"}
+    words = settings.text.split()
+    assert "--hybrid-layer-pattern" in words
+    assert not {"--pipeline-model-parallel-layout", "--num-layers"} & set(words)
+    read = PARTITION_FORMATS["megatron"].read("MM|M*-|-M|M", 4, 8)
+    assert [one.layers for one in read] == [2, 3, 2, 1]
+
+
+@pytest.mark.parametrize("name", ["dense", "mtp"])
+def test_a_layer_that_the_pattern_has_no_letter_for_is_refused(name: str) -> None:
+    plan = problem([*HYBRID[:-1], layer(name), HYBRID[-1]])
+    limits = PARTITION_FORMATS["megatron"].limits
+    with pytest.raises(BadInput, match=f"found {name} in a hybrid model"):
+        restricted(plan, "megatron", limits)
+    with pytest.raises(BadInput, match=f"not supported: found {name} in a hybrid model"):
+        flags("megatron", model(plan, 3, 3, 2, 3, schedule="1f1b"))
+
+
+def test_the_hook_is_for_transformer_layers_alone() -> None:
+    with pytest.raises(BadInput, match="found a hybrid model"):
+        restricted(problem(HYBRID), "megatron-hook", PARTITION_FORMATS["megatron-hook"].limits)
+    with pytest.raises(BadInput, match="not supported: hybrid models"):
+        flags("megatron-hook", model(problem(HYBRID), 3, 3, 2, 2, schedule="1f1b"))
+
+
+@pytest.mark.parametrize("text", ["MM|M*-|-M", "MM|M*-|-M|X", "MM|M*-|-M|MM"])
+def test_patterns_that_megatron_refuses(text: str) -> None:
+    with pytest.raises(BadInput):
+        PARTITION_FORMATS["megatron"].read(text, 4, 8)
+
+
+def test_no_flag_beside_a_layout_that_megatron_refuses_there() -> None:
+    """validate_args takes a layout, or layers a virtual stage, or uneven first and last stages: one of them."""
+    plan = problem([layer("embedding"), layer("moe", 7), layer("head")])
+    text = flags("megatron", model(plan, 3, 2, 2, 2, schedule="1f1b"))
+    beside = ("num-layers-per-virtual", "num-virtual-stages", "decoder-first", "decoder-last", "account-for")
+    assert not any(flag in text for flag in beside)
+
+
+def test_the_number_of_microbatches_is_said_to_every_runtime() -> None:
+    plan = problem([layer("moe", 8)])
+    one = model(plan, 2, 2, 2, 2, schedule="1f1b")
+    for form in PARTITION_FORMATS:
+        assert "8 micro-batches" in form.write(one).text.splitlines()[0]
+    assert "micro_batch_num: 8" in flags("mindformers", one)
+    assert "--global-batch-size is 8 times" in flags("megatron", one)
