@@ -195,6 +195,14 @@ class WithMoreMemory:
     evidence: Evidence
 
 
+@dataclass(frozen=True)
+class UnknownForm:
+    """Evidence of a form that this version does not know, as it is in the file: `text` is its JSON."""
+
+    form: str
+    text: str
+
+
 Evidence = (
     OnDevice
     | OnStage
@@ -220,4 +228,5 @@ Evidence = (
     | CrossingChains
     | Refutation
     | WithMoreMemory
+    | UnknownForm
 )

@@ -1,4 +1,7 @@
-"""Evidence as the object in a schedule file, and back: what is not as the tool writes it is bad input."""
+"""Evidence as the object in a schedule file, and back.
+
+What is not as the tool writes it is bad input, but for forms that another version writes: those are kept as they are.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from dataclasses import fields
 from fractions import Fraction
 from types import NoneType
 from typing import Any, get_args, get_type_hints
+
+import simplejson
 
 from pipesched.errors import BadInput
 from pipesched.results.crossing_evidence import (
@@ -35,6 +40,7 @@ from pipesched.results.evidence import (
     StreamMemory,
     StreamTasks,
     StreamWeights,
+    UnknownForm,
     WithMoreMemory,
 )
 from pipesched.results.relaxation_rows import RowName, parse_row
@@ -76,6 +82,9 @@ def evidence_document(evidence: Evidence) -> dict[str, object]:
         capacities = [None if one is None else str(one) for one in evidence.capacities]
         held = evidence_document(evidence.evidence)
         return {"form": _MORE_MEMORY, "capacities": capacities, "kind": evidence.kind, "evidence": held}
+    if isinstance(evidence, UnknownForm):
+        document: dict[str, object] = simplejson.loads(evidence.text, use_decimal=True)
+        return document
     (form,) = (name for name, kind in _FORMS.items() if type(evidence) is kind)
     values = {each.name: getattr(evidence, each.name) for each in fields(evidence)}
     return {"form": form} | {name: _written(value) for name, value in values.items()}
@@ -92,10 +101,12 @@ def _written(value: object) -> object:
 def evidence_from(document: object) -> Evidence:
     """Read `evidence_document` back; `BadInput` names the first key that is wrong."""
     form = document.get("form") if isinstance(document, dict) else None
-    if isinstance(document, dict) and form == _MORE_MEMORY:
+    if not isinstance(document, dict) or not isinstance(form, str):
+        raise BadInput(f"form: found {str(form)[:40]}; allowed: the name of a form of evidence, such as device")
+    if form == _MORE_MEMORY:
         return _with_more_memory(document)
-    if not isinstance(document, dict) or form not in _FORMS:
-        raise BadInput(f"form: found {str(form)[:40]}; allowed: {', '.join((*_FORMS, _MORE_MEMORY))}")
+    if form not in _FORMS:
+        return unknown_form(document)
     kind = _FORMS[form]
     found = {}
     for name, annotation in get_type_hints(kind).items():
@@ -106,6 +117,11 @@ def evidence_from(document: object) -> Evidence:
         found[name] = value
     evidence: Evidence = kind(**found)
     return evidence
+
+
+def unknown_form(document: dict[str, Any]) -> UnknownForm:
+    """Evidence that another version wrote."""
+    return UnknownForm(str(document["form"]), simplejson.dumps(document, use_decimal=True))
 
 
 def _with_more_memory(document: dict[str, Any]) -> WithMoreMemory:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 from pipesched.layers.partition import Partition
 from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import UnknownForm
 
 
 @dataclass(frozen=True)
@@ -58,4 +59,4 @@ class AllOrders:
     orders: tuple[OrderPaths, ...]
 
 
-PlanEvidence = MeanLoad | TooManyStages | AllPartitions | AllOrders
+PlanEvidence = MeanLoad | TooManyStages | AllPartitions | AllOrders | UnknownForm

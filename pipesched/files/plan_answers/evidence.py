@@ -9,7 +9,8 @@ from pipesched.layers.partition import Partition, Recomputed
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.formatting import visible
 from pipesched.results.certificate import Certificate
-from pipesched.results.evidence_document import evidence_document, evidence_from
+from pipesched.results.evidence import UnknownForm
+from pipesched.results.evidence_document import evidence_document, evidence_from, unknown_form
 from pipesched.results.plan_evidence import (
     AllOrders,
     AllPartitions,
@@ -43,6 +44,8 @@ def plan_evidence_document(evidence: PlanEvidence | None) -> dict[str, object] |
             return {"form": "all partitions", "solved": list(map(_solved_document, solved))}
         case AllOrders(orders):
             return {"form": "published orders", "orders": list(map(_order_document, orders))}
+        case UnknownForm():
+            return evidence_document(evidence)
     return None
 
 
@@ -59,7 +62,7 @@ def plan_evidence_from(document: Any) -> PlanEvidence | None:
             return AllPartitions(tuple(map(_solved_from, document["solved"])))
         case "published orders":
             return AllOrders(tuple(map(_order_from, document["orders"])))
-    raise ValueError(document["form"])
+    return unknown_form(document)
 
 
 def _solved_document(one: SolvedPartition) -> dict[str, object]:

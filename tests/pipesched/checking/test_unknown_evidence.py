@@ -1,0 +1,109 @@
+"""Evidence of forms that another version writes: every command reads the file, and the check calls it not verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.main import main
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json, write_json
+from pipesched.files.plan_answer import answer_text, plan_answer_from, plan_text
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.files.schedule_file import ScheduleFile, read_schedule, save
+from pipesched.results.certificate import Certificate
+from pipesched.results.evidence import OnDevice, UnknownForm, WithMoreMemory
+from pipesched.results.evidence_document import evidence_document, evidence_from
+from pipesched.simulation.simulator import simulate
+from solver.limits import Limits
+from solver.planning.plan import plan
+from tests.support.makers import problem, schedule
+
+OTHER: dict[str, Any] = {
+    "form": "decision diagram",
+    "stages": [0, 1],
+    "width": 7,
+    "share": 0.25,
+    "options": {"a": None},
+}
+
+
+def changed(path: Path, evidence: dict[str, Any]) -> Path:
+    """A schedule file whose bound is its value, with this evidence."""
+    one = problem(1, 2, times={"forward": 1, "backward": 2}, memory={"capacity": 1})
+    timeline = simulate(one, schedule("F0.0 BW0.0 F0.1 BW0.1"))
+    save(ScheduleFile(timeline, 6, Certificate("load", 6, "It works.", 0, OnDevice(0))), path)
+    document = json.loads(path.read_text())
+    document["certificate"]["evidence"] = evidence
+    path.write_text(json.dumps(document))
+    return path
+
+
+def within(evidence: dict[str, Any]) -> dict[str, Any]:
+    return {"form": "more memory", "capacities": ["1"], "kind": "load", "evidence": evidence}
+
+
+@pytest.mark.parametrize("evidence", [OTHER, within(OTHER)], ids=["alone", "with more memory"])
+def test_every_command_reads_the_file(evidence: dict[str, Any], tmp_path: Path, capsys: Any) -> None:
+    path = str(changed(tmp_path / "schedule.json", evidence))
+    for words in (
+        ["check", path],
+        ["check", path, "--again"],
+        ["validate", path],
+        ["export", path, "--format", "torch-csv", "-o", str(tmp_path / "out")],
+        ["plot", path, "-o", str(tmp_path / "gantt.svg")],
+    ):
+        assert main(words) == 0, words
+        said = capsys.readouterr()
+        if words[0] == "check":
+            assert "not verified: the certificate (load) has evidence of a form unknown to this version" in said.out
+            assert "decision diagram" in said.out and "optimal" not in said.out
+
+
+def test_it_is_written_as_it_was_read(tmp_path: Path) -> None:
+    for evidence in (OTHER, within(OTHER)):
+        assert json.loads(write_json(evidence_document(evidence_from(evidence)))) == evidence
+    file = read_schedule(changed(tmp_path / "schedule.json", OTHER))
+    assert read_schedule(save(file, tmp_path / "again.json")) == file
+
+
+def test_a_form_is_a_name() -> None:
+    others: list[Any] = [None, 3, [], {}, {"form": None}, {"form": 3}, {"form": ["device"]}]
+    for wrong in others:
+        with pytest.raises(BadInput, match="form: found"):
+            evidence_from(wrong)
+
+
+def test_no_argument_takes_it_for_its_own() -> None:
+    one = problem(1, 2, times={"forward": 1, "backward": 2})
+    kinds = ("load", "crossings", "memory and copies", "waiting weight tasks", "exhaustive search by CP-SAT")
+    unknown = UnknownForm("refutation ", '{"form": "refutation "}')
+    for kind in kinds:
+        for evidence in (unknown, WithMoreMemory((None,), kind, unknown)):
+            for objective in ("makespan", "period"):
+                own = problem(1, 2, times={"forward": 1, "backward": 2}, objective=objective)
+                claim = Certificate(kind, 1, "", evidence=evidence)
+                assert check_bound(own, claim).verdict is Verdict.NOT_VERIFIED
+    assert check_bound(one, Certificate("load", 0, "", evidence=unknown)).verdict is Verdict.VERIFIED  # nothing claimed
+
+
+def test_files_of_plans_are_read_too(tmp_path: Path, capsys: Any) -> None:
+    layers = [{"name": "layer", "count": 4, "forward": 1, "backward": 1}]
+    found = plan_problem_from({"devices": 2, "microbatches": 4, "layers": layers, "placement": "linear"})
+    document: Any = read_json(plan_text(plan(found, Limits(deterministic=2, workers=1))), "")
+    (said,) = document["choices"]
+    certificate = {"kind": "load", "value": "999", "text": "", "device": None, "evidence": OTHER}
+    solved = {"layers": [1, 3], "recompute": [[], []], "lower_bound": "999", "certificate": certificate}
+    path = tmp_path / "plan.json"
+    for evidence in (OTHER, {"form": "all partitions", "solved": [solved]}):
+        document["choices"] = [said | {"evidence": evidence}]
+        text = answer_text(plan_answer_from(document, "plan.json"))
+        assert json.loads(text)["choices"] == json.loads(write_json(document))["choices"]
+        path.write_text(text)
+        assert main(["check", str(path), "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["bound"] == "not verified"
