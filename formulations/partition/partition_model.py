@@ -147,6 +147,7 @@ class PartitionModel:
         more_backward = _whole(plan.model.backward_overhead, plan.tick) + again
         forward = times(lambda layer: layer.forward) + more_forward
         full = times(lambda layer: layer.full_backward) + more_backward
+        whole = plan.whole_last and k == self.stages - 1  # its B takes all of the backward
         shortest = times(lambda layer: min(layer.backward, layer.full_backward)) + more_backward
         rest = times(lambda layer: layer.least_backward) + more_backward
         # Saved is at least what rounding an activation down leaves, so that the kept rest is rounded down too.
@@ -156,12 +157,12 @@ class PartitionModel:
         )
         return StageTerms(
             forward=forward,
-            backward=times(lambda layer: layer.backward) + more_backward,
-            weight=times(lambda layer: layer.weight or Fraction(0)),
-            gradient=shortest if splits else full,
+            backward=full if whole else times(lambda layer: layer.backward) + more_backward,
+            weight=0 if whole else times(lambda layer: layer.weight or Fraction(0)),
+            gradient=shortest if splits and not whole else full,
             full=full,
-            rest=rest,
-            work=forward + rest,
+            rest=full if whole else rest,
+            work=forward + (full if whole else rest),
             memory=self._total(k, lambda layer: layer.memory, self.step),
             activation=self._total(k, lambda layer: layer.activation, self.step) - saved,
             held_for_weight=self._total(k, lambda layer: layer.activation - layer.freed_by_backward, self.step),

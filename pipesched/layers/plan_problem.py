@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
 from typing import NamedTuple
@@ -48,7 +48,8 @@ class PlanProblem:
     `choices` are the placements allowed. `counts` are the layers of each stage where they are given; `even` asks for
     as equal numbers as there can be. `schedules` are the published orders allowed; empty where the order is free.
     `assumptions` are those of the formulas, where layers were derived from a model's shape. `recompute_rule` says which
-    layers may be recomputed together.
+    layers may be recomputed together. With `whole_last` the last stage's B takes what its full backward takes, and its
+    W nothing: for runtimes that split no backward there.
     """
 
     model: Model
@@ -67,11 +68,14 @@ class PlanProblem:
     notes: tuple[str, ...] = field(default=(), compare=False)
     assumptions: tuple[str, ...] = field(default=(), compare=False)
     recompute_rule: RecomputeRule = RecomputeRule.ANY
+    whole_last: bool = False
 
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """The problem that a placement and a partition make; every chain of the placement has the same stages."""
         placement, cluster = choice.on(self.cluster.devices), self.cluster
-        costs = stage_costs(self.model, partition)
+        costs = [*stage_costs(self.model, partition)]
+        if self.whole_last:
+            costs[-1] = replace(costs[-1], backward=costs[-1].fused, weight=Fraction(0))
         where = {stage: costs[at] for chain in placement.chains for at, stage in enumerate(chain)}
         capacity = cluster.capacity
         limits = [None] * cluster.devices if capacity is None else [self._whole_memory(room) for room in capacity]

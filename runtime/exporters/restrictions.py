@@ -13,6 +13,9 @@ from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 
+_Restricted = Callable[[Problem], Problem]
+_Adapted = Callable[[Problem, Schedule], Schedule]
+
 
 @dataclass(frozen=True)
 class Restriction:
@@ -21,8 +24,8 @@ class Restriction:
     name: str
     exporter: str
     words: Callable[[Problem], tuple[str, ...]] = lambda _: ()
-    restricted: Callable[[Problem], Problem] = lambda problem: problem
-    adapted: Callable[[Problem, Schedule], Schedule] = lambda _, schedule: schedule
+    restricted: _Restricted = lambda problem: problem
+    adapted: _Adapted = lambda _, schedule: schedule
     options: Callable[[Problem], Mapping[str, str]] = lambda _: {}
 
 
@@ -60,28 +63,40 @@ def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
     return schedule_of([moved(list(schedule.passes_on(device))) for device in devices], schedule.name)
 
 
-def _first_stage_whole(problem: Problem) -> Problem:
-    """The first stage's backward in one pass: its B takes what BW takes, and its W no time."""
-    if not problem.splittable:
-        return problem
-    stages, first = list(problem.stages), problem.placement.chains[0][0]
-    stages[first] = replace(stages[first], backward=stages[first].fused, weight=0)
-    return replace(problem, stages=tuple(stages))
+def _whole_on(place: int) -> _Restricted:
+    """The backward of the first (0) or last (-1) stage in one pass: its B takes what BW takes, and its W no time."""
+
+    def restricted(problem: Problem) -> Problem:
+        if not problem.splittable:
+            return problem
+        stages, where = list(problem.stages), problem.placement.chains[0][place]
+        stages[where] = replace(stages[where], backward=stages[where].fused, weight=0)
+        return replace(problem, stages=tuple(stages))
+
+    return restricted
 
 
-def _first_stage_fused(problem: Problem, schedule: Schedule) -> Schedule:
-    """B of the first stage written as BW, and its W, which takes no time, left out: it holds no more memory."""
-    first = problem.placement.chains[0][0]
+def _fused_on(place: int) -> _Adapted:
+    """B of that stage written as BW, and its W, which takes no time, left out: it holds no more memory."""
 
-    def written(p: Pass) -> Pass:
-        return Pass(BW, first, p.microbatch) if (p.kind, p.stage) == (B, first) else p
+    def adapted(problem: Problem, schedule: Schedule) -> Schedule:
+        where = problem.placement.chains[0][place]
 
-    def kept(slot: Slot) -> bool:
-        kind: PassKind = slot[0].kind
-        return (kind, slot[0].stage) != (W, first)
+        def written(p: Pass) -> Pass:
+            return Pass(BW, where, p.microbatch) if (p.kind, p.stage) == (B, where) else p
 
-    orders = [[tuple(map(written, slot)) for slot in order if kept(slot)] for order in schedule.orders]
-    return Schedule(tuple(map(tuple, orders)), schedule.name)  # type: ignore[arg-type]
+        def kept(slot: Slot) -> bool:
+            kind: PassKind = slot[0].kind
+            return (kind, slot[0].stage) != (W, where)
+
+        orders = [[tuple(map(written, slot)) for slot in order if kept(slot)] for order in schedule.orders]
+        return Schedule(tuple(map(tuple, orders)), schedule.name)  # type: ignore[arg-type]
+
+    return adapted
+
+
+def _whole_words(which: str) -> Callable[[Problem], tuple[str, ...]]:
+    return lambda problem: (f"the {which} stage's backward is whole (BW)",) if problem.splittable else ()
 
 
 def _layers(problem: Problem) -> Mapping[str, str]:
@@ -94,14 +109,9 @@ RESTRICTIONS = {
     one.name: one
     for one in (
         Restriction("deepspeed", "deepspeed", _fused_words, _fused_only, _backward_behind_forward),
-        Restriction(
-            "jaxpp",
-            "jaxpp",
-            lambda problem: ("the first stage's backward is whole (BW)",) if problem.splittable else (),
-            _first_stage_whole,
-            _first_stage_fused,
-        ),
-        Restriction("torchtitan", "torchtitan", options=_layers),
+        Restriction("jaxpp", "jaxpp", _whole_words("first"), _whole_on(0), _fused_on(0)),
+        # Its chunked loss gives wrong gradients under a split backward: `runtime/configuration/torchtitan.py`.
+        Restriction("torchtitan", "torchtitan", _whole_words("last"), _whole_on(-1), _fused_on(-1), _layers),
         Restriction("torch", "torch-csv"),
     )
 }

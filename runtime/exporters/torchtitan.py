@@ -4,17 +4,22 @@ torchtitan loads the CSV as PyTorch's compute-only format, but builds the stages
 registers: two stages a device in a V for `ZBVZeroBubble`, in a loop for every other name. A name that builds other
 stages than the CSV uses does not fail, it hangs: hence the checks here. Release 0.3.0 and the main branch since
 2026-08-20 name the number of micro-batches differently; neither reads TOML. The modules of each stage are a list of
-lists, which the command line has no way to write: hence the function.
+lists, which the command line has no way to write: hence the function. No flag takes the chunks off the loss either, so
+where the last stage's backwards are split there are no flags (`runtime/configuration/torchtitan.py` says why).
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 
 from pipesched.errors import BadInput
+from pipesched.problem.passes import B
 from pipesched.problem.placement import interleaved, v_shape
+from pipesched.problem.problem import Problem
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
+from runtime.configuration.torchtitan import PIPELINED
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Option, Settings
 from runtime.exporters.torch_compute_only import CSV, proof, write
 from runtime.exporters.torch_csv_cells import notes, refuse
@@ -32,17 +37,10 @@ Call `apply` on the trainer's configuration, in the function that `--config` nam
 or give the flags. The path of the CSV is seen from where the trainer is started. {modules_note}
 """
 
-FLAGS = {{
-    "0.3.0": (
-{flags_release}
-    ),
-    # Since 2026-08-20. The size of a micro-batch is training.num_tokens_per_microbatch_per_dp_rank there.
-    "main": (
-{flags_main}
-    ),
-}}
+{flags}
 MICROBATCHES, MICROBATCH_SIZE = {microbatches}, {size}
 MODULES_OF_STAGE = {modules}
+SPLIT_STAGES = {split}  # those whose backwards are split
 
 
 def apply(config):
@@ -53,15 +51,25 @@ def apply(config):
     parallelism.pipeline_parallel_schedule_csv = {csv!a}
     if MODULES_OF_STAGE is not None:
         parallelism.module_fqns_per_model_part = MODULES_OF_STAGE
-    if hasattr(parallelism, "num_pp_microbatches"):
-        parallelism.num_pp_microbatches = MICROBATCHES
-    elif hasattr(parallelism, "pipeline_parallel_microbatch_size"):
-        parallelism.pipeline_parallel_microbatch_size = MICROBATCH_SIZE
-        config.training.local_batch_size = MICROBATCHES * MICROBATCH_SIZE
-    else:
-        raise ValueError("this torchtitan names the number of micro-batches in a way that pipesched does not know")
-    return config
-'''
+    return pipelined(config, MICROBATCHES, MICROBATCH_SIZE, SPLIT_STAGES, last={last})
+
+
+{pipelined}'''
+
+
+_FLAGS = """FLAGS = {{
+    "0.3.0": (
+{release}
+    ),
+    # Since 2026-08-20. There the size of a micro-batch is training.num_tokens_per_microbatch_per_dp_rank.
+    "main": (
+{main}
+    ),
+}}"""
+
+_NO_FLAGS = """# None: the last stage's backwards are split, and with torchtitan's chunked loss, which no flag replaces,
+# the gradient of the final norm would be wrong without a word. `apply` replaces it.
+FLAGS = {}"""
 
 
 def _write(timeline: Timeline, settings: Settings) -> Files:
@@ -70,6 +78,34 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
     name, stages = _schedule_name(timeline), problem.placement.stages
     size, csv = _whole("microbatch-size", settings["microbatch-size"]), settings["stem"] + CSV
     modules = _modules(settings["layers"], stages, needed=stages // problem.devices > 2)
+    split = _split_stages(timeline)
+    text = _MODULE.format(
+        schedule=timeline.schedule.name,
+        problem=problem.name,
+        version=VERSION,
+        modules_note=f"Flags alone leave it to torchtitan which layers each of the {stages} stages has.",
+        flags=_flags(problem, name, csv, size, split),
+        microbatches=problem.microbatches,
+        size=size,
+        modules="None" if modules is None else "[\n" + "".join(f"    {part!r},\n" for part in modules) + "]",
+        split=split,
+        degree=problem.devices,
+        name=name,
+        csv=csv,
+        last=stages - 1,
+        pipelined=PIPELINED,
+    )
+    return {_SUFFIX: text} | write(timeline, settings)
+
+
+def _split_stages(timeline: Timeline) -> list[int]:
+    return sorted({p.stage for p in timeline.schedule.passes() if p.kind is B})
+
+
+def _flags(problem: Problem, name: str, csv: str, size: int, split: list[int]) -> str:
+    """The flags of each version, if they can say all that is needed."""
+    if problem.placement.stages - 1 in split:
+        return _NO_FLAGS
     shared: dict[str, object] = {
         "parallelism.pipeline_parallel_degree": problem.devices,
         "parallelism.pipeline_parallel_schedule": name,
@@ -79,26 +115,15 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
         "parallelism.pipeline_parallel_microbatch_size": size,
         "training.local_batch_size": problem.microbatches * size,
     }
-    text = _MODULE.format(
-        schedule=timeline.schedule.name,
-        problem=problem.name,
-        version=VERSION,
-        modules_note=f"Flags alone leave it to torchtitan which layers each of the {stages} stages has.",
-        flags_release=_flags(release),
-        flags_main=_flags(shared | {"parallelism.num_pp_microbatches": problem.microbatches}),
-        microbatches=problem.microbatches,
-        size=size,
-        modules="None" if modules is None else "[\n" + "".join(f"    {part!r},\n" for part in modules) + "]",
-        degree=problem.devices,
-        name=name,
-        csv=csv,
-    )
-    return {_SUFFIX: text} | write(timeline, settings)
+    bare = ["--training.disable_cuda_graphs", *(["activation-checkpoint:none"] if split else [])]
+    main = shared | {"parallelism.num_pp_microbatches": problem.microbatches}
+    return _FLAGS.format(release=_words(release, bare), main=_words(main, bare))
 
 
-def _flags(values: dict[str, object]) -> str:
-    """A flag and its value a line, as parts of one string literal."""
-    return "\n".join(f"        {f'--{key} {shlex.quote(str(value))} '!a}" for key, value in values.items())
+def _words(values: dict[str, object], bare: list[str]) -> str:
+    """A flag with its value a line, then those without one, as parts of one string literal."""
+    lines = [f"--{key} {shlex.quote(str(value))} " for key, value in values.items()] + [f"{word} " for word in bare]
+    return "\n".join(f"        {line!a}" for line in lines)
 
 
 def _schedule_name(timeline: Timeline) -> str:
@@ -163,8 +188,25 @@ def _notes(timeline: Timeline) -> list[str]:
     return [
         "torchtitan divides the loss by the micro-batches and sums their gradients: leave its scale_grads=False.",
         "torchtitan loads the CSV without sends and receives, so they stand where torch puts them.",
+        "torchtitan 0.3.0 and main need torch 2.14 or newer.",
+        *_of_split_backwards(timeline),
         *notes(timeline),
     ]
+
+
+def _of_split_backwards(timeline: Timeline) -> Iterator[str]:
+    split = _split_stages(timeline)
+    if split:
+        yield (
+            "Selective activation checkpointing fails where backwards are split; `apply` turns it off, which holds "
+            "more memory. Full checkpointing works, and runs the forward again for B and once more for W."
+        )
+    if timeline.problem.placement.stages - 1 in split:
+        yield (
+            "The backwards of the last stage are split: with torchtitan's chunked loss the gradient of the final norm "
+            "would be wrong, so `apply` takes the chunks off, and all logits of a micro-batch are held at once; `solve "
+            "--for torchtitan` gives an order that keeps them."
+        )
 
 
 EXPORTERS.register(

@@ -40,8 +40,9 @@ class PlanLimits:
     """Of one runtime. `schedules` are the orders that it runs; empty: any.
 
     `layers_divide`: with several chunks, the stages divide the number of transformer layers. `whole_backwards`: none
-    is split into B and W. `groups`: the interleaved order takes groups of micro-batches, as Megatron does;
-    `as_many_as_devices`: no fewer micro-batches than devices. `check` raises `BadInput` for names of layers.
+    is split into B and W; `whole_last`: none of the last stage. `groups`: the interleaved order takes groups of
+    micro-batches, as Megatron does; `as_many_as_devices`: no fewer micro-batches than devices. `check` raises
+    `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
@@ -51,6 +52,7 @@ class PlanLimits:
     recomputes_mtp: bool = True
     layers_divide: bool = False
     whole_backwards: bool = False
+    whole_last: bool = False
     groups: bool = False
     as_many_as_devices: bool = False
     check: Callable[[list[str]], None] = lambda _: None
@@ -79,6 +81,8 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
     if limits.whole_backwards and model.splittable:
         model = replace(model, layers=tuple(map(_whole, model.layers)))
         words.append("every backward in one pass")
+    whole_last = limits.whole_last and model.splittable
+    words += ["the last stage's backward in one pass"] if whole_last else []
     rule = RecomputeRule.ANY
     if model.recomputes and plan.recompute is not Decide.NEVER:
         rule, told = limits.rule, replace(model, layers=tuple(_told(layer, limits) for layer in model.layers))
@@ -91,7 +95,7 @@ def restricted(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[PlanPr
         model = told
         words.append(_RULES[rule])
         words += [f"no recomputation in the way {', '.join(left_out)} (it knows {_known(limits)})"] if left_out else []
-    made = replace(plan, model=model, recompute_rule=rule)
+    made = replace(plan, model=model, recompute_rule=rule, whole_last=whole_last)
     choices, schedules = _choices(made, name, limits), _schedules(plan, name, limits)
     words += [f"placement {', '.join(map(str, choices))}"] if choices != plan.choices else []
     words += [f"order {' or '.join(schedules)}"] if schedules != plan.schedules else []

@@ -9,6 +9,7 @@ from pipesched.files.exact_numbers import read_json
 from pipesched.files.schema_errors import shown
 from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.problem.placement import v_shape
+from runtime.configuration.torchtitan import PIPELINED
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import header
 from runtime.partitions.format_limits import all_or_none, known_ways, loop, no_mtp, one_chain
@@ -16,28 +17,42 @@ from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "torchtitan"
+# Of the orders of torch by whose names stages are placed, those with split backwards.
+_SPLITS = ("ZBVZeroBubble",)
 
 _MODULE = '''{header}
 """Call `apply` on the trainer's configuration, in the function that `--config` names.
 
-`csv` is the path of the order, as `pipesched export SCHEDULE --format torchtitan` writes it (FILE.torch.csv); without
-it torchtitan runs its own order, {schedule}.
+`csv` is the path of the order, as `pipesched export SCHEDULE --format torchtitan` writes it (FILE.csv); without it
+torchtitan runs its own order, {schedule}.
 """
+
+import re
 
 MODULES_OF_STAGE = [
 {modules}
 ]
+MICROBATCHES = {microbatches}
 
 
-def apply(config, csv=""):
-    """The configuration with this partition."""
+def apply(config, csv="", microbatch_size=None):
+    """The configuration with this partition; the size of a micro-batch stays as it is unless given."""
     parallelism = config.parallelism
     parallelism.pipeline_parallel_degree = {degree}
     parallelism.pipeline_parallel_schedule = {schedule!r}
     parallelism.pipeline_parallel_schedule_csv = csv
     parallelism.module_fqns_per_model_part = MODULES_OF_STAGE
-    return config
-'''
+    split = split_stages(csv) if csv else {own_split}
+    return pipelined(config, MICROBATCHES, microbatch_size, split, last=len(MODULES_OF_STAGE) - 1)
+
+
+def split_stages(csv):
+    """The stages whose backwards an order splits into I and W."""
+    with open(csv) as file:
+        return sorted({{int(stage) for stage in re.findall(r"(\\d+)I\\d", file.read())}})
+
+
+{pipelined}'''
 
 
 def _write(model: StagedModel) -> PartitionSettings:
@@ -48,7 +63,15 @@ def _write(model: StagedModel) -> PartitionSettings:
     modules = _modules(model.counts)
     schedule = _schedule(model)
     listed = "\n".join(f"    {json.dumps(part)}," for part in modules)
-    text = _MODULE.format(header=header(model, _NAME), schedule=schedule, modules=listed, degree=model.devices)
+    text = _MODULE.format(
+        header=header(model, _NAME),
+        schedule=schedule,
+        modules=listed,
+        degree=model.devices,
+        microbatches=model.microbatches,
+        own_split=list(range(len(modules))) if schedule in _SPLITS else [],
+        pipelined=PIPELINED,
+    )
     notes = [f"torchtitan runs {schedule} unless it is given this plan's order as CSV (`export --format torchtitan`)."]
     if recomputed:
         notes.append("Every layer is recomputed: choose torchtitan's full activation checkpointing.")
@@ -109,6 +132,8 @@ PARTITION_FORMATS.register(
         suffix=".torchtitan_partition.py",
         write=_write,
         read=_read,
-        limits=PlanLimits(("linear", "interleaved", "v-shape"), RecomputeRule.ALL, (), MtpPlace.NOWHERE),
+        limits=PlanLimits(
+            ("linear", "interleaved", "v-shape"), RecomputeRule.ALL, (), MtpPlace.NOWHERE, whole_last=True
+        ),
     )
 )

@@ -38,7 +38,7 @@ def linear(random: Random) -> Problem:
     return problem(2, 3, times=times, memory=memory, objective=random.choice(("makespan", "span")))
 
 
-@pytest.mark.parametrize("target", ["deepspeed", "jaxpp"])
+@pytest.mark.parametrize("target", ["deepspeed", "jaxpp", "torchtitan"])
 @pytest.mark.parametrize("seed", [0, 2])
 def test_what_is_solved_for_a_runtime_is_written_for_it(target: str, seed: int) -> None:
     whole = linear(Random(seed))
@@ -75,6 +75,14 @@ def test_jaxpp_gets_no_lone_b_on_the_first_stage() -> None:
     passes = list(done.timeline.schedule.passes())
     assert not [p for p in passes if p.stage == 0 and p.kind is W]
     assert [p for p in passes if p.kind is W]
+
+
+def test_torchtitan_gets_no_lone_b_on_the_last_stage() -> None:
+    whole = problem(3, 6, memory={"capacity": 3})
+    done = expressed(solve(restricted(whole, "torchtitan"), SURE), "torchtitan", whole)
+    assert done.timeline is not None
+    kinds = [{p.kind for p in done.timeline.schedule.passes_on(device)} for device in range(3)]
+    assert kinds[2] == {F, BW} and W in kinds[1]
 
 
 @pytest.mark.parametrize("target", sorted(RESTRICTIONS))

@@ -16,9 +16,12 @@ _NUMBER = re.compile(r"-?\d{1,400}(/\d{1,400})?")
 # Keys whose values are text even where they look like numbers.
 _TEXTS = frozenset({"name", "unit", "time_unit", "on", "placement", "schedule", "objective"})
 
+# Keys that a plan file does not have.
+_NOT_OF_FILES = frozenset({"choices", "whole_last"})
+
 
 def plan_document(plan: PlanProblem) -> dict[str, object]:
-    """Numbers are written as fractions; `choices` are the placements allowed."""
+    """Numbers are written as fractions; `choices` are the placements allowed; `whole_last` is there where it holds."""
     model, cluster = plan.model, plan.cluster
     transfer: object = [list(map(str, row)) for row in cluster.links] or str(cluster.transfer)
     if cluster.transfer_stream is not None:
@@ -37,6 +40,8 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
         "objective": plan.objective.value,
         "choices": [list(choice) for choice in plan.choices],
     }
+    if plan.whole_last:
+        document["whole_last"] = True
     if cluster.capacity is not None:
         document["memory"] = {"unit": cluster.memory_unit, "capacity": list(map(str, cluster.capacity))}
     return document
@@ -46,13 +51,13 @@ def plan_from_document(document: object, source: str) -> PlanProblem:
     """The plan problem of `plan_document`; `BadInput` as for a plan file."""
     if not isinstance(document, Mapping):
         return plan_problem_from(document, source)
-    own = {key: _numbers(value, str(key)) for key, value in document.items() if key != "choices"}
+    own = {key: _numbers(value, str(key)) for key, value in document.items() if key not in _NOT_OF_FILES}
     choices = tuple(Choice(str(name), int(chunks)) for name, chunks in document["choices"])
     plan = plan_problem_from(own, source)
     devices = plan.cluster.devices
     for choice in choices:
         choice.on(devices)
-    return replace(plan, choices=choices)
+    return replace(plan, choices=choices, whole_last=document.get("whole_last") is True)
 
 
 def _layer(layer: LayerType) -> dict[str, object]:

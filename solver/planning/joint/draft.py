@@ -81,6 +81,8 @@ class StageSums:
             ticks[3] += again
             activation -= saved
             freed -= saved if self.plan.model.splittable else 0
+        if self.plan.whole_last:
+            ticks[1:3, -1] = ticks[3, -1], 0
         takes, gives = np.zeros_like(ticks), np.zeros_like(ticks)
         takes[0], takes[1] = activation, np.maximum(0, -freed)
         gives[1], gives[2], gives[3] = np.maximum(0, freed), activation - freed, activation

@@ -44,6 +44,7 @@ def _checked(answer, **changed):
         *(tiny_plan(Random(seed)) for seed in range(25)),
         plan_problem_from(deepseek("deepseek-v3 16/1/64") | {"schedule": "1f1b"}),
         plan_problem_from(nemotron()),
+        replace(plan_problem_from(nemotron()), whole_last=True),
         plan_problem_from(slackpipe(True) | {"transfer": [[0, 1], [2, 0]], "partition": "even"}),
         plan_problem_from(_UNIFORM | {"transfer": {"time": Fraction(1, 3), "on": "comm"}, "partition": [5, 3]}),
     ],

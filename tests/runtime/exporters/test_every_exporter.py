@@ -633,6 +633,20 @@ def test_deepspeed_needs_no_more_buffers_than_its_own_schedule(monkeypatch: pyte
 @dataclass
 class TitanTraining:
     local_batch_size: int = 8
+    disable_cuda_graphs: bool = False
+
+
+@dataclass
+class SelectiveAC:
+    @dataclass
+    class Config:
+        determinism_check: str = "default"
+
+
+@dataclass
+class ChunkedLoss:
+    num_chunks: int = 8
+    loss_fn: str = "cross entropy"
 
 
 @dataclass
@@ -657,13 +671,20 @@ class TitanMain(TitanParallelism):
 
 def titan(text: str, parallelism: TitanParallelism, monkeypatch: pytest.MonkeyPatch) -> Any:
     """The configuration after the generated module was applied to it."""
-    config = types.SimpleNamespace(training=TitanTraining(), parallelism=parallelism)
+    config = types.SimpleNamespace(
+        training=TitanTraining(),
+        parallelism=parallelism,
+        activation_checkpoint=SelectiveAC.Config(),
+        loss=ChunkedLoss(),
+    )
     return module_of(text, {}, monkeypatch).apply(config)
 
 
 def flags_of(text: str, version: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     words = shlex.split(module_of(text, {}, monkeypatch).FLAGS[version])
-    return dict(zip(words[::2], words[1::2], strict=True))
+    bare = [word for word in words if word in ("--training.disable_cuda_graphs", "activation-checkpoint:none")]
+    valued = [word for word in words if word not in bare]
+    return dict(zip(valued[::2], valued[1::2], strict=True)) | dict.fromkeys(bare, "True")
 
 
 def titan_stages(name: str, devices: int, chunks: int) -> list[int]:
@@ -699,11 +720,39 @@ def test_torchtitan_builds_the_stages_the_csv_uses(timeline: Timeline, monkeypat
         assert parallel.pipeline_parallel_schedule_csv == "schedule.csv"
     with pytest.raises(ValueError, match="names the number of micro-batches"):
         titan(text, TitanParallelism(), monkeypatch)
+    split = {p.stage for p in timeline.schedule.passes() if p.kind is B}
+    assert release.training.disable_cuda_graphs
+    assert (release.activation_checkpoint is None) is bool(split)
+    assert (release.loss == "cross entropy") is (one.placement.stages - 1 in split)
+    if one.placement.stages - 1 in split:
+        assert module_of(text, {}, monkeypatch).FLAGS == {}
+        return
     for version, parallel in (("0.3.0", release.parallelism), ("main", main_branch)):
-        for flag, value in flags_of(text, version, monkeypatch).items():
+        flags = flags_of(text, version, monkeypatch)
+        assert (flags.pop("activation-checkpoint:none", None) == "True") is bool(split)
+        for flag, value in flags.items():
             table, _, key = flag.removeprefix("--").partition(".")
             assert value == str(getattr(parallel if table == "parallelism" else release.training, key))
     assert files[".csv"] == EXPORTERS["torch-csv"].export(timeline)[".csv"]
+
+
+def test_torchtitan_itself_takes_flags_and_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = pytest.importorskip("torchtitan.config", exc_type=ImportError)
+    registry = pytest.importorskip("torchtitan.models.llama3.config_registry", exc_type=ImportError)
+    one = problem(4, 8, times=TIMES["split"])
+    for rows, fused in ((HEURISTICS["zb-h1"].order(one), False), (HEURISTICS["1f1b"].order(one), True)):
+        text = EXPORTERS["torchtitan"].export(simulate(one, rows), {"microbatch-size": "2"})[".torchtitan.py"]
+        found = module_of(text, {}, monkeypatch).apply(registry.llama3_debugmodel())
+        found.__post_init__()  # checks it
+        assert found.training.local_batch_size == 16
+        assert hasattr(found.loss, "num_chunks") is fused
+        assert (found.activation_checkpoint is None) is not fused
+        if fused:
+            words = shlex.split(module_of(text, {}, monkeypatch).FLAGS["0.3.0"])
+            names = ["--module", "llama3", "--config", "llama3_debugmodel"]
+            parsed = config.ConfigManager().parse_args([*names, *words])
+            assert parsed.parallelism == found.parallelism
+            assert parsed.training == found.training
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import types
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import chain
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -296,14 +297,34 @@ def test_deepspeed_module_cuts_where_the_plan_does() -> None:
         made(0, 3, 8)._partition_layers()
 
 
-def test_torchtitan_configuration() -> None:
+def titan_config(**parallelism: object) -> types.SimpleNamespace:
+    selective = type("Config", (), {"__qualname__": "SelectiveAC.Config"})()
+    return types.SimpleNamespace(
+        parallelism=types.SimpleNamespace(**parallelism),
+        training=types.SimpleNamespace(local_batch_size=8, disable_cuda_graphs=False),
+        activation_checkpoint=selective,
+        loss=types.SimpleNamespace(num_chunks=8, loss_fn="cross entropy"),
+    )
+
+
+def test_torchtitan_configuration(tmp_path: Path) -> None:
     model = plan(model_of(("moe", 6)), (2, 1, 2, 1), v_shape(2), schedule="zbv")
-    config = types.SimpleNamespace(parallelism=types.SimpleNamespace())
-    run_module(PARTITION_FORMATS["torchtitan"].write(model).text)["apply"](config, csv="x.csv")
+    apply = run_module(PARTITION_FORMATS["torchtitan"].write(model).text)["apply"]
+    csv = tmp_path / "x.csv"
+    csv.write_text("0F0,3F0,3B0,0I0,0W0\n1F0,2F0,2I0,1B0,2W0\n")
+    config = apply(titan_config(pipeline_parallel_microbatch_size=3), csv=str(csv))
     chosen = config.parallelism
     assert (chosen.pipeline_parallel_degree, chosen.pipeline_parallel_schedule) == (2, "ZBVZeroBubble")
-    assert chosen.pipeline_parallel_schedule_csv == "x.csv"
+    assert chosen.pipeline_parallel_schedule_csv == str(csv)
     assert chosen.module_fqns_per_model_part[3] == ["layers.5", "norm", "lm_head"]
+    assert chosen.pipeline_parallel_microbatch_size == 3
+    assert config.training.local_batch_size == 3 * model.microbatches
+    assert config.training.disable_cuda_graphs
+    # Stage 3 is not split there, others are: the chunks of the loss stay, selective checkpointing does not.
+    assert (config.activation_checkpoint, config.loss.num_chunks) == (None, 8)
+    own = apply(titan_config(num_pp_microbatches=1))
+    assert own.parallelism.num_pp_microbatches == model.microbatches
+    assert own.loss == "cross entropy"  # its own order of a V splits all backwards
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from random import Random
@@ -38,9 +39,11 @@ def _steps(number: int):
     return lambda: next(at) / number
 
 
+@pytest.mark.parametrize("whole_last", [False, True])
 @pytest.mark.parametrize("seed", range(30))
-def test_costs_of_a_draft_are_those_of_its_problem(seed):
+def test_costs_of_a_draft_are_those_of_its_problem(seed, whole_last):
     plan = tiny_plan(Random(seed))
+    plan = replace(plan, whole_last=whole_last and plan.model.splittable)
     sums, (choice,) = StageSums(plan), plan.choices
     for partition in list(partitions(plan, choice))[:6]:
         draft, problem = sums.of_partition(partition), plan.problem(choice, partition)

@@ -49,6 +49,14 @@ def test_plan_is_the_best_of_all_partitions_and_orders(seed):
     assert attack(tiny_plan(Random(seed))).wrong == ""
 
 
+SPLIT = [seed for seed in range(200) if small(tiny_plan(Random(seed))) and tiny_plan(Random(seed)).model.splittable]
+
+
+@pytest.mark.parametrize("seed", SPLIT[:6])
+def test_plan_is_the_best_where_the_last_stage_splits_no_backward(seed):
+    assert attack(replace(tiny_plan(Random(seed)), whole_last=True)).wrong == ""
+
+
 # 87: parameters alone are more than a device has, and all activations are recomputed.
 @pytest.mark.parametrize("seed", [0, 9, 87])
 def test_plan_is_the_best_under_rules_for_recomputation_and_of_all_placements(seed):
