@@ -1,25 +1,31 @@
 """Writes a schedule as a Python module for JaxPP: a subclass of its `BaseSchedule` that returns the schedule's tasks.
 
 JaxPP takes any placement, and adds the transfers itself. Its carries follow the micro-batches, so F, B and W of every
-stage must each take them in ascending order; and it has no B of the first stage alone: W must directly follow it there
-(its "Schedule does not honor data dependencies" and its check of the first stage say so).
+stage must each take them in ascending order (weight passes are renumbered, which changes nothing else); and it has no B
+of the first stage alone: W must directly follow it there (its "Schedule does not honor data dependencies" and its check
+of the first stage say so).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from pipesched.errors import BadInput
 from pipesched.problem.passes import BW, B, F, Pass, Slot, W
 from pipesched.schedule.timeline import Timeline
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
-from runtime.exporters.format_limits import ANYTHING, every_device_works, labels, one_chain, order_of
+from runtime.exporters.format_limits import ANYTHING, every_device_works, labels, one_chain
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import lower
+from runtime.lowering.weight_order import weight_microbatches
 
 _NAME, _SUFFIX = "jaxpp", ".jaxpp.py"
 _ELSE = f"torch-csv and {ANYTHING} can express it"
+
+# A letter of JaxPP's tasks, stage, and micro-batch in its numbers.
+_Task: TypeAlias = tuple[str, int, int]
 
 _MODULE = '''# schedule {schedule!a} of problem {problem!a}, by pipesched {version}
 """A pipeline schedule for JaxPP.
@@ -76,10 +82,10 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     placement = timeline.problem.placement
     one_chain(_NAME, "JaxPP", placement)
     every_device_works(_NAME, "JaxPP", placement)
-    label = labels(timeline, 0)
-    _refuse_order(timeline, label)
-    _refuse_lone_first_backward(timeline)
-    rows = (" ".join(_words(timeline, device, label)) for device in range(placement.devices))
+    tasks = _tasks(timeline)
+    _refuse_order(timeline, tasks)
+    _refuse_lone_first_backward(timeline, tasks)
+    rows = (" ".join(_words(timeline, tasks, device)) for device in range(placement.devices))
     text = _MODULE.format(
         schedule=timeline.schedule.name,
         problem=timeline.problem.name,
@@ -98,37 +104,44 @@ def _is_partial(timeline: Timeline) -> bool:
     return any(p.kind is B for p in timeline.schedule.passes())
 
 
-def _words(timeline: Timeline, device: int, label: tuple[int, ...]) -> Iterator[str]:
+def _words(timeline: Timeline, tasks: dict[Pass, list[_Task]], device: int) -> Iterator[str]:
     for slot in timeline.schedule.orders[device]:
         groups: list[Slot] = [slot] if timeline.in_block(slot[0]) else [(p,) for p in slot]
         for group in groups:
-            words = [word for p in group for word in _tasks(p, _is_partial(timeline), label)]
+            words = [f"{letter}{stage}.{microbatch}" for p in group for letter, stage, microbatch in tasks[p]]
             yield from ["&".join(words)] if len(group) > 1 else words
 
 
-def _tasks(p: Pass, partial: bool, label: tuple[int, ...]) -> list[str]:
-    """A pass in JaxPP's words; where any backward is split, a fused one is its two halves in turn."""
-    whole = "IW" if partial else "B"
-    letters = {F: "F", B: "I", W: "W", BW: whole}[p.kind]
-    return [f"{letter}{p.stage}.{label[p.microbatch]}" for letter in letters]
+def _tasks(timeline: Timeline) -> dict[Pass, list[_Task]]:
+    """Every pass in JaxPP's words, Ws in the order of Bs; where any backward is split, a fused one is two in turn."""
+    partial, label = _is_partial(timeline), labels(timeline, 0)
+    taken = weight_microbatches(timeline.schedule, fused=partial)
+    letters = {F: "F", B: "I", W: "W", BW: "IW" if partial else "B"}
+    return {
+        p: [(x, p.stage, label[taken[p] if x == "W" else p.microbatch]) for x in letters[p.kind]]
+        for p in timeline.schedule.passes()
+    }
 
 
-def _refuse_order(timeline: Timeline, label: tuple[int, ...]) -> None:
-    for stage in range(timeline.problem.placement.stages):
-        for word, kinds in (("F", (F,)), ("B", (B, BW)), ("W", (W, BW))):
-            found = tuple(label[j] for j in order_of(timeline.schedule, stage, *kinds))
-            if list(found) != sorted(found):
-                raise BadInput(
-                    f"{_NAME}: {word} of stage {stage} takes the micro-batches, numbered as stage 0 runs them "
-                    f"forwards, in the order {', '.join(map(str, found))}; JaxPP needs them ascending on every "
-                    f"stage; {_ELSE}"
-                )
+def _refuse_order(timeline: Timeline, tasks: dict[Pass, list[_Task]]) -> None:
+    ran: dict[tuple[str, int], list[int]] = {}
+    for p in timeline.schedule.passes():
+        for letter, stage, microbatch in tasks[p]:
+            ran.setdefault((letter, stage), []).append(microbatch)
+    for (letter, stage), found in ran.items():
+        if found != sorted(found):
+            word = "B" if letter == "I" else letter
+            raise BadInput(
+                f"{_NAME}: {word} of stage {stage} takes the micro-batches, numbered as stage 0 runs them forwards, in "
+                f"the order {', '.join(map(str, found))}; JaxPP needs them ascending on every stage; {_ELSE}"
+            )
 
 
-def _refuse_lone_first_backward(timeline: Timeline) -> None:
+def _refuse_lone_first_backward(timeline: Timeline, tasks: dict[Pass, list[_Task]]) -> None:
     passes = list(timeline.schedule.passes_on(timeline.problem.placement.stage_device[0]))
-    for p, following in zip(passes, [*passes[1:], None], strict=True):
-        if p.kind is B and p.stage == 0 and following != Pass(W, 0, p.microbatch):
+    ran = [(p, task) for p in passes for task in tasks[p]]
+    for (p, (letter, stage, microbatch)), (following, task) in zip(ran, [*ran[1:], (None, None)], strict=True):
+        if letter == "I" and stage == 0 and task != ("W", 0, microbatch):
             raise BadInput(
                 f"{_NAME}: {p} is followed by {following or 'nothing'}; JaxPP cannot split the first stage's backward "
                 f"and needs its W directly after it; fuse the backwards of stage 0, or use torch-csv or {ANYTHING}"

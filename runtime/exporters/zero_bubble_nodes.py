@@ -12,13 +12,14 @@ from __future__ import annotations
 import json
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.placement import Placement
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.format_limits import ANYTHING, every_device_works, labels, one_chain, order_of
 from runtime.lowering.deadlock import Semantics, proved
 from runtime.lowering.programs import lower
+from runtime.lowering.weight_order import with_weights_in_order
 
 _NAME, _SUFFIX = "zero-bubble-nodes", ".nodes.json"
 _RUNTIME = "the zero-bubble repository"
@@ -27,22 +28,25 @@ _ELSE = f"torch-csv and {ANYTHING} can express it"
 
 def _write(timeline: Timeline, _: Settings) -> Files:
     _refuse_placement(timeline.problem.placement)
-    _refuse_order(timeline)
+    placed = with_weights_in_order(timeline)
+    _refuse_order(timeline, placed)
     label = labels(timeline, 0)
     rows = (
-        "[\n  " + ",\n  ".join(json.dumps(node) for node in _nodes(timeline, device, label)) + "\n ]"
+        "[\n  " + ",\n  ".join(json.dumps(node) for node in _nodes(timeline, device, label, placed)) + "\n ]"
         for device in range(timeline.problem.devices)
     )
     _proof(timeline)
     return {_SUFFIX: "[" + ", ".join(rows) + "]\n"}
 
 
-def _nodes(timeline: Timeline, device: int, label: tuple[int, ...]) -> list[dict[str, object]]:
+def _nodes(
+    timeline: Timeline, device: int, label: tuple[int, ...], placed: dict[Pass, Pass]
+) -> list[dict[str, object]]:
     return [
         {
             "type": p.kind.value,
             "stage": device,
-            "microbatch": label[p.microbatch],
+            "microbatch": label[placed[p].microbatch],
             "chunk": timeline.problem.placement.chunk(p.stage),
             "layer_group_idx": p.stage,
             "start_time": timeline.start(p),
@@ -79,7 +83,7 @@ def _refuse_placement(placement: Placement) -> None:
             )
 
 
-def _refuse_order(timeline: Timeline) -> None:
+def _refuse_order(timeline: Timeline, placed: dict[Pass, Pass]) -> None:
     """Tensors wait in queues, and a backward looks for the one of its own kind on the stage after."""
     problem, schedule = timeline.problem, timeline.schedule
     if any(timeline.in_block(p) for p in schedule.passes()):
@@ -95,7 +99,7 @@ def _refuse_order(timeline: Timeline) -> None:
     first = order_of(schedule, 0, F)
     for stage in stages:
         for word, kinds in (("forwards", (F,)), ("backwards", (B, BW)), ("W", (W,))):
-            found = order_of(schedule, stage, *kinds)
+            found = tuple(placed[p].microbatch for p in schedule.passes() if p.stage == stage and p.kind in kinds)
             expected = tuple(j for j in first if kinds != (W,) or not schedule.is_fused(stage, j))
             if found != expected:
                 raise BadInput(

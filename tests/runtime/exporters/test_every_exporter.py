@@ -338,9 +338,18 @@ def test_jaxpp_gets_the_same_order(timeline: Timeline, monkeypatch: pytest.Monke
     kinds = {F: [TaskType.FWD], B: [TaskType.BWD_I], W: [TaskType.BWD_W], BW: [TaskType.BWD]}
     if made.is_partial_bwd:
         kinds[BW] = [TaskType.BWD_I, TaskType.BWD_W]
+    # The k-th weight pass of a stage takes micro-batch k, whichever it takes in the schedule.
+    number: dict[int, int] = defaultdict(lambda: -1)
+
+    def task_of(p: Pass, kind: TaskType) -> Task:
+        if kind is not TaskType.BWD_W:
+            return Task(p.stage, p.microbatch, kind)
+        number[p.stage] += 1
+        return Task(p.stage, number[p.stage], kind)
+
     for row, slots in zip(rows, one_by_one(timeline, order), strict=True):
         flat = [task for entry in row for task in (entry if isinstance(entry, FusedTask) else [entry])]
-        assert flat == [Task(p.stage, p.microbatch, kind) for slot in slots for p in slot for kind in kinds[p.kind]]
+        assert flat == [task_of(p, kind) for slot in slots for p in slot for kind in kinds[p.kind]]
         assert sum(isinstance(entry, FusedTask) for entry in row) == sum(len(slot) == 2 for slot in slots)
         seen: dict[object, int] = defaultdict(lambda: -1)
         for task in flat:
@@ -818,6 +827,34 @@ def test_limits_are_named(name: str, placement: object, rows: tuple[str, ...], r
         EXPORTERS[name].export(timeline)
     assert reason in str(caught.value)
     assert exported(name, timeline) is None
+
+
+# The Ws of stage 1 in another order than its Bs; and a BW of JaxPP's between B and W of another micro-batch.
+LATE = (
+    ("F0.0 F0.1 F0.2 BW0.0 BW0.1 BW0.2", "F1.0 F1.1 F1.2 B1.0 B1.1 B1.2 W1.2 W1.0 W1.1"),
+    ("F0.0 F0.1 F0.2 BW0.0 BW0.1 BW0.2", "F1.0 B1.0 F1.1 BW1.1 F1.2 B1.2 W1.2 W1.0"),
+)
+
+
+@pytest.mark.parametrize("rows", LATE)
+def test_weight_passes_are_renumbered_for_queues(rows: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    timeline = simulate(problem(2, 3, **HAND), schedule(*rows))
+    text = EXPORTERS["jaxpp"].export(timeline)[".jaxpp.py"]
+    row = module_of(text, JAXPP, monkeypatch).Schedule().tasks(3)[1]
+    assert [task.mubatch_idx for task in row if task.fwd_or_bwd is TaskType.BWD_W] == [0, 1, 2]
+    places = [place for place, task in enumerate(row) if task.fwd_or_bwd is TaskType.BWD_W]
+    assert places == ([6, 7, 8] if rows is LATE[0] else [4, 7, 8])
+
+
+def test_nodes_of_renumbered_weight_passes_keep_their_times() -> None:
+    rows = ("F0.0 F0.1 F0.2 B0.0 B0.1 B0.2 W0.2 W0.0 W0.1", LATE[0][1])
+    timeline = simulate(problem(2, 3, **HAND), schedule(*rows))
+    nodes = json.loads(EXPORTERS["zero-bubble-nodes"].export(timeline)[".nodes.json"])
+    for device, row in enumerate(nodes):
+        planned = list(timeline.schedule.passes_on(device))
+        assert [node["start_time"] for node in row] == [timeline.start(p) for p in planned]
+        assert [node["microbatch"] for node in row if node["type"] == "W"] == [0, 1, 2]
+        assert [node["type"] for node in row] == [p.kind.value for p in planned]
 
 
 def test_nodes_reach_neighbours_on_the_ring_only() -> None:

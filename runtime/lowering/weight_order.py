@@ -1,0 +1,37 @@
+"""Renumbers weight passes: the k-th W of a stage takes the micro-batch of its k-th B.
+
+Runtimes that keep what W needs in a queue take it in the order of the backwards (JaxPP's carries, the zero-bubble
+repository, Megatron's `backward_dw`, Transformer Engine's store). Where micro-batches are alike, any order of weight
+passes is such an order under other numbers: k Ws stand behind k Bs at least, so the k-th B stands before the k-th W;
+every pass keeps its place and its time, and as much is released at the same moments.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from pipesched.problem.passes import BW, B, Pass, W
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+
+
+def weight_microbatches(schedule: Schedule, fused: bool = False) -> dict[Pass, int]:
+    """The micro-batch that each W takes. With `fused` a BW counts as a B and a W, whose micro-batch is then given."""
+    found: dict[Pass, int] = {}
+    waiting: dict[int, deque[int]] = {}
+    for p in schedule.passes():
+        queue = waiting.setdefault(p.stage, deque())
+        if p.kind is B or (p.kind is BW and fused):
+            queue.append(p.microbatch)
+        if p.kind is W or (p.kind is BW and fused):
+            found[p] = queue.popleft()
+    return found
+
+
+def with_weights_in_order(timeline: Timeline) -> dict[Pass, Pass]:
+    """What runs in the place of each pass of a timeline, at its time; itself where micro-batches are not alike."""
+    schedule = timeline.schedule
+    if timeline.problem.microbatch_scale:
+        return {p: p for p in schedule.passes()}
+    taken = weight_microbatches(schedule)
+    return {p: Pass(p.kind, p.stage, taken.get(p, p.microbatch)) for p in schedule.passes()}
