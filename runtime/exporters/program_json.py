@@ -14,8 +14,12 @@ block or not: the plan is proved under sends that do.
 
 Where passes are made of tasks, `streams` has for each device what every stream runs: `{"do": "F", "stage": 0,
 "microbatch": 0, "chain": 0, "task": "dispatch", "waits": ["F0.0/attn"]}`, where `waits` are the tasks of other streams,
-of this device or another, that must have ended. Where the schedule orders tasks by itself there are no `programs`:
-passes run in each other's gaps, and the streams alone say in which order.
+of this device or another, that must have ended. `transfers` has for each device, in one order, what it sends and
+receives for tasks of others: `{"do": "SEND", "tensor": "activation", "of": "F0.0/mlp", "for": "F1.0/attn", "peer": 1}`.
+A SEND runs once task `of` has ended, and task `for` once its RECV has; `tensor` is null where nothing but the end of
+the task is told (memory that devices share). They are on a stream of their own, one at a time, both ends in one order,
+and the plan is proved under sends that block. Where the schedule orders tasks by itself there are no `programs`: passes
+run in each other's gaps, and streams and transfers alone say in which order.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ import json
 
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json
-from pipesched.problem.passes import Pass, PassKind, Slot
+from pipesched.problem.passes import F, Pass, PassKind, Slot
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import overlapped
 from pipesched.schedule.timeline import Timeline
@@ -32,8 +36,9 @@ from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.importers.catalogue import IMPORTERS, Importer, Orders
 from runtime.lowering.deadlock import Semantics, proved
-from runtime.lowering.programs import Compute, Instruction, Send, lower
-from runtime.lowering.stream_programs import stream_programs
+from runtime.lowering.programs import Compute, Instruction, Send, Tensor, lower
+from runtime.lowering.stream_programs import needed_by, stream_programs
+from runtime.lowering.stream_transfers import Streams, TaskTransfer, TransferRows, proved_streams, transfer_rows
 
 _NAME, _FORMAT, _SUFFIX = "program", "pipesched-program 1", ".program.json"
 _BLOCK, _SEND, _RECV = "BLOCK", "SEND", "RECV"
@@ -58,8 +63,10 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     schedule = timeline.schedule
     if schedule.task_orders and problem.overlaps:
         raise BadInput(f"{_NAME}: found orders of tasks and overlapped blocks; allowed: one of them")
-    if (schedule.waits or not problem.network.one_task_each) and not problem.overlaps:
-        document["streams"] = _streams(timeline)
+    if _has_streams(timeline):
+        streams = stream_programs(timeline)
+        document["streams"] = _streams(timeline, streams)
+        document["transfers"] = _transfers(timeline, transfer_rows(timeline, streams))
     head = json.dumps(document, indent=1, ensure_ascii=False).removesuffix("\n}")
     if schedule.task_orders:
         return {_SUFFIX: head + "\n}\n"}
@@ -67,11 +74,16 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     return {_SUFFIX: head + ',\n "programs": [' + ", ".join(rows) + "]\n}\n"}
 
 
-def _streams(timeline: Timeline) -> list[dict[str, list[dict[str, object]]]]:
+def _has_streams(timeline: Timeline) -> bool:
+    several = timeline.schedule.waits or not timeline.problem.network.one_task_each
+    return bool(several) and not timeline.problem.overlaps
+
+
+def _streams(timeline: Timeline, streams: Streams) -> list[dict[str, list[dict[str, object]]]]:
     """For each device what every stream runs."""
     problem = timeline.problem
     devices: list[dict[str, list[dict[str, object]]]] = [{} for _ in range(problem.devices)]
-    for (device, stream), steps in stream_programs(timeline).items():
+    for (device, stream), steps in streams.items():
         devices[device][stream] = [
             _pass(problem, task.of)
             | {"task": problem.task_text(task).partition("/")[2], "waits": list(map(problem.task_text, waits))}
@@ -80,11 +92,37 @@ def _streams(timeline: Timeline) -> list[dict[str, list[dict[str, object]]]]:
     return devices
 
 
+def _transfers(timeline: Timeline, rows: TransferRows) -> list[list[dict[str, object]]]:
+    """For each device what it sends and receives, in order."""
+    text = timeline.problem.task_text
+    return [
+        [
+            {
+                "do": _SEND if one.source == device else _RECV,
+                "tensor": _tensor(timeline, one),
+                "of": text(one.producer),
+                "for": text(one.consumer),
+                "peer": one.target if one.source == device else one.source,
+            }
+            for one in row
+        ]
+        for device, row in enumerate(rows)
+    ]
+
+
+def _tensor(timeline: Timeline, one: TaskTransfer) -> str | None:
+    """What travels between two stages; None for an end that is only waited for."""
+    if one.producer not in needed_by(timeline, one.consumer):
+        return None
+    return (Tensor.ACTIVATION if one.producer.of.kind is F else Tensor.GRADIENT).value
+
+
 def _proof(timeline: Timeline) -> str:
-    if timeline.schedule.task_orders:
-        # A valid timeline gives every task a time after all that it waits for.
-        return "free of deadlock: every stream runs its tasks in order, each after its waits, as the times show"
-    return proved(_NAME, lower(timeline), tuple(Semantics))
+    said = [] if timeline.schedule.task_orders else [proved(_NAME, lower(timeline), tuple(Semantics))]
+    if _has_streams(timeline):
+        streams = stream_programs(timeline)
+        said.append(proved_streams(_NAME, timeline, streams, transfer_rows(timeline, streams)))
+    return "; streams: ".join(said)
 
 
 def _step(problem: Problem, step: Instruction) -> dict[str, object]:

@@ -31,13 +31,13 @@ def stream_programs(timeline: Timeline) -> dict[Resource, list[Step]]:
         events.setdefault(after, []).append(before)
 
     def step(task: Task) -> Step:
-        needed = dict.fromkeys((*_needed(timeline, task), *events.get(task, ())))
+        needed = dict.fromkeys((*needed_by(timeline, task), *events.get(task, ())))
         return Step(task, tuple(other for other in needed if runs_on[other] != runs_on[task]))
 
     return {resource: list(map(step, tasks)) for resource, tasks in orders.items()}
 
 
-def _needed(timeline: Timeline, task: Task) -> Iterator[Task]:
+def needed_by(timeline: Timeline, task: Task) -> Iterator[Task]:
     """What the problem says must have ended before a task; of alternatives, the one that runs."""
     for after, alternatives, _, _ in timeline.problem.network.arcs_into[task.of.kind, task.of.stage]:
         if after.part == task.part:

@@ -15,6 +15,10 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.importers.catalogue import IMPORTERS
+from runtime.lowering.stream_programs import stream_programs
+from runtime.lowering.stream_transfers import proved_streams, transfer_rows
+from solver.limits import Limits
+from solver.solve import solve
 from tests.support.makers import random_order, task_waits, with_random_task_orders
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "deepseek-pair.yaml"
@@ -74,6 +78,75 @@ def test_a_program_of_streams_waits_for_all_that_a_task_needs(seed: int) -> None
         assert set(waits[text(task)]) == {name for name in needed if on[name] != on[text(task)]}
     assert ("programs" in said) is (seed % 2 == 1)
     assert said["deadlock"].startswith("free of deadlock")
+
+
+def run_to_the_end(said: dict[str, Any], rng: Random) -> list[str]:
+    """The tasks in the order in which an executor ran them that knows the file alone; both ends of a transfer block."""
+    queues = [list(steps) for streams in said["streams"] for steps in streams.values()]
+    transfers = [list(row) for row in said["transfers"]]
+    ended: list[str] = []
+    arrived: set[tuple[str, str]] = set()
+    here = {(step["of"], step["for"]) for row in said["transfers"] for step in row}
+    while any(queues) or any(transfers):
+        moves: list[Any] = []
+        for queue in filter(None, queues):
+            step = queue[0]
+            name = f"{step['do']}{step['stage']}.{step['microbatch']}/{step['task']}"
+            if all((w, name) in arrived if (w, name) in here else w in ended for w in step["waits"]):
+                moves.append((queue, name))
+        for device, row in enumerate(transfers):
+            send = row[0] if row else {"do": ""}
+            if send["do"] == "SEND" and send["of"] in ended:
+                far = transfers[send["peer"]]
+                if far and (far[0]["do"], far[0]["of"], far[0]["for"], far[0]["peer"]) == (
+                    "RECV",
+                    send["of"],
+                    send["for"],
+                    device,
+                ):
+                    moves.append((row, far, (send["of"], send["for"])))
+        assert moves, "comes to a halt"
+        move = rng.choice(moves)
+        for queue in move[:-1]:
+            queue.pop(0)
+        if isinstance(move[-1], str):
+            ended.append(move[-1])
+        else:
+            arrived.add(move[-1])
+    return ended
+
+
+def offloading() -> Timeline:
+    document = {
+        "devices": 2, "microbatches": 4, "times": {"forward": 2, "backward": 4, "transfer": 1}, "streams": ["compute", "d2h", "h2d"],
+        "memory": {"capacity": 2, "activation": 1, "offload": {"out": 2, "in": 2, "on": ["d2h", "h2d"]},
+                   "recompute": [{"name": "full", "time": 2, "keeps": 0}], "decide": {"offload": "always"}},
+    }  # fmt: skip
+    return solve(problem_from(document), Limits(seconds=600, workers=1, deterministic=2)).timeline
+
+
+@pytest.mark.parametrize("seed", range(9))
+def test_an_executor_of_streams_needs_the_file_alone(seed: int) -> None:
+    one = offloading() if seed == 8 else timeline(seed)
+    said, again = program(one), Random(seed)
+    for _ in range(5):
+        assert len(run_to_the_end(said, again)) == len(one.starts)
+    between = {(step["tensor"], step["of"][0], step["for"][0]) for row in said["transfers"] for step in row}
+    own = {(None, a.of.kind.value[0], b.of.kind.value[0]) for a, b in one.schedule.waits}
+    assert between - own == {("activation", "F", "F"), ("gradient", "B", "B")}
+    assert "one transfer at a time on each device" in said["deadlock"]
+
+
+def test_a_cycle_of_transfers_is_named() -> None:
+    one = timeline(0)
+    streams = stream_programs(one)
+    rows = transfer_rows(one, streams)
+    assert proved_streams("program", one, streams, rows)
+    turned = (rows[0], rows[1][::-1])
+    with pytest.raises(BadInput, match=r"cannot be run to its end: .*transfer "):
+        proved_streams("program", one, streams, turned)
+    with pytest.raises(BadInput, match="is not on the two devices"):
+        proved_streams("program", one, streams, (rows[0], rows[1][1:]))
 
 
 def test_a_program_of_streams_alone_is_not_an_order_of_passes() -> None:

@@ -1,0 +1,112 @@
+"""Sends and receives of schedules on several streams, in one order a device, with a proof that the program ends.
+
+What a task of one device needs of a task of another is a transfer. Those of a device run on a stream of their own, one
+after the other, in one order: take any sequence of all tasks and transfers in which each stands behind what it waits
+for, a transfer behind the task that yields its tensor and before the one that uses it; the timeline's times give one.
+Both ends of a transfer take their place from that one sequence. The first thing in it that has not happened is next on
+every stream that takes part, so all of it happens, even where both ends block until the other is there. The written
+program is then checked without that argument: all of it is put behind what it waits for, or the cycle is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeAlias
+
+from pipesched.errors import BadInput, Deadlock
+from pipesched.problem.formatting import counted
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import Task
+from pipesched.schedule.timeline import Timeline
+from runtime.lowering.stream_programs import Step
+from runtime.lowering.topological_order import in_order
+
+
+class TaskTransfer(NamedTuple):
+    """What a task of device `source` yields for one of device `target`, two numbers of devices."""
+
+    producer: Task
+    consumer: Task
+    source: int
+    target: int
+
+
+# The transfers of each device, sent and received, in the order in which it runs them.
+TransferRows: TypeAlias = tuple[tuple[TaskTransfer, ...], ...]
+Streams: TypeAlias = Mapping[Resource, Sequence[Step]]
+
+
+def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
+    """The transfers of every device; the same timeline always gives the same ones."""
+    problem = timeline.problem
+    transfers = [
+        TaskTransfer(before, step.task, problem.device(before.of), problem.device(step.task.of))
+        for steps in streams.values()
+        for step in steps
+        for before in step.waits
+        if problem.device(before.of) != problem.device(step.task.of)
+    ]
+    tasks = [step.task for steps in streams.values() for step in steps]
+    waits = _waits(streams, tasks, transfers)
+    ends = {
+        task: timeline.starts[task] + part.ticks for p in timeline.schedule.passes() for task, part in problem.tasks(p)
+    }
+
+    def rank(number: int) -> tuple[int, ...]:
+        if number < len(tasks):
+            return timeline.starts[tasks[number]], 1
+        return ends[transfers[number - len(tasks)].producer], 0
+
+    order = in_order(waits, rank, str)
+    rows: list[list[TaskTransfer]] = [[] for _ in range(problem.devices)]
+    for number in order:
+        if number >= len(tasks):
+            one = transfers[number - len(tasks)]
+            rows[one.source].append(one)
+            rows[one.target].append(one)
+    return tuple(map(tuple, rows))
+
+
+def _waits(streams: Streams, tasks: Sequence[Task], transfers: Sequence[TaskTransfer]) -> list[list[int]]:
+    """Tasks by number, then transfers: a task behind the one before on its stream and all that it waits for."""
+    at = {task: number for number, task in enumerate(tasks)}
+    waits: list[list[int]] = [[] for _ in (*tasks, *transfers)]
+    far = {(one.producer, one.consumer): len(tasks) + number for number, one in enumerate(transfers)}
+    for steps in streams.values():
+        for place, step in enumerate(steps):
+            mine = waits[at[step.task]]
+            mine += [at[steps[place - 1].task]] if place else []
+            mine += [far.get((before, step.task), at[before]) for before in step.waits]
+    for number, one in enumerate(transfers):
+        waits[len(tasks) + number].append(at[one.producer])
+    return waits
+
+
+def proved_streams(name: str, timeline: Timeline, streams: Streams, rows: TransferRows) -> str:
+    """One sentence that says that the program ends under sends that block; `BadInput` with the cycle if it does not."""
+    tasks = [step.task for steps in streams.values() for step in steps]
+    transfers = list(dict.fromkeys(one for row in rows for one in row))
+    for one in transfers:
+        if [device for device, row in enumerate(rows) if one in row] != sorted({one.source, one.target}):
+            raise BadInput(f"{name}: {_text(timeline, one)} is not on the two devices that it is between")
+    waits = _waits(streams, tasks, transfers)
+    number = {one: len(tasks) + at for at, one in enumerate(transfers)}
+    for row in rows:
+        for before, after in pairwise(row):
+            waits[number[after]].append(number[before])
+
+    def text(at: int) -> str:
+        return timeline.problem.task_text(tasks[at]) if at < len(tasks) else _text(timeline, transfers[at - len(tasks)])
+
+    try:
+        in_order(waits, lambda _: (), text)
+    except Deadlock as error:
+        raise BadInput(f"{name}: cannot be run to its end: {error}") from None
+    events = counted(len(tasks) + len(transfers), "event")
+    return f"free of deadlock: {events} in one order under rendezvous sends, one transfer at a time on each device"
+
+
+def _text(timeline: Timeline, one: TaskTransfer) -> str:
+    before, after = map(timeline.problem.task_text, one[:2])
+    return f"transfer {before}->{after} (device {one.source} to {one.target})"
