@@ -91,7 +91,7 @@ def run_to_the_end(said: dict[str, Any], rng: Random) -> list[str]:
         moves: list[Any] = []
         for queue in filter(None, queues):
             step = queue[0]
-            name = f"{step['do']}{step['stage']}.{step['microbatch']}/{step['task']}"
+            name = f"{step['do']}{step['stage']}.{step['microbatch']}" + (step["task"] and f"/{step['task']}")
             if all((w, name) in arrived if (w, name) in here else w in ended for w in step["waits"]):
                 moves.append((queue, name))
         for device, row in enumerate(transfers):
