@@ -17,6 +17,7 @@ from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.layers.recompute_rule import why_not_told
 from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Problem
 from pipesched.results.plan import Candidate, ChoiceResult
 from pipesched.results.plan_evidence import (
     AllOrders,
@@ -98,8 +99,13 @@ class ChoiceSearch:
         return None
 
     def order_of(self, name: str) -> Schedule:
-        """The order of a published schedule on some partition; `DoesNotApply`."""
-        return schedule_named(name).order(self.plan.problem(self.choice, self.balanced))
+        """The order of a published schedule on some partition, whatever the memory; `DoesNotApply`."""
+        return schedule_named(name).order(self.roomy_problem(self.balanced))
+
+    def roomy_problem(self, partition: Partition) -> Problem:
+        """That of a partition with no limit of memory: whether an order applies is no question of one partition."""
+        roomy = replace(self.plan, cluster=replace(self.plan.cluster, capacity=None))
+        return roomy.problem(self.choice, partition)
 
     @property
     def first(self) -> Partition:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from heuristics.catalogue import schedule_named
+from pipesched.errors import DoesNotApply
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from solver.construction.list_scheduling import list_schedules, sequential
 from solver.planning.search.choice_search import ChoiceSearch
+from solver.planning.search.first_plans import first_plans
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
 from solver.planning.search.placements import Placements
 
@@ -41,7 +48,11 @@ class FreeOrders:
             for name in names[:1]:
                 self._all.say(f"{choice.choice}: best partition for {name}")
                 with self._all.defects_noted(choice):
+                    first_plans(choice, name, schedule_named(name).order)
                     choice.best_of_order(choice.order_of(name), each)
+            if choice.best is None and not choice.settled:
+                with self._all.defects_noted(choice):
+                    first_plans(choice, "pipesched", _listed) or first_plans(choice, "pipesched", sequential)
 
     def _relax_all(self) -> None:
         each = _BOUND_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
@@ -114,6 +125,13 @@ class FreeOrders:
     def _owner(self) -> ChoiceSearch:
         """The placement of the best plan."""
         return next(each for each in self._all.choices if each.best is self._all.best)
+
+
+def _listed(problem: Problem) -> Schedule:
+    """A list schedule; `DoesNotApply` where the memory has no room for any."""
+    if why_infeasible(problem) is not None:
+        raise DoesNotApply("nothing fits the memory")
+    return next(iter(list_schedules(problem)))
 
 
 def _reached(choice: ChoiceSearch) -> float:

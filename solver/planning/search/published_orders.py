@@ -6,10 +6,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from heuristics.catalogue import schedule_named
+from pipesched.layers.plan_problem import Choice
 from pipesched.results.gap import gap
 from solver.planning.search.choice_search import ChoiceSearch
 from solver.planning.search.fixed_order import FixedOrder, provable
 from solver.planning.search.placements import Placements
+from solver.planning.search.published_climb import PublishedClimb
 
 _STEP_SHARE, _LEAST_STEP = 0.05, 0.2
 
@@ -31,6 +33,7 @@ class PublishedOrders:
     def run(self) -> None:
         """All orders of all placements side by side, so that none takes the time of the others."""
         names = {choice.choice: self._applying(choice) for choice in self._all.open()}
+        climbs = self._begin(names)
         sure = [
             _Order(choice, name, FixedOrder(choice.plan, choice.choice, choice.order_of(name)))
             for choice in self._all.open()
@@ -42,7 +45,17 @@ class PublishedOrders:
         self._sure(sure, whole)
         for choice in self._all.open():
             if number[choice.choice] < len(names[choice.choice]):
-                self._costly(choice, names[choice.choice])
+                self._costly(choice, names[choice.choice], climbs[choice.choice])
+
+    def _begin(self, names: dict[Choice, list[str]]) -> dict[Choice, list[PublishedClimb]]:
+        """The first plans of all orders on all placements."""
+        climbs: dict[Choice, list[PublishedClimb]] = {}
+        for choice in self._all.open():
+            climbs[choice.choice] = [PublishedClimb(choice, name) for name in names[choice.choice]]
+            for climb in climbs[choice.choice]:
+                with self._all.defects_noted(choice):
+                    climb.begin()
+        return climbs
 
     def _applying(self, choice: ChoiceSearch) -> list[str]:
         allowed = self._all.problem.schedules
@@ -77,12 +90,16 @@ class PublishedOrders:
         value = best.value / self._all.problem.tick
         return bound < value and gap(value, Fraction(bound)) > self._all.limits.gap
 
-    def _costly(self, choice: ChoiceSearch, names: list[str]) -> None:
-        """Where the order of some depends on the costs: all of them on the partitions of the least bounds, in turn."""
+    def _costly(self, choice: ChoiceSearch, names: list[str], climbs: list[PublishedClimb]) -> None:
+        """Where the order of some depends on the costs: better partitions of each, and those of the least bounds."""
         step = max(_LEAST_STEP, _STEP_SHARE * self._all.budget.whole)
         while not self._all.done() and not choice.settled:
             self._all.relax(choice, step)
-            if choice.next is None:
+            if choice.settled:
                 return
             self._all.say(f"{choice.choice}: {', '.join(names)}")
-            choice.visit_published(names)
+            if choice.next is not None:
+                choice.visit_published(names)
+            for climb in climbs:
+                if not self._all.done():
+                    climb.run(step)

@@ -1,0 +1,58 @@
+"""Better partitions for a published schedule whose order follows the costs: annealing and next partitions, in turn."""
+
+from __future__ import annotations
+
+from heuristics.catalogue import schedule_named
+from pipesched.layers.partition import Partition
+from pipesched.results.plan import Candidate
+from solver.planning.joint.search import JointSearch, applies
+from solver.planning.partitions.nearby import nearby
+from solver.planning.search.choice_search import ChoiceSearch
+from solver.planning.search.first_plans import first_plans, tried
+
+
+class PublishedClimb:
+    """On one placement. What is found has the order that the schedule has for its own costs."""
+
+    def __init__(self, of: ChoiceSearch, name: str) -> None:
+        self._of, self._name, self._order = of, name, schedule_named(name).order
+        self._best: Candidate | None = None
+        self._looked: set[Partition] = set()
+        self._seed = of.budget.limits.seed
+
+    def begin(self) -> None:
+        """The first plans."""
+        self._best = first_plans(self._of, self._name, self._order)
+
+    def run(self, most: float) -> None:
+        """So many seconds or units: partitions next to the best, then those that are best for its order as it is."""
+        if self._best is None:
+            return
+        self._step_by_step(most / 2)
+        self._anneal(most / 2)
+
+    def _step_by_step(self, most: float) -> None:
+        tries, before = self._of.budget.tries(most), None
+        while self._best is not before and self._best is not None:
+            before = self._best
+            for partition in nearby(self._of.plan, before.partition):
+                if partition in self._looked:
+                    continue
+                if not next(tries, False):
+                    return
+                self._look(partition)
+
+    def _anneal(self, most: float) -> None:
+        assert self._best is not None
+        if self._of.budget.over() or not applies(self._best):
+            return
+        search = JointSearch(self._of.plan, self._of.choice, self._best, False, self._seed)
+        self._seed += 1
+        if search.run(self._of.budget.progress(most)):
+            self._look(search.candidate().partition)
+
+    def _look(self, partition: Partition) -> None:
+        self._looked.add(partition)
+        found = tried(self._of, partition, self._name, self._order)
+        if found is not None and (self._best is None or found.value < self._best.value):
+            self._best = found
