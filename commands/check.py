@@ -21,7 +21,7 @@ from pipesched.files.schedule_file import ScheduleFile, schedule_from
 from pipesched.problem.formatting import amount
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.results.evidence import Refutation
-from solver.analysis.refuted_again import refuted_again
+from solver.backends.refuted_again import refuted_again
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -71,14 +71,14 @@ def _again(file: ScheduleFile, finding: Finding, args: Namespace) -> Finding:
     assert file.certificate is not None
     problem, certificate = as_proved(without_scale(file.timeline.problem), file.certificate)
     assert isinstance(certificate.evidence, Refutation)
+    stated = amount(problem, certificate.value)
     try:
         with interrupt_sets(stop):
             same = refuted_again(problem, certificate.value, certificate.evidence, limits_of(args), stop)
     except Disagreement as wrong:
         return Finding(Verdict.REFUSED, str(wrong))
     except NotCoveredError as why:
-        return Finding(finding.verdict, f"{finding.text}; nor can it be with --again: {why}")
-    stated = amount(problem, certificate.value)
+        return Finding(Verdict.NOT_VERIFIED, f"{stated} rests on a search by CP-SAT that cannot be repeated: {why}")
     if same is None:
         return Finding(finding.verdict, f"{finding.text}; repeated with other parameters it came to no end")
     if same:

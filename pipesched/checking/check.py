@@ -26,8 +26,11 @@ from pipesched.checking.least_held import least_held
 from pipesched.checking.memory_and_copies import memory_and_copies
 from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.more_memory import as_proved
+from pipesched.checking.own_ticks import in_own_ticks
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
+from pipesched.checking.refutation import require_search
 from pipesched.checking.relaxation.weak_duality import linear_relaxation
+from pipesched.checking.single_tasks import without_single_tasks
 from pipesched.checking.streams.head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.streams.load import HARMLESS, stream_load
 from pipesched.checking.streams.memory import stream_memory
@@ -133,15 +136,17 @@ _BESIDES: dict[type, frozenset[str]] = {
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
-    problem = without_scale(problem)
+    problem = without_single_tasks(without_scale(problem))
     try:
         problem, certificate = as_proved(problem, certificate)
     except RefusedEvidenceError as why:
         return Finding(Verdict.REFUSED, f"{certificate.kind}: {why}")
     kind, stated = certificate.kind, amount(problem, certificate.value)
-    if isinstance(certificate.evidence, Refutation):
-        return Finding(Verdict.TRUSTED, f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here")
     try:
+        if isinstance(certificate.evidence, Refutation):
+            require_search(problem, certificate.evidence)
+            text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
+            return Finding(Verdict.TRUSTED, text)
         proved = _proved(problem, certificate)
         if problem.objective is not Objective.PERIOD:
             proved = least_attainable(problem, proved)
@@ -157,7 +162,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
 
 def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
     """What the evidence proves, in ticks. Raises `NotCoveredError` and `RefusedEvidenceError`."""
-    kind, evidence = certificate.kind, certificate.evidence
+    kind, evidence = certificate.kind, in_own_ticks(problem, certificate.evidence)
     if certificate.value <= 0:
         return 0  # no time is below zero
     if isinstance(evidence, UnknownForm):

@@ -17,6 +17,7 @@ from pipesched.layers.cluster import Capacities
 from pipesched.layers.even import even_counts
 from pipesched.layers.partition import mistakes
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.formatting import plain, visible
 from pipesched.results.evidence import UnknownForm
 from pipesched.results.plan import ChoiceResult
@@ -108,7 +109,7 @@ def _none(plan: PlanProblem, choice: Choice) -> Finding:
 def _searched(
     plan: PlanProblem, bound: Fraction, choice: Choice, solved: Sequence[SolvedPartition], stated: str
 ) -> Finding:
-    own = [_partition(plan, bound, choice, one) for one in leaving_out(solved, bound)]
+    own = [partition_finding(plan, bound, choice, one) for one in leaving_out(solved, bound)]
     worst = weakest(own)
     text = f"{stated}: rests on CP-SAT's search over all partitions"
     if own:
@@ -124,16 +125,22 @@ def leaving_out(solved: Sequence[SolvedPartition], bound: Fraction) -> list[Solv
     return [one for one in solved if one.bound is None or one.bound >= bound]
 
 
-def _partition(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
+def partition_finding(plan: PlanProblem, bound: Fraction, choice: Choice, one: SolvedPartition) -> Finding:
+    """Whether no plan with a partition that a search left out is below the bound."""
     where = f"{' '.join(map(str, one.partition.counts))}"
     if mistakes(plan.model, one.partition):
         return Finding(Verdict.VERIFIED, f"{where} is no partition")
-    if one.certificate is None:
-        return Finding(Verdict.TRUSTED, f"{where}: without a certificate")
     try:
         problem = plan.problem(choice, one.partition)
     except (ValueError, KeyError):
         return Finding(Verdict.REFUSED, f"{where}: recomputes what it has not")
-    if one.bound is not None and one.certificate.value * problem.tick < bound:
+    reason = why_infeasible(problem)
+    if reason is not None:
+        return Finding(Verdict.VERIFIED, f"{where} fits no memory: {reason}")
+    if one.certificate is None or (one.bound is None and one.certificate.value * problem.tick < bound):
+        # Of published orders the value is simulated, with --again.
+        verdict = Verdict.TRUSTED if plan.schedules else Verdict.NOT_VERIFIED
+        return Finding(verdict, f"{where}: without a certificate of so much")
+    if one.certificate.value * problem.tick < bound:
         return Finding(Verdict.REFUSED, f"{where}: its certificate speaks of less")
     return check_bound(problem, one.certificate)

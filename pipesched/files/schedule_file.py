@@ -51,9 +51,11 @@ class ScheduleFile:
     def false_claims(self) -> list[str]:
         """Where the figures a file states are not those of its own timeline; for timelines that are valid."""
         problem, found = self.timeline.problem, []
-        if validate(self.timeline) or problem.objective is Objective.PERIOD:
+        if validate(self.timeline):
             return []
-        value = measure(self.timeline).value(problem.objective)
+        value = self.metrics.period if problem.objective is Objective.PERIOD else self.metrics.value(problem.objective)
+        if value is None:
+            return []
         if self.value is not None and self.value != value:
             stated, true = amount(problem, self.value), amount(problem, value)
             found.append(f"the file states a {problem.objective} of {stated}; its timeline has {true}")

@@ -1,8 +1,13 @@
-"""Evidence of bounds by crossings: which orders a check has to try. All numbers are exact."""
+"""Evidence of bounds by crossings: which orders a check has to try. All numbers are exact.
+
+Where orders are not followed that must end at `below` or later, that is in ticks of `tick` units of the problem's time;
+None, in files of older versions: in the problem's own ticks.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 
 @dataclass(frozen=True)
@@ -30,12 +35,13 @@ class CrossingSteps:
 
 @dataclass(frozen=True)
 class CrossingStepsBelow:
-    """The same where orders that must end at `below` or later, in ticks, are not followed."""
+    """The same where orders that must end at `below` or later are not followed."""
 
     stage: int
     devices: tuple[int, ...]
     width: int
     below: int
+    tick: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class CrossingStages:
     stages: tuple[int, ...]
     width: int
     below: int
+    tick: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class GuidedStages:
     guide: tuple[int, ...]
     width: int
     below: int
+    tick: Fraction | None = None
 
 
 @dataclass(frozen=True)
@@ -67,19 +75,21 @@ class CrossingWhole:
     stage: int
     devices: tuple[int, ...]
     below: int
+    tick: Fraction | None = None
 
 
 @dataclass(frozen=True)
 class CrossingChains:
     """Devices on which all orders of the steps of all chains are tried, and their blocks.
 
-    Of those that have come equally far at most `width` are told apart; those that must end at `below` or later, in
-    ticks, are not followed.
+    Of those that have come equally far at most `width` are told apart; those that must end at `below` or later are not
+    followed.
     """
 
     devices: tuple[int, ...]
     width: int
     below: int
+    tick: Fraction | None = None
 
 
 @dataclass(frozen=True)

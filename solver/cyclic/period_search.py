@@ -91,7 +91,7 @@ class _Search:
         """What is left of the limit: seconds, or CP-SAT's own units."""
         if self.limits.deterministic is not None:
             return self.limits.deterministic - self.spent
-        return self.limits.seconds - self.seconds
+        return max(0.0, self.limits.seconds - self.seconds)
 
     def offer(self, pattern: Pattern) -> None:
         """Keep a pattern if it is shorter."""

@@ -27,7 +27,7 @@ class Clock:
 
     def left(self, share: float = 1.0) -> float:
         """The seconds that are left of the time limit, and no more than this share of it."""
-        return min(self.share(share), self._limit - self.seconds)
+        return max(0.0, min(self.share(share), self._limit - self.seconds))
 
     def allowed(self, share: float = 1.0) -> float:
         """As `left`, but without end under a deterministic limit: counted work must not depend on the clock."""

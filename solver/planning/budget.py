@@ -37,7 +37,7 @@ class Budget:
     @property
     def left(self) -> float:
         """Seconds, or units."""
-        return self.limits.seconds - self.seconds if self._units is None else self._units
+        return max(0.0, self.limits.seconds - self.seconds) if self._units is None else self._units
 
     @property
     def whole(self) -> float:

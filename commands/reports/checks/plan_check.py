@@ -107,12 +107,12 @@ def _again(answer: PlanAnswer, finding: Finding, number: int, args: Namespace, s
     """A search that is trusted, once more."""
     choice = answer.problem.choices[number]
     evidence = next((one.evidence for one in answer.choices if one.choice == choice), None)
-    if finding.verdict is not Verdict.TRUSTED or evidence is None:
+    if finding.verdict not in (Verdict.TRUSTED, Verdict.NOT_VERIFIED) or evidence is None:
         return finding
     problem = answer.problem if answer.capacities is None else with_more_memory(answer.problem, answer.capacities)
     same = searched_again(problem, choice, answer.lower_bound, evidence, limits_of(args), stop)
     if same is None:
         return Finding(finding.verdict, f"{finding.text}; repeated with other parameters it came to no end")
     if same:
-        return Finding(finding.verdict, f"{finding.text}; with other parameters it proved the same")
-    return Finding(Verdict.REFUSED, f"{finding.text}; with other parameters CP-SAT finds a partition below")
+        return Finding(Verdict.TRUSTED, f"{finding.text}; with other parameters it proved the same")
+    return Finding(Verdict.REFUSED, f"{finding.text}; with other parameters CP-SAT does not refute what is below")

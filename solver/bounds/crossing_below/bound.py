@@ -67,7 +67,7 @@ def crossing_bounds_below(
                 for value, least in _raised(steps, rest, width, best, until, work, stop):
                     work -= least.work
                     if least.ticks is not None and least.ticks > best:
-                        best, own = least.ticks, CrossingStepsBelow(chain[0], devices, width, value)
+                        best, own = least.ticks, CrossingStepsBelow(chain[0], devices, width, value, problem.tick)
                         yield _certificate(problem, chain, best, own)
                 if work <= 0 or stop.is_set():
                     return

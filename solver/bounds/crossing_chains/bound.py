@@ -97,7 +97,7 @@ def crossing_bounds_of_chains(
                 seen[key] = max(seen[key], least.ticks or 0)
                 if least.ticks is not None and least.ticks > best:
                     best = least.ticks
-                    yield _certificate(problem, best, CrossingChains((device,), _WIDTH, value))
+                    yield _certificate(problem, best, CrossingChains((device,), _WIDTH, value, problem.tick))
                 if work <= 0 or stop.is_set():
                     return
         singles.append(_Single(device, steps, seen[key]))
@@ -109,7 +109,7 @@ def crossing_bounds_of_chains(
             work -= least.work
             if least.ticks is not None and least.ticks > best:
                 best = least.ticks
-                yield _certificate(problem, best, CrossingChains(devices, width, value))
+                yield _certificate(problem, best, CrossingChains(devices, width, value, problem.tick))
             if work <= 0 or stop.is_set():
                 return
 

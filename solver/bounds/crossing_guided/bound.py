@@ -81,7 +81,7 @@ def bounds_of_more_stages(
                     work -= found.work
                     if found.ticks > best:
                         best, more = found.ticks, trial
-                        yield _certificate(problem, best, GuidedStages(trial, stages, width, found.below))
+                        yield _certificate(problem, best, GuidedStages(trial, stages, width, found.below, problem.tick))
                 if work <= 0 or stop.is_set():
                     return
             if more is None:

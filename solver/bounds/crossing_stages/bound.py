@@ -77,7 +77,7 @@ def crossing_bounds_of_stages(
                     work -= found.work
                     if found.ticks > best:
                         best, kept = found.ticks, stages
-                        yield _certificate(problem, best, CrossingStages(stages, width, found.below))
+                        yield _certificate(problem, best, CrossingStages(stages, width, found.below, problem.tick))
                 if work <= 0 or stop.is_set():
                     return
             if kept == before:

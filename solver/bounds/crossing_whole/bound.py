@@ -127,7 +127,7 @@ def certificate_of(problem: Problem, found: Orders, value: int) -> Certificate:
     """That no schedule takes less than the least of its orders, of those that may end below a value."""
     chain, devices, least = found.chain, found.devices, found.least.ticks
     assert least is not None
-    own, count = CrossingWhole(chain[0], devices, value), len(problem.microbatches_of[chain[0]])
+    own, count = CrossingWhole(chain[0], devices, value, problem.tick), len(problem.microbatches_of[chain[0]])
     where = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
     stages = counted(sum(problem.placement.stage_device[stage] in devices for stage in chain), "stage")
     text = (

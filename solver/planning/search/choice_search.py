@@ -74,6 +74,7 @@ class ChoiceSearch:
             self.plan = replace(plan, counts=counts, even=False)
             if counts is None:
                 self.no_plan(f"its layers cannot be spread evenly over {self.stages} stages")
+        self._without_partition = self.bound is None
 
     def result(self) -> ChoiceResult:
         """What is known, in the file's unit."""
@@ -87,7 +88,7 @@ class ChoiceSearch:
         if self._relaxed:
             return AllPartitions(self._solved.known)
         if self.bound is None:
-            return TooManyStages()
+            return TooManyStages() if self._without_partition else AllOrders(())  # of the orders allowed none applies
         return None if self._distrusted else MeanLoad()
 
     def why_not(self, name: str) -> str | None:

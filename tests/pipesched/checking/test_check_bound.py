@@ -39,7 +39,7 @@ from pipesched.results.evidence import (
     StreamTasks,
     StreamWeights,
 )
-from solver.analysis.refuted_again import refuted_again
+from solver.backends.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.engine.clock import Clock

@@ -32,7 +32,7 @@ from pipesched.results.evidence import (
 )
 from pipesched.results.evidence_document import evidence_document, evidence_from
 from pipesched.results.relaxation_rows import parse_row
-from solver.analysis.refuted_again import refuted_again
+from solver.backends.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.lp_bound import lp_bounds
 from solver.cyclic import solve_period

@@ -119,8 +119,10 @@ def solved(value: int, bound: int | None, counts: tuple[int, ...] = (5, 3), **ke
         (solved(41, 41), 41, Verdict.REFUSED, "the evidence proves 40"),
         (solved(40, 41), 41, Verdict.REFUSED, "its certificate speaks of less"),
         (solved(40, 40), 41, Verdict.TRUSTED, "search over all partitions"),  # which the search did not leave out
-        (solved(40, None), 99, Verdict.TRUSTED, "1 are verified"),
-        (solved(41, None), 99, Verdict.REFUSED, "the evidence proves 40"),
+        # A certificate of a value says nothing of whether the partition has any plan.
+        (solved(40, None), 99, Verdict.NOT_VERIFIED, "without a certificate of so much"),
+        (solved(99, None), 99, Verdict.REFUSED, "the evidence proves 40"),
+        (solved(40, None), 40, Verdict.TRUSTED, "1 are verified"),
         (solved(99, 99, (5, 4)), 99, Verdict.TRUSTED, "1 are verified"),  # no partition of eight layers
         (solved(99, 99, (8, 0)), 99, Verdict.TRUSTED, "1 are verified"),
         (
@@ -129,7 +131,12 @@ def solved(value: int, bound: int | None, counts: tuple[int, ...] = (5, 3), **ke
             Verdict.REFUSED,
             "recomputes what it has not",
         ),
-        (AllPartitions((SolvedPartition(Partition((5, 3)), Fraction(40)),)), 40, Verdict.TRUSTED, "0 are verified"),
+        (
+            AllPartitions((SolvedPartition(Partition((5, 3)), Fraction(40)),)),
+            40,
+            Verdict.NOT_VERIFIED,
+            "0 are verified",
+        ),
         (AllPartitions(), 40, Verdict.TRUSTED, "search over all partitions"),
     ],
 )
@@ -146,3 +153,11 @@ def test_the_weakest_of_all_findings_counts() -> None:
     findings = [Finding(verdict, "") for verdict in order]
     assert [weakest(findings[:n]) for n in range(5)] == [Verdict.VERIFIED, *order]
     assert weakest(reversed(findings)) is Verdict.REFUSED
+
+
+def test_partitions_that_fit_no_memory_are_verified_and_published_orders_trusted() -> None:
+    left_out = AllPartitions((SolvedPartition(Partition((5, 3)), None),))
+    tight = plan(LAYER | {"activation": 1, "memory": 0}, memory={"capacity": 4})
+    assert "1 are verified" in found(tight, left_out, 99).text
+    assert found(plan(), left_out, 99).verdict is Verdict.NOT_VERIFIED
+    assert found(plan(schedule=["1f1b"]), left_out, 99).verdict is Verdict.TRUSTED
