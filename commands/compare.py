@@ -10,13 +10,15 @@ from pathlib import Path
 from commands.options import noise as noise_options
 from commands.options.compared import add_schedules, imported, published
 from commands.options.search import add_limits, limits_of, refuse_period, search
-from commands.reports import measured_table, schedule_table, side_by_side
+from commands.reports import measured_table, schedule_table, side_by_side, traced
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
+from pipesched.measurement.calibration import with_measured_times
+from pipesched.measurement.comparison import compared
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, comparison_document, with_solution
@@ -51,7 +53,8 @@ def configure(parser: ArgumentParser) -> None:
         "--measured",
         metavar="TRACE",
         nargs="+",
-        help="instead: what `run` measured, beside the prediction and a replay with the measured durations",
+        help="instead: what `run` measured, beside the prediction and a replay with the measured durations; or "
+        "traces of other programs, as `profile --from-trace` reads them, with the best order for the measured times",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="with --noise: picture of the samples, .png or .svg")
 
@@ -152,14 +155,31 @@ def _published(problem: Problem, args: Namespace) -> Solution:
 
 
 def _measured(args: Namespace) -> Exit:
-    """Traces beside their prediction; nothing is searched."""
+    """Traces beside their prediction; for those of other programs the best order with the measured times, too."""
     problem = problem_of(args.problems[0], args.objective) if args.problems else None
+    if traced.is_foreign(args.measured):
+        return _foreign(args, problem)
     found = measured_table.comparisons(args.measured, problem)
     if args.json:
         write_json(measured_table.document(found))
     else:
         measured_table.show(found)
     return Exit.DONE
+
+
+def _foreign(args: Namespace, problem: Problem | None) -> Exit:
+    run, trace = traced.foreign_run(args.measured, problem, args.objective)
+    found = compared(run, run.problem)
+    best = None if args.no_optimal else search(with_measured_times(run.problem, run), args)
+    if args.json:
+        write_json(measured_table.document([found]) | {"not_read": list(trace.notes)} | traced.best_document(best))
+        return Exit.DONE
+    measured_table.show([found])
+    for text in trace.notes:
+        print(f"not read: {text}")
+    if best is not None:
+        traced.show_best(compared(run, with_measured_times(run.problem, run)), best)
+    return Exit.INTERRUPTED if best is not None and best.interrupted else Exit.DONE
 
 
 def _under_noise(problem: Problem, shown: Sequence[Candidate], args: Namespace) -> dict[str, Distribution]:

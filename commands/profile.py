@@ -9,6 +9,7 @@ from pathlib import Path
 
 from commands.options.model import SIZES, add_model, sizes_of
 from commands.reports import profile as profile_report
+from commands.reports.traced import from_trace
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
 from commands.shared.output import complain, files_written, note, write_json
@@ -29,7 +30,14 @@ from runtime.running.torch_timing import SPLITS
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Model, pipeline, way of measuring, output."""
+    """Model, pipeline, way of measuring, output; or traces of a run."""
+    parser.add_argument(
+        "--from-trace",
+        metavar="FILE",
+        nargs="+",
+        help="instead of measuring: traces of a run of yours, one a rank, or their folder (torch's profiler, "
+        "torchtitan, Megatron's timers, Nsight Systems, Primus)",
+    )
     model = add_model(parser)
     model.add_argument(
         "--dtype",
@@ -40,7 +48,7 @@ def configure(parser: ArgumentParser) -> None:
     model.add_argument("--checkpoint", action="store_true", help="with activation checkpointing")
     model.add_argument("--seed", type=int, default=0, help="of parameters and data (default: 0)")
     pipeline = parser.add_argument_group("pipeline")
-    pipeline.add_argument("--devices", type=int, default=2, metavar="N", help="devices of the pipeline (default: 2)")
+    pipeline.add_argument("--devices", type=int, metavar="N", help="devices of the pipeline (default: 2)")
     pipeline.add_argument("--microbatches", type=int, metavar="N", help="in an iteration (default: four a device)")
     pipeline.add_argument(
         "--placement",
@@ -79,6 +87,9 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Measure, print, write."""
+    if args.from_trace:
+        return from_trace(args)
+    args.devices = 2 if args.devices is None else args.devices
     need_torch()
     _check(args)
     where = _placement(args)

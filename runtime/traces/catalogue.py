@@ -1,0 +1,71 @@
+"""The registry of trace formats: each reads the files of one program's run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipesched.errors import BadInput
+from pipesched.registry import Registry
+from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What files may not say: devices of the pipeline, micro-batches of a step; None where it is not given."""
+
+    devices: int | None = None
+    microbatches: int | None = None
+
+
+@dataclass(frozen=True)
+class TraceFormat:
+    """One format: whether a file is in it, and what the files of a run, one or more, say; `BadInput` if broken."""
+
+    name: str
+    description: str
+    recognises: Callable[[Path], bool]
+    read: Callable[[Sequence[Path], Hints], PipelineTrace | BlockTrace]
+
+
+TRACES: Registry[TraceFormat] = Registry("runtime.traces", "trace format")
+
+
+def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> PipelineTrace | BlockTrace:
+    """What the files of one run say; a folder stands for the files in it."""
+    paths = [file for name in names for file in _files(Path(name))]
+    found: dict[str, list[Path]] = {}
+    for path in paths:
+        form = form_of(path)
+        if form is None:
+            known = "; ".join(f"{one.name} ({one.description})" for one in TRACES)
+            raise BadInput(f"{path}: found no trace of a known format; allowed: {known}")
+        found.setdefault(form.name, []).append(path)
+    if len(found) != 1:
+        formats = ", ".join(found) or "none"
+        raise BadInput(
+            f"{', '.join(map(str, names))}: found traces of {formats}; allowed: those of one run, one format"
+        )
+    ((name, own),) = found.items()
+    try:
+        return TRACES[name].read(own, hints or Hints())
+    except BadInput as error:
+        raise BadInput(*(f"{', '.join(map(str, names))}: {mistake}" for mistake in error.mistakes)) from None
+
+
+def form_of(path: Path) -> TraceFormat | None:
+    """The format of a file, None where no format knows it."""
+    if not path.is_file():
+        raise BadInput(f"{path}: cannot be read: there is no such file")
+    return next((one for one in TRACES if one.recognises(path)), None)
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(file for file in path.iterdir() if form_of(file)) if path.is_dir() else [path]
+
+
+def head_of(path: Path, size: int = 4096) -> str:
+    """The beginning of a file as text."""
+    with path.open("rb") as file:
+        return file.read(size).decode("utf-8", "replace")

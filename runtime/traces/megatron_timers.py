@@ -1,0 +1,76 @@
+"""Logs of Megatron-LM with timers of every rank (`--timing-log-level 2 --timing-log-option all`): totals a step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import BW, F
+from runtime.profiling.profile import Samples
+from runtime.traces.catalogue import TRACES, Hints, TraceFormat
+from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
+
+_SECTION = re.compile(r"^\s*([\w-]+):\s*$")
+_RANK = re.compile(r"^\s*rank\s+(\d+):\s*([\d.]+)\s*$")
+_EXTREMES = re.compile(r"(\(min, max\)|max) time across ranks \(ms\)")
+_ALL = "times across ranks (ms):"
+_TIMERS = {"forward-compute": F, "backward-compute": BW}
+
+
+def _recognises(path: Path) -> bool:
+    try:
+        with path.open(encoding="utf-8") as file:
+            return any("across ranks (ms):" in line for line in file)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _read(paths: Sequence[Path], hints: Hints) -> PipelineTrace | BlockTrace:
+    """Each rank's compute divided by the micro-batches; the ranks of one pipeline device follow each other."""
+    found: dict[tuple[str, int], list[float]] = {}
+    only_extremes = False
+    for path in paths:
+        timer = None
+        for line in path.read_text(encoding="utf-8").splitlines():
+            only_extremes |= bool(_EXTREMES.search(line))
+            if section := _SECTION.match(line):
+                timer = section[1]
+            elif (rank := _RANK.match(line)) and timer in _TIMERS:
+                found.setdefault((timer, int(rank[1])), []).append(float(rank[2]) / 1000)
+    ranks = 1 + max((rank for _, rank in found), default=-1)
+    if any((timer, rank) not in found for timer in _TIMERS for rank in range(ranks)) or not ranks:
+        why = (
+            "found the least and the most over ranks" if only_extremes and not ranks else "found no timer of each rank"
+        )
+        raise BadInput(f"{why}; allowed: logs with --timing-log-level 2 --timing-log-option all")
+    if hints.microbatches is None:
+        raise BadInput("the log has totals a step; allowed: with --microbatches N, those of a step of one replica")
+    devices = hints.devices or ranks
+    if ranks % devices:
+        raise BadInput(f"found {ranks} ranks; allowed: a multiple of the {devices} devices of --devices")
+    each = ranks // devices
+    times = {
+        (kind, device): Samples(
+            tuple(
+                median(step) / hints.microbatches
+                for step in zip(
+                    *(found[timer, rank] for rank in range(device * each, (device + 1) * each)), strict=False
+                )
+            )
+        )
+        for timer, kind in _TIMERS.items()
+        for device in range(devices)
+    }
+    notes = [
+        "a log has totals of a step: one stage a device, passes alike, no transfers and no memory",
+        f"ranks {each * (devices - 1)} to {ranks - 1} are taken to be the last device" if each > 1 else "",
+    ]
+    return PipelineTrace(
+        "megatron-timers", tuple(range(devices)), hints.microbatches, times, notes=tuple(filter(None, notes))
+    )
+
+
+TRACES.register(TraceFormat("megatron-timers", "logs of Megatron-LM with the timers of all ranks", _recognises, _read))

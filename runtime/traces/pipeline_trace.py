@@ -1,0 +1,155 @@
+"""A trace as it was read: the passes of every device with their times, or the annotated blocks of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pipesched.errors import BadInput
+from pipesched.measurement.trace import MeasuredPass, Step
+from pipesched.problem.passes import F, Pass, PassKind
+from runtime.profiling.profile import Samples
+
+
+class RanPass(NamedTuple):
+    """A pass as it ran, in seconds of a clock that all devices share; `memory` is what it took less what it gave."""
+
+    of: Pass
+    start: float
+    end: float
+    memory: int | None = None
+
+
+@dataclass(frozen=True)
+class PipelineTrace:
+    """What was read of a pipeline's run.
+
+    `steps` holds whole steps only, and is empty where a format tells totals alone. Times are samples in seconds by kind
+    and stage; memory in bytes; `peaks` those of the devices. `notes` says what could not be read.
+    """
+
+    form: str
+    stage_device: tuple[int, ...]
+    microbatches: int
+    times: Mapping[tuple[PassKind, int], Samples]
+    steps: tuple[Step, ...] = ()
+    transfers: Mapping[int, Samples] = field(default_factory=dict)
+    memory: Mapping[tuple[PassKind, int], Samples] = field(default_factory=dict)
+    peaks: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Block(NamedTuple):
+    """A piece of one layer's forward (F), backward (B) or weight pass (W): its name, stream and seconds."""
+
+    kind: PassKind
+    name: str
+    stream: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class BlockTrace:
+    """Annotated blocks of one device, in the order in which they were launched."""
+
+    form: str
+    blocks: tuple[Block, ...]
+    notes: tuple[str, ...] = ()
+
+
+def assembled(
+    form: str, rows: Sequence[Sequence[RanPass]], notes: Iterable[str] = (), peaks: Sequence[int] | None = None
+) -> PipelineTrace:
+    """A trace of the passes of every device in the order they ran; steps that are not whole are left out."""
+    where = {one.of.stage: device for device, row in enumerate(rows) for one in row}
+    stages = len(where)
+    if sorted(where) != list(range(stages)) or not stages:
+        missing = next(stage for stage in range(stages + 1) if stage not in where)
+        raise BadInput(f"found no pass of stage {missing}; allowed: the traces of all devices of the pipeline")
+    said = list(notes)
+    steps = _whole_steps([_steps(row) for row in rows], said)
+    times: dict[tuple[PassKind, int], list[float]] = {}
+    memory: dict[tuple[PassKind, int], list[float]] = {}
+    for one in (one for step in steps for row in step for one in row):
+        times.setdefault((one.of.kind, one.of.stage), []).append(one.end - one.start)
+        if one.memory is not None:
+            memory.setdefault((one.of.kind, one.of.stage), []).append(float(one.memory))
+    transfers = _transfers(steps, where)
+    devices = len(rows)
+    silent = [s for s in range(stages - 1) if where[s] != where[s + 1] and s not in transfers]
+    if silent:
+        said.append(f"no transfer after stage {', '.join(map(str, silent))} was waited for: taken as 0")
+    return PipelineTrace(
+        form,
+        tuple(where[stage] for stage in range(stages)),
+        1 + max(one.of.microbatch for step in steps for row in step for one in row),
+        {key: Samples(tuple(found)) for key, found in times.items()},
+        tuple(map(_measured, steps)),
+        {stage: Samples(tuple(found)) for stage, found in transfers.items()},
+        {key: Samples(tuple(found)) for key, found in memory.items()},
+        tuple(peaks) if peaks is not None and len(peaks) == devices else None,
+        tuple(said),
+    )
+
+
+_Rows = list[list[RanPass]]
+
+
+def _steps(row: Sequence[RanPass]) -> _Rows:
+    """A device's passes step by step: one begins where a pass comes again."""
+    steps: _Rows = [[]]
+    seen: set[Pass] = set()
+    for one in row:
+        if one.of in seen:
+            steps.append([])
+            seen = set()
+        seen.add(one.of)
+        steps[-1].append(one)
+    return steps
+
+
+def _whole_steps(found: Sequence[_Rows], notes: list[str]) -> list[_Rows]:
+    """The steps that every device has whole."""
+    most = [max((frozenset(one.of for one in step) for step in steps), key=len) for steps in found]
+    number = min(map(len, found))
+    whole = [
+        [steps[at] for steps in found]
+        for at in range(number)
+        if all(frozenset(one.of for one in steps[at]) == passes for steps, passes in zip(found, most, strict=True))
+    ]
+    left_out = max(map(len, found)) - len(whole)
+    if left_out:
+        notes.append(f"{left_out} of {max(map(len, found))} steps are not whole on every device: left out")
+    if not whole:
+        raise BadInput("found no step that is whole on every device; allowed: traces of the same steps")
+    return whole
+
+
+def _measured(step: _Rows) -> Step:
+    begin = min(one.start for row in step for one in row)
+    return tuple(tuple(MeasuredPass(one.of, one.start - begin, one.end - begin) for one in row) for row in step)
+
+
+def _transfers(steps: Iterable[_Rows], where: Mapping[int, int]) -> dict[int, list[float]]:
+    """From the end of a pass to the start of the one that waited for its tensor, by the earlier stage of the two."""
+    found: dict[int, list[float]] = {}
+    for step in steps:
+        ended = {one.of: one.end for row in step for one in row}
+        for row in step:
+            free = float("-inf")
+            for one in row:
+                before = _sender(one.of, ended)
+                if before is not None and where[before.stage] != where[one.of.stage] and free <= ended[before]:
+                    found.setdefault(min(before.stage, one.of.stage), []).append(max(0.0, one.start - ended[before]))
+                free = one.end
+    return found
+
+
+def _sender(p: Pass, ran: Mapping[Pass, float]) -> Pass | None:
+    """The pass of another stage whose tensor p takes."""
+    if p.kind is PassKind.W:
+        return None
+    kinds = (F,) if p.kind is F else (PassKind.B, PassKind.BW)
+    stage = p.stage - 1 if p.kind is F else p.stage + 1
+    return next((Pass(kind, stage, p.microbatch) for kind in kinds if Pass(kind, stage, p.microbatch) in ran), None)

@@ -1,0 +1,147 @@
+"""The problem of a trace, as the text of a file with every figure in its comments, and its run as a measured trace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+from statistics import median, quantiles
+
+from pipesched.errors import BadInput
+from pipesched.measurement.trace import Measured
+from pipesched.problem.passes import BW, B, F, PassKind, W
+from pipesched.problem.problem import Problem
+from runtime.profiling.problem_text import MEMORY_STEP, MIB, TIME_STEP, time_and_spread
+from runtime.profiling.profile import Samples
+from runtime.traces.pipeline_trace import Block, BlockTrace, PipelineTrace
+
+_KEYS = {F: "forward", B: "backward", W: "weight", BW: "fused"}
+
+
+def trace_text(trace: PipelineTrace | BlockTrace, name: str, capacity: str | None, objective: str) -> str:
+    """The text of a problem file in ms, and in MiB where the trace tells memory; `capacity` is MiB a device."""
+    body = _blocks(trace, name) if isinstance(trace, BlockTrace) else _pipeline(trace, name, capacity)
+    notes = (f"# not read: {note}" for note in trace.notes)
+    return (
+        "\n".join(
+            [f"# Read by `pipesched profile --from-trace` ({trace.form}).", *notes, *body, f"objective: {objective}"]
+        )
+        + "\n"
+    )
+
+
+def measured_run(trace: PipelineTrace, problem: Problem) -> Measured | None:
+    """The run that was traced, of the problem read off it; None where the format tells no single pass."""
+    if not trace.steps:
+        return None
+    return Measured(problem, "measured", trace.steps, split="", seconds_per_unit=0.001)
+
+
+def stage_times(trace: PipelineTrace) -> tuple[dict[PassKind, list[float]], list[str]]:
+    """Median seconds of every kind at every stage, and what had to be assumed: a kind that a stage never ran."""
+    stages, said = range(len(trace.stage_device)), list[str]()
+    known = {key: samples.median for key, samples in trace.times.items()}
+    missing = [stage for stage in stages if (F, stage) not in known]
+    if missing:
+        raise BadInput(f"found no forward of stage {missing[0]}; allowed: whole steps of a pipeline")
+    split = [stage for stage in stages if (B, stage) in known and (W, stage) in known]
+    share = 0.5
+    if split:
+        share = median(known[B, s] / max(known[B, s] + known[W, s], 1e-12) for s in split if s or len(split) == 1)
+    times: dict[PassKind, list[float]] = {kind: [] for kind in _KEYS}
+    for stage in stages:
+        own = {kind: known[kind, stage] for kind in _KEYS if (kind, stage) in known}
+        if BW not in own and not (B in own and W in own):
+            raise BadInput(f"found no whole backward of stage {stage}; allowed: B and W, or BW")
+        full = own.get(BW, own.get(B, 0.0) + own.get(W, 0.0))
+        if split and stage not in split:
+            said.append(f"stage {stage} split no backward: B is taken as {100 * share:.0f} % of it, as on other stages")
+        times[F].append(own[F])
+        times[B].append(own.get(B, share * full) if split else full)
+        times[W].append(own.get(W, (1 - share) * full))
+        times[BW].append(full)
+    if not split:
+        del times[W], times[BW]
+    return times, said
+
+
+def fastest_quartile(samples: Samples) -> float:
+    """What a transfer takes where nothing holds it up: most of the longer ones wait for something else."""
+    if len(samples.seconds) < 2:
+        return samples.median
+    return quantiles(samples.seconds, n=4, method="inclusive")[0]
+
+
+def _pipeline(trace: PipelineTrace, name: str, capacity: str | None) -> Iterator[str]:
+    times, said = stage_times(trace)
+    yield from (f"# assumed: {text}" for text in said)
+    yield "# median ± half the distance between the quartiles, over micro-batches and steps"
+    for (kind, stage), samples in sorted(trace.times.items(), key=lambda item: (item[0][1], item[0][0])):
+        yield f"# stage {stage}: {kind.value} {time_and_spread(samples)}, {len(samples.seconds)} times"
+    for device, peak in enumerate(trace.peaks or ()):
+        yield f"# device {device}: peak {Decimal(peak) / MIB:.3f} MiB"
+    yield f"name: {name}"
+    yield f"devices: {1 + max(trace.stage_device)}"
+    yield f"microbatches: {trace.microbatches}"
+    yield f"placement: {list(trace.stage_device)}"
+    yield "time_unit: ms"
+    yield "times:"
+    for kind, seconds in times.items():
+        yield f"  {_KEYS[kind]}: [{', '.join(map(_ms, seconds))}]"
+    lags = [
+        fastest_quartile(trace.transfers[s]) if s in trace.transfers else 0.0 for s in range(len(trace.stage_device))
+    ]
+    yield f"  transfer: [{', '.join(map(_ms, lags))}]"
+    yield from _memory(trace, BW if B not in times or W not in times else B, capacity)
+
+
+def _memory(trace: PipelineTrace, backward: PassKind, capacity: str | None) -> Iterator[str]:
+    """What forwards take, where every stage tells it, and what its B gives back of it."""
+    stages = range(len(trace.stage_device))
+    taken = [trace.memory[F, s].median for s in stages if (F, s) in trace.memory]
+    if len(taken) < len(stages) or min(taken, default=0) <= 0:
+        if capacity is not None:
+            raise BadInput(
+                "--capacity: found with a trace that does not tell what every forward takes; allowed: without"
+            )
+        return
+    yield "memory:"
+    yield "  unit: MiB"
+    if capacity is not None:
+        yield f"  capacity: {capacity}"
+    amounts = [(Decimal(one) / MIB).quantize(MEMORY_STEP, ROUND_CEILING) for one in taken]
+    yield f"  activation: [{', '.join(map(str, amounts))}]"
+    if backward is B:
+        freed = [-trace.memory[B, s].median if (B, s) in trace.memory else 0.0 for s in stages]
+        back = [min((Decimal(one) / MIB).quantize(MEMORY_STEP), most) for one, most in zip(freed, amounts, strict=True)]
+        yield f"  freed_by_backward: [{', '.join(map(str, back))}]"
+
+
+def _blocks(trace: BlockTrace, name: str) -> Iterator[str]:
+    """One device with two micro-batches: while one waits for its messages the other computes."""
+    of: Mapping[PassKind, list[Block]] = {kind: [b for b in trace.blocks if b.kind is kind] for kind in (F, B, W)}
+    if not of[F] or not of[B]:
+        raise BadInput(
+            "found no blocks of both forward and backward; allowed: NAME(F) and NAME(B), with NAME(W) or not"
+        )
+    streams = list(dict.fromkeys(["compute", *(block.stream for block in trace.blocks)]))
+    yield f"name: {name}"
+    yield "devices: 1"
+    yield "microbatches: 2"
+    yield "time_unit: ms"
+    yield f"streams: [{', '.join(streams)}]"
+    yield "tasks:"
+    names = {block.name for block in of[B]}
+    for kind in (F, B, W):
+        if of[kind]:
+            yield f"  {_KEYS[kind]}:"
+        for block in of[kind]:
+            where = "" if block.stream == "compute" else f", on: {block.stream}"
+            base, _, layer = block.name.rpartition("-")
+            behind = f"{base.removesuffix('-w')}-{layer}"
+            after = f", after: {behind}" if kind is W and behind in names else ""
+            yield f"    - {{name: {block.name}{where}, time: {_ms(block.seconds)}{after}}}"
+
+
+def _ms(seconds: float) -> str:
+    number = (Decimal(seconds) * 1000).quantize(TIME_STEP, ROUND_HALF_EVEN).normalize()
+    return f"{number:f}" if number else "0"

@@ -1,0 +1,137 @@
+"""What one process launched and ran, whoever recorded it, and which of it belongs to each annotation."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from runtime.traces.pipeline_trace import Block, RanPass
+
+# torch's word for a pass, as its pipeline runtime annotates it: stage, kind, micro-batch.
+_PASS = re.compile(r"PP:(\d+)([FIWB])(\d+)")
+_KINDS = {"F": F, "I": B, "W": W, "B": BW}
+# A block of a layer: its name, and of which pass it is.
+_BLOCK = re.compile(r"(\w[\w .-]*)\(([FBW])\)")
+# Kernels that wait for other ranks; what a block does follows the last of them.
+_WAITS = re.compile("notify|barrier", re.IGNORECASE)
+
+
+class Span(NamedTuple):
+    """A named stretch of time, in seconds."""
+
+    name: str
+    start: float
+    end: float
+
+
+class Kernel(NamedTuple):
+    """What ran on a stream of the GPU, and when the host launched it."""
+
+    name: str
+    start: float
+    end: float
+    stream: int
+    launched: float
+
+
+@dataclass(frozen=True)
+class RankEvents:
+    """`operations` are those of the host, of all threads; `memory` are times and bytes taken (negative: given back).
+
+    Lists are in the order of their start, kernels in that of their launch.
+    """
+
+    rank: int
+    annotations: Sequence[Span]
+    kernels: Sequence[Kernel] = ()
+    operations: Sequence[Span] = ()
+    memory: Sequence[tuple[float, int]] = ()
+    peak: int | None = None
+
+    def passes(self) -> list[RanPass]:
+        """The passes, without the time in which they wait for their tensors.
+
+        Of a pass with kernels it is from the first to the last of those launched in it; on the host alone from its
+        first operation, since waiting for a message is none.
+        """
+        launched = [one.launched for one in self.kernels]
+        begun = [one.start for one in self.operations]
+        times = [time for time, _ in self.memory]
+        found = []
+        for one in self.annotations:
+            said = _PASS.fullmatch(one.name)
+            if said is None:
+                continue
+            own = self.kernels[bisect_left(launched, one.start) : bisect_right(launched, one.end)]
+            start, end = one.start, one.end
+            if self.kernels:
+                start, end = (min(k.start for k in own), max(k.end for k in own)) if own else (start, start)
+            else:
+                first = bisect_left(begun, one.start)
+                start = begun[first] if first < len(begun) and begun[first] <= one.end else start
+            taken = self.memory[bisect_left(times, one.start) : bisect_right(times, one.end)]
+            p = Pass(_KINDS[said[2]], int(said[1]), int(said[3]))
+            found.append(RanPass(p, start, end, sum(size for _, size in taken) if self.memory else None))
+        return found
+
+    def blocks(self) -> Iterator[tuple[Span, str, PassKind, list[Kernel]]]:
+        """Annotated blocks with the kernels launched in them; of nested ones the inner."""
+        spans = [(one, found) for one in self.annotations if (found := _BLOCK.fullmatch(one.name)) is not None]
+        held: list[list[Kernel]] = [[] for _ in spans]
+        for kernel in self.kernels:
+            inside = [at for at, (one, _) in enumerate(spans) if one.start <= kernel.launched <= one.end]
+            if inside:
+                held[min(inside, key=lambda at: spans[at][0].end - spans[at][0].start)].append(kernel)
+        for (one, found), own in zip(spans, held, strict=True):
+            yield one, found[1], _KINDS["I" if found[2] == "B" else found[2]], own
+
+
+def has_passes(events: RankEvents) -> bool:
+    """Whether torch's pipeline runtime wrote the annotations."""
+    return any(_PASS.fullmatch(one.name) for one in events.annotations)
+
+
+def blocks_of(events: RankEvents) -> list[Block]:
+    """Every block with its time: from the first kernel to the last after those that wait for other ranks.
+
+    Blocks of one name are on the stream that works most for them; the streams are named by their work in all.
+    """
+    found = [(name, kind, own) for _, name, kind, own in events.blocks() if own]
+    alike: dict[tuple[str, PassKind], list[list[Kernel]]] = {}
+    for name, kind, own in found:
+        alike.setdefault((name, kind), []).append(own)
+    main = {key: _main_stream([kernel for own in every for kernel in own]) for key, every in alike.items()}
+    named = _names({stream: _work(events.kernels, stream) for stream in main.values()})
+    count: dict[tuple[str, PassKind], int] = {}
+    blocks = []
+    for name, kind, own in found:
+        place = count.get((name, kind), 0)
+        count[name, kind] = place + 1
+        layer = place if kind is F else len(alike[name, kind]) - 1 - place
+        waited = max((k.end for k in own if _WAITS.search(k.name)), default=float("-inf"))
+        work = [k for k in own if not _WAITS.search(k.name) and k.start >= waited]
+        if work:
+            seconds = max(k.end for k in work) - min(k.start for k in work)
+            full = f"{name}{'-w' if kind is W else ''}-{layer}"
+            blocks.append(Block(kind, full, named[main[name, kind]], seconds))
+    return blocks
+
+
+def _main_stream(kernels: Sequence[Kernel]) -> int:
+    return max({k.stream for k in kernels}, key=lambda stream: _work(kernels, stream))
+
+
+def _names(work: dict[int, float]) -> dict[int, str]:
+    """The stream that works most is `compute`; a single other one `comm`."""
+    if not work:
+        return {}
+    first, *others = sorted(work, key=lambda stream: -work[stream])
+    return {first: "compute"} | {one: "comm" if len(others) == 1 else f"stream{one}" for one in others}
+
+
+def _work(kernels: Sequence[Kernel], stream: int) -> float:
+    return sum(k.end - k.start for k in kernels if k.stream == stream)
