@@ -24,7 +24,7 @@ from commands.shared.partition_settings import (
     with_partition,
     write_settings,
 )
-from commands.shared.plan_for import Runtime, add_for, planned, runtime_document, runtime_sentences
+from commands.shared.plan_for import Narrowed, add_for, narrowed_document, narrowed_sentences, planned
 from commands.shared.watch import add_watch, stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
@@ -62,7 +62,8 @@ def configure(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> Exit:
     """Search, print, write."""
-    forms, problem = chosen_formats(args.settings or args.target), with_partition(read_plan(args.plan), args.partition)
+    forms, whole = chosen_formats(args.settings or args.target), read_plan(args.plan)
+    problem = with_partition(whole, args.partition)
     for text in problem.notes:
         note(f"note: {args.plan}: {text}")
     for text in problem.assumptions:
@@ -79,13 +80,14 @@ def run(args: Namespace) -> Exit:
                 moments.append(moment)
 
         answer = planned(
-            problem, args.target, forms, limits, tell, lambda one: say(_line(one, problem.time_unit)), stop
+            whole, problem, args.target, forms, limits, tell, lambda one: say(_line(one, problem.time_unit)), stop
         )
-        found, runtime, settings = answer.found, answer.runtime, answer.settings
+        found, narrowed, settings = answer.found, answer.narrowed, answer.settings
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
     if not args.json:
-        show(found, changes, [] if runtime is None else runtime_sentences(found, runtime))
+        more = [] if narrowed is None else narrowed_sentences(found, narrowed)
+        show(found, changes, more, scope="" if narrowed is None else narrowed.scope)
         show_settings(settings)
     if found.best is None:
         complain(
@@ -95,7 +97,7 @@ def run(args: Namespace) -> Exit:
     try:
         with not_interrupted():
             if folder and found.best:
-                page = plan_report(found, changes, settings_texts(settings), moments, args, as_typed, runtime)
+                page = plan_report(found, changes, settings_texts(settings), moments, args, as_typed, narrowed)
                 files = _write(found, settings, folder, page)
             if args.output:
                 record_output(args.output, "plan", files)
@@ -103,7 +105,7 @@ def run(args: Namespace) -> Exit:
         # What was found is told even where the disk is full.
         if args.json:
             named = {"files": [str(path) for path in files]}
-            write_json(_document(found, changes, runtime) | settings_document(settings) | named)
+            write_json(_document(found, changes, narrowed) | settings_document(settings) | named)
     if not args.json:
         files_written(files)
     if found.interrupted:
@@ -111,9 +113,9 @@ def run(args: Namespace) -> Exit:
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
 
 
-def _document(found: Plan, changes: list[Change], runtime: Runtime | None) -> dict[str, object]:
+def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> dict[str, object]:
     parts = None if found.best is None else time_parts(found.problem, found.best).document()
-    document = found.document() | {"time": parts} | ({} if runtime is None else runtime_document(runtime))
+    document = found.document() | {"time": parts} | ({} if narrowed is None else narrowed_document(narrowed))
     if changes:
         document["changes"] = [
             {

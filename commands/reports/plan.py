@@ -50,8 +50,8 @@ CHANGES = [
 ]
 
 
-def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = ()) -> None:
-    """Tables and sentences on standard output; `more` are sentences of the caller."""
+def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), scope: str = "") -> None:
+    """Tables and sentences on standard output; `more` are sentences of the caller, `scope` the plans spoken of."""
     table(plan.problem.name, CHOICES, choice_rows(plan))
     best = plan.best
     if best is None:
@@ -61,7 +61,7 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = ()) -
     table(f"best plan: {best.choice}", STAGES, list(map(list, stage_cells(plan, best))))
     if plan.problem.cluster.capacity is not None:
         table(f"memory at the peak ({plan.problem.cluster.memory_unit})", DEVICES, memory_cells(plan, best))
-    for sentence in (*sentences(plan, best), *more):
+    for sentence in (*sentences(plan, best, scope), *more):
         print(sentence)
     if changes:
         table("what changes would bring", CHANGES, change_rows(plan, changes))
@@ -152,14 +152,15 @@ def _share(share: Fraction) -> str:
     return f"{100 * float(share):+.2f} %"
 
 
-def sentences(plan: Plan, best: Candidate) -> list[str]:
-    """What was found, what is proved of it, and what the time is made of."""
+def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
+    """What was found, what is proved of it, and what the time is made of; `scope`: of which plans, where not of all."""
     objective = plan.problem.objective.value
+    scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")
     value, bound = _time(plan, best.value), _time(plan, plan.lower_bound)
     if plan.status is Status.OPTIMAL:
-        said = f"optimal: {objective} {value}; no plan is better"
+        said = f"optimal: {objective} {value}; no plan{scope} is better"
     else:
-        said = f"best found: {objective} {value}; no plan is below {bound}: a gap of {percent(plan.gap)}"
+        said = f"best found: {objective} {value}; no plan{scope} is below {bound}: a gap of {percent(plan.gap)}"
     parts = time_parts(plan.problem, best)
     named = ("ideal", "imbalance", "recompute", "bubble")
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)

@@ -30,20 +30,31 @@ _SETTINGS_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class Runtime:
-    """The runtime that a plan is for, what was left out for it in words, and the best of all plans."""
+class Narrowed:
+    """What a plan is restricted to by the command, and the best of all plans of the file.
 
-    name: str
-    words: tuple[str, ...]
+    `name` is the runtime that it is for, `words` what was left out for it; None where it is for none. `partition`:
+    whether its partition was given.
+    """
+
     free: Plan
+    name: str | None = None
+    words: tuple[str, ...] = ()
+    partition: bool = False
+
+    @property
+    def scope(self) -> str:
+        """Which plans the bound speaks of."""
+        runtime = "" if self.name is None else f" that {self.name} can be told and runs"
+        return runtime + (" with this partition" if self.partition else "")
 
 
 @dataclass(frozen=True)
 class Planned:
-    """The plan asked for; the runtime that it is for, if it is; and the settings of runtimes, each with its plan."""
+    """The plan asked for, what the command restricts it to, and settings of runtimes, each with its own plan."""
 
     found: Plan
-    runtime: Runtime | None
+    narrowed: Narrowed | None
     settings: tuple[PlanSettings, ...]
 
 
@@ -58,6 +69,7 @@ def add_for(parser: ArgumentParser) -> None:
 
 
 def planned(
+    whole: PlanProblem,
     problem: PlanProblem,
     target: str | None,
     forms: Sequence[PartitionFormat],
@@ -66,32 +78,35 @@ def planned(
     aside: Report,
     stop: Event,
 ) -> Planned:
-    """The plan, and with `target` what it is restricted to; `BadInput` where that runtime runs no plan of the file.
+    """The plan, and what it is restricted to; `BadInput` where the runtime `target` runs no plan of the file.
 
-    What runtimes can run is searched for first, and all plans from the best of that on: never worse. `aside` is told
-    of what is not the plan asked for.
+    `problem` is the `whole` of the file, or that with its partition given. What is restricted is searched for first,
+    and all plans from the best of that on: never worse. `aside` is told of what is not the plan asked for.
     """
     search = _Searches(problem, limits, stop)
+    given = problem != whole
     own = None if target is None else search.restricted(PARTITION_FORMATS[target], _OWN_SHARE, report)
+    asked = own.plan if own is not None else search.given(_OWN_SHARE, report) if given else None
     others = [form for form in forms if form.name != target]
-    share = (_SETTINGS_SHARE if target is None else _SETTINGS_SHARE / 2) / max(1, len(others))
+    share = (_SETTINGS_SHARE if asked is None else _SETTINGS_SHARE / 2) / max(1, len(others))
     told: dict[str, _Own | str] = {}
     for form in others:
         try:
             told[form.name] = search.restricted(form, share, _named(aside, form.name))
         except BadInput as error:
             told[form.name] = error.mistakes[0].removeprefix("--for ")
-    known = [one.plan for one in (own, *told.values()) if isinstance(one, _Own)]
-    best = min((one.best for one in known if one.best is not None), key=lambda one: one.value, default=None)
-    free = search.all_plans(best, report if own is None else _named(aside, "all plans"))
+    known = [asked, *(one.plan for one in told.values() if isinstance(one, _Own))]
+    starts = [one.best for one in known if one is not None and one.best is not None]
+    best = min(starts, key=lambda one: one.value, default=None)
+    free = search.all_plans(whole, best, report if asked is None else _named(aside, "all plans"))
+    narrowed = None
     if own is not None:
         told[own.form.name] = own
-    runtime = None if own is None else Runtime(own.form.name, own.words, free)
-    return Planned(
-        free if own is None else own.plan,
-        runtime,
-        tuple(_settings(form, told[form.name], free) for form in forms),
-    )
+        narrowed = Narrowed(free, own.form.name, own.words, given)
+    elif given:
+        narrowed = Narrowed(free, partition=True)
+    settings = tuple(_settings(form, told[form.name], free) for form in forms)
+    return Planned(free if asked is None else asked, narrowed, settings)
 
 
 @dataclass(frozen=True)
@@ -118,9 +133,13 @@ class _Searches:
             self._known[left] = self._search(left, share * self._limits.seconds, None, report)
         return _Own(form, words, _runnable(self._known[left], form.name))
 
-    def all_plans(self, start: Candidate | None, report: Report) -> Plan:
+    def given(self, share: float, report: Report) -> Plan:
+        """The best plan with the partition given, in a share of the time."""
+        return self._search(self._problem, share * self._limits.seconds, None, report)
+
+    def all_plans(self, whole: PlanProblem, start: Candidate | None, report: Report) -> Plan:
         """The best of all plans, in the time that is left."""
-        return self._search(self._problem, max(0.0, self._limits.seconds - self._spent), start, report)
+        return self._search(whole, max(0.0, self._limits.seconds - self._spent), start, report)
 
     def _search(self, problem: PlanProblem, seconds: float, start: Candidate | None, report: Report) -> Plan:
         before = self._spent
@@ -143,18 +162,24 @@ def _settings(form: PartitionFormat, own: _Own | str, free: Plan) -> PlanSetting
     return settings_of(form, own.plan, free, own.words)
 
 
-def runtime_sentences(found: Plan, runtime: Runtime) -> list[str]:
+def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
     """What the plan is restricted to, and what that costs."""
-    words = "; ".join(runtime.words) or "which of this file is all"
-    said = [f"only plans that {runtime.name} can be told and runs: {words}"]
-    free = runtime.free
+    said = []
+    if narrowed.name is not None:
+        words = "; ".join(narrowed.words) or "which of this file is all"
+        said.append(f"only plans that {narrowed.name} can be told and runs: {words}")
+    if narrowed.partition:
+        said.append("only plans with the partition given")
+    free = narrowed.free
     if free.best is None or free.value is None:
         return said
     best, bound = (_time(found, value) for value in (free.value, free.lower_bound))
     text = f"of all plans: {best} ({free.best.choice}, {free.best.schedule}), none is below {bound}"
     if found.value is not None and free.value:
         more = float(found.value / free.value - 1)
-        text += f"; that of {runtime.name} takes {percent(more)} more" if more > 0 else f"; {runtime.name} runs it"
+        runs = f"{narrowed.name} runs it" if narrowed.name is not None else "this partition allows as little"
+        own = f"that of {narrowed.name}" if narrowed.name is not None else "that with this partition"
+        text += f"; {own} takes {percent(more)} more" if more > 0 else f"; {runs}"
     return [*said, text]
 
 
@@ -162,11 +187,13 @@ def _time(found: Plan, value: Fraction) -> str:
     return f"{plain(float(value))} {found.problem.time_unit}".rstrip()
 
 
-def runtime_document(runtime: Runtime) -> dict[str, object]:
+def narrowed_document(narrowed: Narrowed) -> dict[str, object]:
     """Keys of `plan --json`."""
-    whole = runtime.free.document()
+    whole = narrowed.free.document()
     keys = ("status", "value", "lower_bound", "gap", "placement", "chunks", "partition", "recompute", "schedule")
-    return {"for": runtime.name, "restricted_to": list(runtime.words), "free": {key: whole[key] for key in keys}}
+    target = {} if narrowed.name is None else {"for": narrowed.name}
+    words = [*narrowed.words, *(["the partition given"] if narrowed.partition else [])]
+    return target | {"restricted_to": words, "free": {key: whole[key] for key in keys}}
 
 
 def _runnable(found: Plan, target: str) -> Plan:

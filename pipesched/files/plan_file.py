@@ -23,6 +23,7 @@ from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, mistakes
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.layers.roles import Role, role_of
 from pipesched.problem.problem import Objective
 
 
@@ -92,9 +93,19 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         form.time_unit,
         tick,
         step,
-        (ROUNDED.format(" and ".join(rounded)),) if rounded else (),
+        (*([ROUNDED.format(" and ".join(rounded))] if rounded else []), *_suspicious(model)),
         recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),
     )
+
+
+def _suspicious(model: Model) -> list[str]:
+    """A head whose backward is shorter than its forward: no matrix product's is, so its measurement lost something."""
+    return [
+        f"layers: {one.name}: its backward, {short(one.least_backward)}, is shorter than its forward, "
+        f"{short(one.forward)}; a measurement may have lost a part of it"
+        for one in model.kinds
+        if role_of(one.name) is Role.HEAD and 0 < one.least_backward < one.forward
+    ]
 
 
 def _tick(form: PlanFile, others: list[Fraction]) -> tuple[Fraction, bool]:

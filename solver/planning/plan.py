@@ -36,6 +36,7 @@ def plan(
     if start is not None:
         placements.start_from(start)
     (PublishedOrders if problem.schedules else FreeOrders)(placements).run()
+    placements.even_out()
     return _result(placements)
 
 

@@ -85,3 +85,36 @@ def test_a_runtime_that_runs_no_plan_of_the_file_is_refused(file, capsys):
     file.write_text(FILE.replace("placement: linear", "placement: v-shape"))
     assert main(["plan", str(file), "--for", "deepspeed"]) == 2
     assert "--for deepspeed: found placement v-shape; allowed: linear" in capsys.readouterr().err
+
+
+def test_a_partition_that_is_given_is_told_from_the_best_of_all(file, tmp_path, capsys):
+    """It is the best of its kind, and the bound is of its kind; beside it stands what all plans allow."""
+    words = ["plan", str(file), "--partition", "flagscale=[0,2]", "--time-limit", "8", "--workers", "1"]
+    file.write_text(FILE.replace("capacity: 7", "capacity: 20"))
+    folder = tmp_path / "out"
+    assert main([*words, "--json", "-o", str(folder)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["partition"] == [1, 3] and found["restricted_to"] == ["the partition given"]
+    assert found["free"]["value"] < found["value"] == found["lower_bound"]
+    assert found["free"]["partition"] != [1, 3] and "for" not in found
+    assert "For the partition given" in (folder / "report.html").read_text()
+    assert main(["check", str(folder / "plan.json")]) == 0
+    capsys.readouterr()
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "no plan with this partition is better" in said and "no plan is better" not in said
+    assert f"of all plans: {found['free']['value']:g} ms" in said and "that with this partition takes" in said
+
+
+def test_a_bound_over_what_a_runtime_can_be_told_says_so(file, capsys):
+    assert main(["plan", str(file), "--for", "megatron", "--time-limit", "8", "--workers", "1"]) == 0
+    assert "no plan that megatron can be told and runs is better" in capsys.readouterr().out
+
+
+def test_a_head_that_lost_a_part_of_its_backward_is_noticed(file, capsys):
+    file.write_text(FILE.replace("name: head, forward: 1, backward: 2", "name: head, forward: 3, backward: 2"))
+    assert main(["plan", str(file), "--time-limit", "2", "--workers", "1"]) == 0
+    assert "layers: head: its backward, 2, is shorter than its forward, 3" in capsys.readouterr().err
+    file.write_text(FILE.replace("name: head, forward: 1, backward: 2", "name: head, forward: 3, backward: 0"))
+    main(["plan", str(file), "--time-limit", "2", "--workers", "1"])
+    assert "shorter than its forward" not in capsys.readouterr().err

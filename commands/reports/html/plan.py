@@ -17,7 +17,7 @@ from commands.reports.plan import (
     sentences,
     stage_cells,
 )
-from commands.shared.plan_for import Runtime, runtime_sentences
+from commands.shared.plan_for import Narrowed, narrowed_sentences
 from commands.shared.tables import Column
 from pipesched.results.plan import Plan
 from plots.html.parts import Code, Course, Moment, Paragraph, Part, Picture, Points, Schedules, Section, Table
@@ -29,15 +29,15 @@ from solver.planning.sensitivity import Change
 
 def plan_report(
     plan: Plan, changes: Sequence[Change], settings: Mapping[str, str], moments: Sequence[PlanProgress],
-    args: Namespace, text: str | None, runtime: Runtime | None = None,
+    args: Namespace, text: str | None, narrowed: Narrowed | None = None,
 ) -> str:  # fmt: skip
     """The page. `settings` are texts for runtimes, or why there is none, by runtime; `text` the file as typed.
 
-    `runtime` is the one that the plan is restricted to.
+    `narrowed` is what the command restricts the plan to.
     """
     best = plan.best
     assert best is not None
-    verdict, made_of, *others = sentences(plan, best)
+    verdict, made_of, *others = sentences(plan, best, "" if narrowed is None else narrowed.scope)
     problem, unit = best.timeline.problem, plan.problem.cluster.memory_unit
     sections = [
         Section("The plan", [Points([made_of]), _picture(plan), _table(STAGES, stage_cells(plan, best), "Its stages")]),
@@ -45,9 +45,9 @@ def plan_report(
         Section("Passes and memory", [*_memory(plan, unit), _timelines(plan)]),
         Section("Why not better", list(map(Paragraph, others))),
     ]
-    if runtime is not None:
-        said: list[Part] = [Paragraph(f"{capitalised(one)}.") for one in runtime_sentences(plan, runtime)]
-        sections.insert(1, Section(f"For {runtime.name}", said))
+    if narrowed is not None:
+        said: list[Part] = [Paragraph(f"{capitalised(one)}.") for one in narrowed_sentences(plan, narrowed)]
+        sections.insert(1, Section(f"For {narrowed.name or 'the partition given'}", said))
     if changes:
         table = _table(CHANGES, change_rows(plan, changes), "Best plans under changed numbers")
         sections.append(Section("What changes would bring", [table]))

@@ -18,6 +18,7 @@ from solver.planning.budget import Budget
 from solver.planning.progress import PlanProgress, Report
 from solver.planning.search.better_plans import BetterPlans
 from solver.planning.search.choice_search import ChoiceSearch
+from solver.planning.search.evenness import evened
 
 
 class Placements:
@@ -89,6 +90,12 @@ class Placements:
         if self.best is None or candidate.value < self.best.value:
             self.best = candidate
             self.say(self._phase)
+
+    def even_out(self) -> None:
+        """Replace the best plan by a more even one of its value."""
+        owner = next((each for each in self.choices if each.best is self.best), None)
+        if owner is not None and self.best is not None and not self.budget.stop.is_set():
+            self.best = owner.best = evened(owner, self.best)
 
     def say(self, phase: str) -> None:
         """Report a moment of the search."""

@@ -1,0 +1,84 @@
+"""Of plans of equal value the most even one, then the one that holds less: from the best plan, cut by cut.
+
+The value is what counts; among equals fewer stages are as long as the longest, which leaves room for what was not
+measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+
+from heuristics.catalogue import schedule_named
+from pipesched.errors import BadInput, Deadlock, DoesNotApply
+from pipesched.layers.partition import Partition
+from pipesched.layers.recompute_rule import why_not_told
+from pipesched.layers.stage_costs import stage_costs
+from pipesched.problem.problem import Problem
+from pipesched.results.plan import Candidate
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule
+from pipesched.validation.validator import validate
+from solver.construction.timing import best_times
+from solver.planning.partitions.nearby import nearby
+from solver.planning.search.choice_search import ChoiceSearch
+
+# Passes simulated in all, and the least number of partitions tried.
+_PASSES, _LEAST_TRIES = 200_000, 40
+
+_Key = tuple[Fraction, tuple[Fraction, ...], tuple[int, ...]]
+
+
+def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
+    """The most even plan that a walk from the best one meets without getting worse."""
+    problem = best.timeline.problem
+    left = max(_LEAST_TRIES, _PASSES // max(1, 2 * problem.microbatches * problem.placement.stages))
+    now, key, looked = best, _key(of, best), {best.partition}
+    moved = True
+    while moved:
+        moved = False
+        for partition in nearby(of.plan, now.partition):
+            if partition in looked:
+                continue
+            if left <= 0 or of.budget.stop.is_set():
+                return now
+            looked.add(partition)
+            # What is less even is not worth a simulation.
+            if _works(of, partition) > key[1]:
+                continue
+            left -= 1
+            found = _tried(of, partition, now)
+            if found is not None and (other := _key(of, found)) < key and _is_valid(of, found):
+                now, key, moved = found, other, True
+                break
+    return now
+
+
+def _key(of: ChoiceSearch, candidate: Candidate) -> _Key:
+    """Value, work of the stages from the longest on, and peaks from the highest on."""
+    peaks = tuple(sorted(measure(candidate.timeline).peak_memory, reverse=True))
+    return candidate.value, _works(of, candidate.partition), peaks
+
+
+def _works(of: ChoiceSearch, partition: Partition) -> tuple[Fraction, ...]:
+    costs = stage_costs(of.plan.model, partition)
+    return tuple(
+        sorted((one.forward + min(one.fused, one.backward + (one.weight or 0)) for one in costs), reverse=True)
+    )
+
+
+def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate | None:
+    problem = of.plan.problem(of.choice, partition)
+    order: Callable[[Problem], Schedule] = lambda _: like.timeline.schedule  # noqa: E731
+    if of.plan.schedules and not schedule_named(like.schedule).same_for_all_costs:
+        order = schedule_named(like.schedule).order
+    try:
+        timeline = best_times(problem, order(problem))
+    except (BadInput, Deadlock, DoesNotApply):
+        return None
+    return Candidate(of.choice, partition, timeline, like.schedule)
+
+
+def _is_valid(of: ChoiceSearch, found: Candidate) -> bool:
+    told = why_not_told(of.plan.model, found.partition, of.plan.recompute_rule) is None
+    return told and not validate(found.timeline)

@@ -1,0 +1,93 @@
+"""Of plans of equal value the most even one is taken, then the one that holds less."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations, pairwise
+from random import Random
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.layers.stage_costs import stage_costs
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.planning.partitions.nearby import nearby
+from solver.planning.plan import plan
+
+LIMITS = Limits(seconds=60, deterministic=5, workers=1)
+
+
+def heavy_ends(random: Random) -> PlanProblem:
+    """A heavy head: how the other layers lie often does not matter."""
+    layers = [
+        {"name": "embedding", "forward": 1, "backward": 1},
+        {"name": "dense", "count": random.randint(6, 9), "forward": 1, "backward": 2, "activation": 1},
+        {"name": "head", "forward": random.randint(3, 8), "backward": 8, "activation": 1},
+    ]
+    document = {"devices": 3, "microbatches": 4, "layers": layers, "placement": "linear", "schedule": "1f1b"}
+    return plan_problem_from(document)
+
+
+def works(problem: PlanProblem, partition: Partition) -> list[Fraction]:
+    return sorted((one.forward + one.fused for one in stage_costs(problem.model, partition)), reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_none_of_the_best_partitions_is_more_even(seed: int) -> None:
+    """Against all partitions, each simulated."""
+    problem = heavy_ends(Random(seed))
+    (choice,) = problem.choices
+    found = plan(problem, LIMITS)
+    assert found.best is not None
+    layers, best = len(problem.model.sequence), found.value
+    least = []
+    for cuts in combinations(range(1, layers), 2):
+        partition = Partition(tuple(b - a for a, b in pairwise((0, *cuts, layers))))
+        one = problem.problem(choice, partition)
+        timeline = simulate(one, HEURISTICS["1f1b"].order(one))
+        if measure(timeline).makespan * one.tick == best and not validate(timeline):
+            least.append(works(problem, partition))
+    assert works(problem, found.best.partition) == min(least)
+
+
+@pytest.mark.parametrize(("layers", "head", "microbatches"), [(24, 8, 4), (22, 7, 4), (10, 7, 8)])
+def test_no_plan_beside_the_best_one_is_more_even(layers: int, head: int, microbatches: int) -> None:
+    """Two chunks on four devices, where the heavy head leaves the other stages room to be even or not."""
+    problem = plan_problem_from(
+        {
+            "devices": 4,
+            "microbatches": microbatches,
+            "layers": [
+                {"name": "dense", "count": layers, "forward": 1, "backward": 2, "activation": 1},
+                {"name": "head", "forward": head, "backward": 2 * head, "activation": 1},
+            ],
+            "placement": "interleaved",
+            "chunks": 2,
+        }
+    )
+    found = plan(problem, Limits(seconds=60, deterministic=2, workers=1))
+    assert found.best is not None
+    own = works(problem, found.best.partition)
+    for partition in nearby(problem, found.best.partition):
+        if works(problem, partition) < own:
+            one = problem.problem(found.best.choice, partition)
+            assert measure(best_times(one, found.best.timeline.schedule)).makespan * one.tick > found.best.value
+
+
+def test_it_is_no_worse_and_stays_within_memory() -> None:
+    problem = heavy_ends(Random(1))
+    free = replace(problem, schedules=())
+    tight = replace(free, cluster=replace(free.cluster, capacity=(Fraction(12),) * 3))
+    for one in (free, tight):
+        found = plan(one, LIMITS)
+        assert found.best is not None and validate(found.best.timeline) == []
+        assert found.lower_bound <= found.best.value
+        assert any(each.best is found.best for each in found.choices)
