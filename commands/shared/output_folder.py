@@ -13,28 +13,34 @@ from pipesched.files.atomic_write import write_whole
 from pipesched.version import VERSION
 
 MANIFEST = "pipesched-manifest.json"
+# Commands that write the answer to a problem: a folder holds one of them. Runs and sweeps are kept beside it.
+_ANSWERS = frozenset(("solve", "plan"))
 
 
 def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> None:
     """Enter what a command has written into a folder, and remove what it wrote there before and has not written now.
 
+    `solve` and `plan` also remove each other's: of two answers in one folder nobody could tell which file is whose.
     A file whose content is no longer what the command wrote is the user's: it is left, and that is said. So is, where
     nothing was written now, that the files of an earlier run are still there. Files of other commands are not touched.
     """
     folder = Path(folder)
     entries = _entries(folder)
-    earlier = {name for name, entry in entries.items() if entry["command"] == command and (folder / name).is_file()}
+    own = _ANSWERS if command in _ANSWERS else {command}
+    earlier = {name: entry["command"] for name, entry in entries.items() if entry["command"] in own}
+    there = {name: of for name, of in earlier.items() if (folder / name).is_file()}
     if not written:
-        if earlier:
-            note(f"note: nothing was written; {folder} still holds what an earlier `{command}` wrote there")
+        if there:
+            of = " and ".join(f"`{one}`" for one in sorted(set(there.values())))
+            note(f"note: nothing was written; {folder} still holds what an earlier {of} wrote there")
         return
-    stale = {name: entries[name]["sha256"] for name in earlier - {path.name for path in written}}
-    kept = {name: entry for name, entry in entries.items() if entry["command"] != command}
+    stale = {name: entries[name]["sha256"] for name in there.keys() - {path.name for path in written}}
+    kept = {name: entry for name, entry in entries.items() if name not in earlier}
     now = {path.name: {"command": command, "sha256": _hash(path), "version": VERSION} for path in written}
     for name, content in sorted(stale.items()):
         if _hash(folder / name) == content:
             (folder / name).unlink()
-            note(f"note: removed {folder / name}, which an earlier `{command}` wrote and this one does not")
+            note(f"note: removed {folder / name}, which an earlier `{there[name]}` wrote and this one does not")
         else:
             note(f"note: {folder / name} is not of this `{command}`; an earlier one wrote it, but it was changed since")
     # Last: a program that is ended before leaves entries by which the next one removes what is out of date.

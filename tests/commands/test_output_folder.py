@@ -105,6 +105,26 @@ def test_commands_keep_to_their_own_files(tmp_path: Path) -> None:
     assert set(json.loads((tmp_path / MANIFEST).read_text())["files"]) == {"a", "c"}
 
 
+def test_a_plan_removes_what_a_solve_of_another_problem_wrote(
+    out: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (out / "measured.json").write_text("{}")
+    record_output(out, "run", [out / "measured.json"])
+    (tmp_path / "model.yaml").write_text(
+        "{devices: 2, microbatches: 2, placement: bidirectional, layers: [{name: a, count: 4, forward: 1, backward: 2}]}"
+    )
+    assert main(["plan", str(tmp_path / "model.yaml"), "-o", str(out), "--workers", "1", "--time-limit", "3"]) == 0
+    left = {path.name for path in out.iterdir()}
+    assert not left & CSV and {"plan.json", "schedule.json", "measured.json"} <= left
+    entries = json.loads((out / MANIFEST).read_text())["files"]
+    assert {entry["command"] for entry in entries.values()} == {"plan", "run"}
+    assert "which an earlier `solve` wrote" in capsys.readouterr().err
+    assert solve(tmp_path, LINEAR) == 0
+    assert "plan.json" not in {path.name for path in out.iterdir()}
+    assert solve(tmp_path, INFEASIBLE) == 1
+    assert "still holds what an earlier `solve` wrote there" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"files": {"a": 1}}', '{"files": [1]}', '{"files": {"a": {"command": "solve"}}}'])  # fmt: skip
 def test_a_manifest_that_is_none_of_ours_removes_nothing(text: str, tmp_path: Path) -> None:
     for name in ("a", "b"):
