@@ -16,6 +16,7 @@ from pipesched.results.crossing_evidence import (
     CrossingWhole,
     GuidedStages,
 )
+from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.relaxation_rows import RowName
 
 
@@ -226,6 +227,7 @@ Evidence = (
     | CrossingSomeWhole
     | CrossingBlocks
     | CrossingChains
+    | Diagram
     | Refutation
     | WithMoreMemory
     | UnknownForm

@@ -24,6 +24,7 @@ from pipesched.results.crossing_evidence import (
     CrossingWhole,
     GuidedStages,
 )
+from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
@@ -72,6 +73,7 @@ _FORMS: dict[str, type[Any]] = {
     "crossings of steps with some whole weight passes": CrossingSomeWhole,
     "crossings with blocks": CrossingBlocks,
     "crossings of all chains": CrossingChains,
+    "decision diagram": Diagram,
     "refutation": Refutation,
 }
 
