@@ -8,7 +8,7 @@ of the replicas of a stage are summed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
@@ -20,7 +20,20 @@ from torch.utils._pytree import tree_flatten
 from pipesched.problem.passes import BW, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
-from runtime.pytorch.stages import Held
+from runtime.pytorch.boundary import Boundary
+
+
+class Held(Protocol):
+    """A process's stages by the placement's stage number, and what passes in and out of each."""
+
+    @property
+    def stages(self) -> Mapping[int, PipelineStage]: ...
+
+    @property
+    def takes(self) -> Mapping[int, Boundary]: ...
+
+    @property
+    def gives(self) -> Mapping[int, Boundary]: ...
 
 
 class Executor:
@@ -33,7 +46,9 @@ class Executor:
         device: int,
         held: Held,
         loss: Callable[[Any, Any], Tensor],
+        scale_grads: bool = True,
     ) -> None:
+        self._scale = problem.microbatches if scale_grads else 1
         self._problem, self._device, self._held, self._stages = problem, device, held, held.stages
         self._order = list(schedule.passes_on(device))
         self._loss = loss
@@ -138,7 +153,7 @@ class Executor:
         """Mean loss over the micro-batches, and one gradient for all replicas of a stage."""
         where = self._problem.placement
         for stage in self._stages.values():
-            stage.scale_grads(self._problem.microbatches)
+            stage.scale_grads(self._scale)
         for number, stage in sorted(self._stages.items(), key=lambda item: _position(self._problem, item[0])):
             position = _position(self._problem, number)
             twins = [chain[position] for chain in where.chains if chain[position] != number]

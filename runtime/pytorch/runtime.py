@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
@@ -15,6 +16,7 @@ from pipesched.errors import BadInput
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.formatting import counted
 from pipesched.problem.placement import Placement
+from runtime.pytorch.bidirectional_runtime import BidirectionalRuntime
 from runtime.running.job import Job, job_for
 
 Stages = Mapping[int, nn.Module] | Sequence[PipelineStage]
@@ -23,7 +25,7 @@ Loss = Callable[[Any, Any], Tensor]
 
 def load(
     schedule: str | Path, stages: Stages, loss_fn: Loss | None = None, *, comms: bool = True, scale_grads: bool = True
-) -> _PipelineScheduleRuntime:
+) -> _PipelineScheduleRuntime | BidirectionalRuntime:
     """The runtime of this rank, ready for `step`: it executes a schedule file's order.
 
     `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
@@ -32,12 +34,10 @@ def load(
     """
     timeline = read_schedule(schedule).timeline
     job = job_for(timeline, Job("", timeline.problem, timeline.schedule, (), comms=comms))
-    if job.rows is None:
-        raise BadInput(
-            f"{schedule}: a {timeline.problem.placement.name} placement holds every stage on two devices, and torch's"
-            " runtime takes a stage on one device only; `pipesched run` executes it"
-        )
     where = timeline.problem.placement
+    if job.rows is None:
+        modules = _modules_of(stages, where, str(schedule))
+        return BidirectionalRuntime(timeline.problem, timeline.schedule, modules, loss_fn, scale_grads)
     mine = [_stage(number, stages[number], where) for number in stages] if isinstance(stages, Mapping) else [*stages]
     mine.sort(key=lambda stage: stage.stage_index)
     _check(mine, where, str(schedule))
@@ -65,6 +65,22 @@ def _stage(number: int, module: nn.Module, where: Placement) -> PipelineStage:
     if device is None:
         raise BadInput(f"stages: stage {number} has no parameters to tell its device; allowed: a PipelineStage of it")
     return PipelineStage(module, number, where.stages, device)
+
+
+def _modules_of(stages: Stages, where: Placement, name: str) -> Mapping[int, nn.Module]:
+    """The modules of a placement that holds every stage on two devices; `BadInput` where they are not this rank's."""
+    if not isinstance(stages, Mapping):
+        raise BadInput(
+            f"{name}: a {where.name} placement holds every stage on two devices, which a PipelineStage cannot tell;"
+            " allowed: the module of each stage by its number"
+        )
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+    if ranks != where.devices:
+        raise BadInput(f"{name}: has {counted(where.devices, 'device')}; found a group of {counted(ranks, 'rank')}")
+    if sorted(stages) != sorted(where.stages_of[rank]):
+        found, wanted = (", ".join(map(str, sorted(one))) for one in (stages, where.stages_of[rank]))
+        raise BadInput(f"stages: found {found}; rank {rank} of this schedule runs {wanted}")
+    return stages
 
 
 def _check(stages: Sequence[PipelineStage], where: Placement, name: str) -> None:

@@ -16,6 +16,7 @@ from runtime.pytorch.models import PipelineModel, gpt
 from runtime.pytorch.random_state import Draws
 from runtime.pytorch.sleep_model import SleepingStage, sleeping
 from runtime.pytorch.stage_chain import ChainWalk
+from runtime.pytorch.twin import twin
 from runtime.pytorch.weight_split import WeightStore, store_weight_gradients
 from runtime.running.job import Job
 from runtime.running.torch_timing import sleeping_seconds
@@ -72,12 +73,6 @@ def hold(job: Job, rank: int, on: torch.device) -> Held:
             input_args=takes[number].like, output_args=gives[number].like, dw_builder=store,
         )  # fmt: skip
     return Held(model, modules, twins, stages, takes, gives, draws)
-
-
-def twin(module: nn.Module) -> nn.Module:
-    """A copy of a stage with separate buffers and state that shares the original's parameters."""
-    shared = {id(parameter): parameter for parameter in module.parameters()}
-    return copy.deepcopy(module, shared)
 
 
 def _store(job: Job, module: nn.Module) -> WeightStore | None:

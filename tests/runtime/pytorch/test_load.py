@@ -90,7 +90,11 @@ def test_a_loop_of_ones_own_gets_the_right_gradients(tmp_path: Path) -> None:
     path = tmp_path / "schedule.json"
     write_schedule(path, ScheduleFile(simulate(one, random_order(one, Random(4)))))
     assert main(["export", str(path), "--format", "torch-csv-comms"]) == 0
-    (tmp_path / "loop.py").write_text(LOOP.format(snippet=snippet()))
+    assert_it_runs(tmp_path, LOOP.format(snippet=snippet()), path, path.with_suffix(".comms.csv"))
+
+
+def assert_it_runs(folder: Path, code: str, *arguments: Path) -> None:
+    (folder / "loop.py").write_text(code)
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = str(found.getsockname()[1])
@@ -98,7 +102,65 @@ def test_a_loop_of_ones_own_gets_the_right_gradients(tmp_path: Path) -> None:
     for rank in range(2):
         own = {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         environment = os.environ | own | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, "loop.py", str(path), str(path.with_suffix(".comms.csv"))]
-        ranks.append(subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True))
+        command = [sys.executable, "loop.py", *map(str, arguments)]
+        ranks.append(subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True))
     said = [one.communicate(timeout=120)[1] for one in ranks]
     assert [one.returncode for one in ranks] == [0, 0], said
+
+
+BIDIRECTIONAL = """
+import sys
+import torch
+import torch.distributed as dist
+from torch import nn
+import pipesched
+from pipesched import BadInput
+from pipesched.files.schedule_file import read_schedule
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+where = read_schedule(sys.argv[1]).timeline.problem.placement
+position = {s: at for chain in where.chains for at, s in enumerate(chain)}
+
+
+def layers():
+    torch.manual_seed(0)
+    return [nn.Sequential(nn.Linear(4, 4), nn.Tanh()).double() for _ in where.chains[0]]
+
+
+x, y = torch.randn(2, 8, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+whole = nn.Sequential(*layers())
+nn.functional.mse_loss(whole(x), y).backward()
+for scale in (True, False):
+    made = {s: layers()[position[s]] for s in where.stages_of[rank]}
+    runtime = pipesched.torch.load(sys.argv[1], made, nn.functional.mse_loss, scale_grads=scale)
+    for _ in range(2):
+        losses = []
+        for stage in made.values():
+            stage.zero_grad()
+        runtime.step(x, target=y, losses=losses)
+        assert len(losses) == 2
+        for s, stage in made.items():
+            for mine, right in zip(stage.parameters(), whole[position[s]].parameters()):
+                assert torch.allclose(mine.grad, right.grad * (1 if scale else 4), rtol=1e-12, atol=1e-15), s
+for wrong, said in (({0: whole[0]}, "of this schedule runs"), ([], "the module of each stage by its number")):
+    try:
+        pipesched.torch.load(sys.argv[1], wrong, nn.functional.mse_loss)
+    except BadInput as error:
+        assert said in str(error), error
+    else:
+        raise AssertionError("wrong stages were taken")
+try:
+    runtime.step(x[:3], target=y)
+except BadInput as error:
+    assert "found a batch of 3 samples" in str(error), error
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+
+def test_a_bidirectional_order_runs_in_a_loop_of_ones_own(tmp_path: Path) -> None:
+    one = problem(2, 4, placement="bidirectional")
+    path = tmp_path / "schedule.json"
+    write_schedule(path, ScheduleFile(simulate(one, random_order(one, Random(4)))))
+    assert_it_runs(tmp_path, BIDIRECTIONAL, path)

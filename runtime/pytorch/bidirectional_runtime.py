@@ -1,0 +1,105 @@
+"""Our executor of bidirectional placements with the interface of PyTorch's runtime, for a loop of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.pipelining import PipelineStage
+
+from pipesched.errors import BadInput
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from runtime.pytorch.bidirectional_executor import Executor
+from runtime.pytorch.boundary import Boundary, FlatStage, boundary_of, call, loss_of_tensors
+from runtime.pytorch.stage_chain import ChainWalk
+from runtime.pytorch.twin import twin
+
+
+@dataclass
+class WiredStages:
+    """A process's stages as PyTorch's `PipelineStage`s, and what passes in and out of each."""
+
+    stages: dict[int, PipelineStage] = field(default_factory=dict)
+    takes: dict[int, Boundary] = field(default_factory=dict)
+    gives: dict[int, Boundary] = field(default_factory=dict)
+
+
+class BidirectionalRuntime:
+    """The stages of this rank, by the placement's number of each; each is on two ranks, whose gradients are summed.
+
+    A rank that holds the first stage of a chain gives `step` the whole batch, one that holds a last stage all targets:
+    each chain takes its own micro-batches of them.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        schedule: Schedule,
+        modules: Mapping[int, nn.Module],
+        loss_fn: Callable[[Any, Any], Tensor] | None,
+        scale_grads: bool,
+    ) -> None:
+        self._problem, self._schedule, self._modules = problem, schedule, modules
+        self._loss, self._scale = loss_fn, scale_grads
+        where, self._rank = problem.placement, dist.get_rank()
+        self._first = any(chain[0] in modules for chain in where.chains)
+        self._last = any(chain[-1] in modules for chain in where.chains)
+        self._executor: Executor | None = None
+
+    def step(self, *args: Any, target: Any = None, losses: list[Tensor] | None = None, **_: Any) -> None:
+        """One iteration; `losses` gets those of the micro-batches whose last stage is here, in their order."""
+        number = self._problem.microbatches
+        self._check(args[0] if args else None, "a batch", self._first)
+        self._check(target, "a target", self._last)
+        chunks = list(zip(*(one.tensor_split(number) for one in args), strict=True)) if self._first else []
+        inputs = {j: chunk[0] if len(chunk) == 1 else chunk for j, chunk in enumerate(chunks)}
+        targets = dict(enumerate(target.tensor_split(number))) if self._last else {}
+        if self._executor is None:
+            self._executor = self._prepared(inputs.get(0))
+        found = self._executor.step(inputs, targets)
+        if losses is not None:
+            losses[:] = [torch.tensor(found[j]) for j in sorted(found)]
+
+    def _check(self, value: Any, what: str, needed: bool) -> None:
+        number = self._problem.microbatches
+        if needed and (value is None or len(value) % number):
+            found = "none" if value is None else f"{what} of {len(value)} samples"
+            raise BadInput(f"step: found {found}; allowed: {what} of {number} micro-batches, which are alike")
+        if self._last and self._loss is None:
+            raise BadInput("loss_fn: found none; allowed: a loss, since this rank holds a last stage")
+
+    def _prepared(self, sample: Any) -> Executor:
+        """Sends one micro-batch through each chain without gradients kept, to learn what stages take and give."""
+        wired, where = WiredStages(), self._problem.placement
+        position = {stage: at for chain in where.chains for at, stage in enumerate(chain)}
+        on = next((p.device for module in self._modules.values() for p in module.parameters()), torch.device("cpu"))
+        if on.type != "cpu":
+            raise BadInput(f"stages: found on {on}; allowed: on CPU over gloo, the only way in which this was tried")
+
+        def run(number: int, value: object) -> object:
+            wired.takes[number] = boundary_of(value, f"what stage {number} is given")
+            result = call(twin(self._modules[number]), value)
+            wired.gives[number] = boundary_of(result, f"what stage {number} returns")
+            return result
+
+        for chain in where.chains:
+            walk = ChainWalk(where, chain, self._rank, on)
+            walk.forward(sample if walk.first_is_here else None, run)
+        for number, module in self._modules.items():
+            takes, gives = wired.takes[number], wired.gives[number]
+            wired.stages[number] = PipelineStage(
+                FlatStage(module, takes.spec), position[number], len(where.chains[0]), on,
+                input_args=takes.like, output_args=gives.like,
+            )  # fmt: skip
+        return Executor(self._problem, self._schedule, self._rank, wired, self._loss_of(wired), self._scale)
+
+    def _loss_of(self, wired: WiredStages) -> Callable[[Any, Any], Tensor]:
+        lasts = [chain[-1] for chain in self._problem.placement.chains if chain[-1] in wired.gives]
+        if self._loss is None or not lasts:
+            return lambda *_: torch.zeros(())
+        return loss_of_tensors(self._loss, wired.gives[lasts[0]].spec)
