@@ -32,6 +32,7 @@ from pipesched.files.plan_answer import plan_text
 from pipesched.files.plan_file import read_plan
 from pipesched.files.problem_text import problem_text
 from pipesched.files.schedule_file import ScheduleFile
+from pipesched.layers.ample_memory import why_no_plan_is_limited
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import time_parts
@@ -82,7 +83,7 @@ def run(args: Namespace) -> Exit:
         answer = planned(
             whole, problem, args.target, forms, limits, tell, lambda one: say(_line(one, problem.time_unit)), stop
         )
-        found, narrowed, settings = answer.found, answer.narrowed, answer.settings
+        found, narrowed, settings = _with_note(answer.found), answer.narrowed, answer.settings
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
     if not args.json:
@@ -111,6 +112,12 @@ def run(args: Namespace) -> Exit:
     if found.interrupted:
         return Exit.INTERRUPTED
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
+
+
+def _with_note(found: Plan) -> Plan:
+    """With a note where memory never limits any plan."""
+    ample = why_no_plan_is_limited(found.problem)
+    return found if ample is None else replace(found, notes=(*found.notes, ample))
 
 
 def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from dataclasses import replace
 from pathlib import Path
 
 from commands.options.search import add_limits, not_interrupted, refuse_period, search
@@ -28,6 +29,7 @@ from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.measurement.calibration import with_measured_times
 from pipesched.measurement.trace import read_measured
+from pipesched.problem.ample_memory import why_never_limited
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.explanation_document import explanation_document
@@ -123,6 +125,9 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
         solution = robustness.searched(solution, args)
     if args.target:
         solution = expressible.expressed(solution, args.target, whole)
+    ample = why_never_limited(whole)
+    if ample is not None:
+        solution = replace(solution, notes=(*solution.notes, ample))
     return Found(solution, memory, explanation, robustness.of(solution, args), args.robust is not None)
 
 

@@ -15,6 +15,8 @@ from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, 
 from pipesched.files.problem_file import ROUNDED, read_document
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.times_in_ticks import per
+from pipesched.files.quantities import in_plain_numbers
+from pipesched.files.quantity_forms import PLAN
 from pipesched.files.rounding import short, step_of
 from pipesched.files.schema_errors import parse_model
 from pipesched.layers.cluster import Cluster
@@ -38,11 +40,12 @@ def read_plan(path: str | Path) -> PlanProblem:
 def plan_problem_from(document: object, source: str = "plan", default_name: str = "plan") -> PlanProblem:
     """A plan problem from a dictionary with the file's keys; `BadInput` lists every mistake, as for a file."""
     try:
+        document = in_plain_numbers(document, PLAN)
         form, found, wrong = parse_model(PlanFile, document, required_of(document))
         form, assumptions, broken_rules = with_derived_layers(form, wrong)
         found += [*broken_rules, *plan_mistakes(form, wrong)]
     except BadInput as error:
-        raise BadInput(f"{source}: {error}") from None
+        raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
     plan = replace(_build(form, default_name), assumptions=assumptions)

@@ -16,6 +16,8 @@ from pipesched.files.problems.memory_options import host_groups, option_memory, 
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
+from pipesched.files.quantities import in_plain_numbers
+from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
 from pipesched.problem.device_resources import HostPool, Pool
@@ -68,9 +70,10 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     `source` names it in error messages. `BadInput` lists every mistake, as for a file.
     """
     try:
+        document = in_plain_numbers(document, PROBLEM)
         form, found, wrong = parse_model(ProblemFile, document, required(document))
     except BadInput as error:
-        raise BadInput(f"{source}: {error}") from None
+        raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     found += mistakes(form, wrong)
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))

@@ -12,6 +12,8 @@ SECONDS = {
     "\u03bcs": Fraction(1, 10**6),
     "ns": Fraction(1, 10**9),
 }
+# As messages name them.
+TIMES = ("s", "ms", "us", "ns")
 
 
 def seconds_in(unit: str) -> Fraction | None:

@@ -17,7 +17,18 @@ from pipesched.files.limits import LARGEST
 _LEAST_EXPONENT = -30
 _MOST_DIGITS = 100
 
-NUMBER = {"type": "number", "minimum": 0, "maximum": LARGEST}
+# A number with a unit or %, as text: `80 GB`, `300 us`, `40%`.
+QUANTITY = r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%|[A-Za-z\u00b5\u03bc]+)"
+_WITH_UNIT = {"type": "string", "pattern": f"^{QUANTITY}$"}
+
+
+def or_unit(schema: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of such a number, or of one with a unit."""
+    return {"anyOf": [schema, _WITH_UNIT]}
+
+
+PLAIN_NUMBER: dict[str, Any] = {"type": "number", "minimum": 0, "maximum": LARGEST}
+NUMBER = or_unit(PLAIN_NUMBER)
 
 
 def or_list(schema: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pydantic import PlainValidator, WithJsonSchema
 from pipesched.files.fields.field import (
     FINITE,
     NUMBER,
+    PLAIN_NUMBER,
     POSITIVE,
     as_list,
     at_least,
@@ -19,13 +20,14 @@ from pipesched.files.fields.field import (
     finite_number,
     one_or_list,
     or_list,
+    or_unit,
     whole_number,
 )
 from pipesched.files.limits import LARGEST
 from pipesched.problem.formatting import visible
 from pipesched.problem.placement import PLACEMENTS
 
-_SIGNED = {"type": "number", "minimum": -LARGEST, "maximum": LARGEST}
+_SIGNED = or_unit({"type": "number", "minimum": -LARGEST, "maximum": LARGEST})
 
 
 def _text(value: object) -> str | None:
@@ -63,6 +65,7 @@ YesOrNo = Annotated[
     WithJsonSchema({"type": "boolean"}),
 ]
 Number = Annotated[Fraction, field(POSITIVE, at_least(0)), WithJsonSchema(NUMBER)]
+PlainNumber = Annotated[Fraction, field(POSITIVE, at_least(0)), WithJsonSchema(PLAIN_NUMBER)]
 Numbers = Annotated[
     Fraction | list[Fraction],
     field(f"a number of at least 0, or a list of them, one per stage ({FINITE})", one_or_list(at_least(0), POSITIVE)),
@@ -85,7 +88,11 @@ Factors = Annotated[
     list[Fraction],
     field(f"a list of factors, one per micro-batch: {_A_FACTOR}", _factors),
     WithJsonSchema(
-        {"type": "array", "items": {"type": "number", "exclusiveMinimum": 0, "maximum": 1000}, "minItems": 1}
+        {
+            "type": "array",
+            "items": or_unit({"type": "number", "exclusiveMinimum": 0, "maximum": 1000}),
+            "minItems": 1,
+        }
     ),
 ]
 SignedNumbers = Annotated[

@@ -8,7 +8,16 @@ from typing import Annotated
 
 from pydantic import WithJsonSchema
 
-from pipesched.files.fields.field import WrongEntries, WrongEntry, as_list, at_least, field, or_list, whole_number
+from pipesched.files.fields.field import (
+    WrongEntries,
+    WrongEntry,
+    as_list,
+    at_least,
+    field,
+    or_list,
+    or_unit,
+    whole_number,
+)
 from pipesched.problem.placement import PLACEMENTS
 
 
@@ -69,7 +78,9 @@ def _way(value: object) -> str | None:
 _WHOLE = {"type": "integer", "minimum": 1}
 
 ShareField = Annotated[
-    Fraction, field("a share from 0 to 1", _share), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+    Fraction,
+    field("a share from 0 to 1", _share),
+    WithJsonSchema(or_unit({"type": "number", "minimum": 0, "maximum": 1})),
 ]
 WayField = Annotated[
     str,

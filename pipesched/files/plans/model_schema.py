@@ -89,16 +89,20 @@ class ModelSection(_Section):
 class HardwareSection(_Section):
     """One device."""
 
-    sustained_tflops: field_types.Number | None = Field(
+    sustained_tflops: field_types.PlainNumber | None = Field(
         None, description="10^12 operations a second that a pass reaches, as measured; not the peak"
     )
     memory: field_types.Number | None = Field(None, description="GiB")
     reserved: field_types.Number | None = Field(
         None, description="GiB of it for all that is not counted: working space, communication; default 0"
     )
-    pipeline_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device to the next stage")
-    tensor_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device inside its tensor group")
-    expert_bandwidth: field_types.Number | None = Field(None, description="GB/s of a device to the experts elsewhere")
+    pipeline_bandwidth: field_types.PlainNumber | None = Field(None, description="GB/s of a device to the next stage")
+    tensor_bandwidth: field_types.PlainNumber | None = Field(
+        None, description="GB/s of a device inside its tensor group"
+    )
+    expert_bandwidth: field_types.PlainNumber | None = Field(
+        None, description="GB/s of a device to the experts elsewhere"
+    )
     hidden_share: ShareField = Field(
         Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"
     )

@@ -1,0 +1,126 @@
+"""Values with units and shares, as text in a document: converted to plain numbers in the file's own units.
+
+`80 GB` is an amount of memory, `300 us` a time, `40%` a share: of the activation beside it where an amount is meant.
+What is no such text is left as it is, for the checks of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.fields.field import QUANTITY, finite_number
+from pipesched.files.quantity_forms import Form, Kind
+from pipesched.problem.memory_units import BYTES, bytes_in
+from pipesched.problem.time_units import TIMES, seconds_in
+
+_QUANTITY = re.compile(QUANTITY)
+
+
+def in_plain_numbers(document: object, form: Form) -> object:
+    """The document with every such text as a number; `BadInput` with a line for each unit of the wrong kind."""
+    if not isinstance(document, dict):
+        return document
+    walk = _Walk(document, form)
+    # Activations first: shares are of them.
+    found = walk.converted(walk.converted(document, only_parts=False), only_parts=True)
+    if walk.mistakes:
+        raise BadInput(*walk.mistakes)
+    return found
+
+
+class _Walk:
+    """One document; `mistakes` are those found so far."""
+
+    def __init__(self, document: Mapping[str, Any], form: Form) -> None:
+        self._form, self.mistakes = form, list[str]()
+        self._time_unit, self._memory_unit = form.time_unit(document), form.memory_unit(document)
+
+    def converted(self, document: Any, only_parts: bool) -> Any:
+        """With the values that need no activation, or with the others, which then have one in plain numbers."""
+        return self._value(document, "", "", None, only_parts)
+
+    def _value(self, value: Any, path: str, shown: str, activation: object, only_parts: bool) -> Any:
+        if isinstance(value, dict):
+            prefix, before = (f"{path}.", f"{shown}.") if path else ("", "")
+            if f"{prefix}activation" == self._form.activations:
+                activation = value.get("activation")
+            return {
+                key: self._value(held, f"{prefix}{key}", f"{before}{key}", activation, only_parts)
+                for key, held in value.items()
+            }
+        if isinstance(value, list):
+            by_stage = isinstance(activation, list) and len(activation) == len(value) and self._kind(path)
+            own: list[Any] = activation if by_stage and isinstance(activation, list) else [activation] * len(value)
+            return [self._value(held, path, f"{shown}[{n}]", own[n], only_parts) for n, held in enumerate(value)]
+        kind = self._kind(path) if isinstance(value, str) else None
+        match = _QUANTITY.fullmatch(value.strip()) if kind else None
+        if kind is None or match is None or (kind in (Kind.PART, Kind.SHARE_OF_MEMORY)) is not only_parts:
+            return value
+        number = finite_number(Decimal(match[1]))
+        try:
+            return value if number is None else self._number(number, match[2], kind, activation)
+        except _WrongUnit as wrong:
+            self.mistakes.append(f"{shown}: found {value!r}; allowed: {wrong}")
+            return 0
+
+    def _kind(self, path: str) -> Kind | None:
+        while path:
+            if path in self._form.kinds:
+                return self._form.kinds[path]
+            path = path.rpartition(".")[0]
+        return None
+
+    def _number(self, number: Fraction, unit: str, kind: Kind, activation: object) -> object:
+        """The number in the file's unit; of a share, what it is a share of. Raises `_WrongUnit`."""
+        if unit == "%" and kind in (Kind.SHARE, Kind.SHARE_OF_MEMORY):
+            return number / 100
+        if unit == "%" and kind is Kind.PART:
+            if isinstance(activation, list):
+                return [_part(number, one) for one in activation]
+            return _part(number, 1 if activation is None else activation)
+        if unit == "%" or kind is Kind.SHARE or self._known(unit, kind) is None:
+            raise _WrongUnit(f"a number, or {kind.value} (units: {', '.join(_names(kind))})")
+        amount = self._in_unit_of_file(number, unit, kind)
+        if kind is not Kind.SHARE_OF_MEMORY:
+            return amount
+        whole = finite_number(activation)
+        if not whole:
+            raise _WrongUnit("a share, where the layer has no activation")
+        return amount / whole
+
+    def _in_unit_of_file(self, number: Fraction, unit: str, kind: Kind) -> Fraction:
+        key, own = ("time_unit", self._time_unit) if kind is Kind.TIME else ("memory.unit", self._memory_unit)
+        size, step = self._known(unit, kind), self._known(own, kind)
+        assert size is not None
+        if step is None:
+            found = f"which is {own!r} here" if own else "which is missing here"
+            raise _WrongUnit(f"a number, or one with a unit where {key} is one of {', '.join(_names(kind))}, {found}")
+        return number * size / step
+
+    def _known(self, unit: str, kind: Kind) -> Fraction | None:
+        return seconds_in(unit) if kind is Kind.TIME else bytes_in(unit)
+
+
+class _WrongUnit(Exception):
+    """A unit that the key does not have; the text says what is allowed."""
+
+
+def _part(number: Fraction, activation: object) -> Fraction:
+    """A share of an activation; of one that is no number, which has a line of its own, nothing."""
+    whole = finite_number(activation)
+    return number / 100 * (whole or 0)
+
+
+def _names(kind: Kind) -> Iterator[str]:
+    """The units that values of a kind may have."""
+    if kind is Kind.TIME:
+        yield from TIMES
+    elif kind is not Kind.SHARE:
+        yield from BYTES
+    if kind in (Kind.PART, Kind.SHARE, Kind.SHARE_OF_MEMORY):
+        yield "%"

@@ -1,0 +1,78 @@
+"""Which keys of problem and plan files may hold values with units, and what each then is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Kind(Enum):
+    """What a key holds; the text is what it may be with a unit."""
+
+    TIME = "a time such as 300 us"
+    MEMORY = "an amount of memory such as 1.5 GiB"
+    PART = "an amount of memory such as 1.5 GiB, or a share of the activation such as 40%"
+    SHARE_OF_MEMORY = "a share such as 40%, or an amount of memory such as 1.5 GiB"
+    SHARE = "a share such as 40%"
+
+
+class Form(NamedTuple):
+    """The keys of a kind of file that may have units, as paths without the places in lists; a path covers all below it.
+
+    `activations` is the path beside which `PART` and `SHARE_OF_MEMORY` find the activation.
+    """
+
+    kinds: Mapping[str, Kind]
+    activations: str
+    time_unit: Callable[[Mapping[str, Any]], str]
+    memory_unit: Callable[[Mapping[str, Any]], str]
+
+
+def _text(value: object, default: str) -> str:
+    return value if isinstance(value, str) else default
+
+
+def _section(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+PROBLEM = Form(
+    {
+        "times": Kind.TIME,
+        **{f"tasks.{key}.time": Kind.TIME for key in ("forward", "backward", "weight")},
+        "memory.recompute.time": Kind.TIME,
+        "memory.offload.out": Kind.TIME,
+        "memory.offload.in": Kind.TIME,
+        "memory.capacity": Kind.MEMORY,
+        "memory.static": Kind.MEMORY,
+        "memory.activation": Kind.MEMORY,
+        "memory.offload.host_capacity": Kind.MEMORY,
+        "memory.freed_by_backward": Kind.PART,
+        "memory.recompute.keeps": Kind.PART,
+        "memory.offload.amount": Kind.PART,
+        "microbatch_scale": Kind.SHARE,
+    },
+    "memory.activation",
+    lambda document: _text(document.get("time_unit"), ""),
+    lambda document: _text(_section(document, "memory").get("unit"), "activations"),
+)
+PLAN = Form(
+    {
+        **{f"layers.{key}": Kind.TIME for key in ("forward", "backward", "weight", "fused", "recompute.time")},
+        "transfer": Kind.TIME,
+        "stage_overhead": Kind.TIME,
+        "layers.memory": Kind.MEMORY,
+        "layers.activation": Kind.MEMORY,
+        "memory.capacity": Kind.MEMORY,
+        "hardware.memory": Kind.MEMORY,
+        "hardware.reserved": Kind.MEMORY,
+        "layers.freed_by_backward": Kind.PART,
+        "layers.recompute.keeps": Kind.SHARE_OF_MEMORY,
+        "hardware.hidden_share": Kind.SHARE,
+    },
+    "layers.activation",
+    lambda document: _text(document.get("time_unit"), "ms" if "model" in document else ""),
+    lambda document: _text(_section(document, "memory").get("unit"), "GiB"),
+)

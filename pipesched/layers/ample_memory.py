@@ -1,0 +1,29 @@
+"""Memory that never limits a plan problem: a device could hold all layers and all micro-batches at once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.ample_memory import NEVER_LIMITS, asked
+from pipesched.problem.formatting import plain
+
+
+def why_no_plan_is_limited(plan: PlanProblem) -> str | None:
+    """A sentence where there is a limit, and no partition and order can reach it; None where one may or without it."""
+    capacity = plan.cluster.capacity
+    if capacity is None:
+        return None
+    needed = Fraction(0)
+    for layer in plan.model.layers:
+        held = layer.activation + max(Fraction(0), -layer.freed_by_backward)
+        needed += layer.count * (layer.memory + plan.microbatches * held)
+    # A bidirectional placement holds every layer twice.
+    needed *= 2
+    if needed > min(capacity):
+        return None
+    unit = plan.cluster.memory_unit
+    return (
+        f"{NEVER_LIMITS}: all layers with all micro-batches at once take at most {plain(float(needed))} {unit}, and a "
+        f"device has {plain(float(min(capacity)))} {unit}{asked(needed, min(capacity))}"
+    )

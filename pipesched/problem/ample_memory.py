@@ -1,0 +1,45 @@
+"""Memory that never limits a problem: every device has room for all its micro-batches at once."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from pipesched.problem.formatting import memory_text
+from pipesched.problem.problem import Problem
+
+NEVER_LIMITS = "memory never limits this problem"
+# So many times what can ever be held.
+_FAR = 10
+
+
+def why_never_limited(problem: Problem) -> str | None:
+    """A sentence where there is a limit, and no order of passes can reach it; None where one may or without it."""
+    if all(room is None for room in problem.room):
+        return None
+    needed = [_all_at_once(problem, device) for device in range(problem.devices)]
+    if any(room is not None and most > room for room, most in zip(problem.room, needed, strict=True)):
+        return None
+    most, device = max((most + problem.static[device], device) for device, most in enumerate(needed))
+    capacity = problem.pools[device].capacity
+    if capacity is None:
+        return NEVER_LIMITS
+    return (
+        f"{NEVER_LIMITS}: with all micro-batches at once device {device} holds {memory_text(problem, most)} and has "
+        f"{memory_text(problem, capacity)}{asked(most, capacity)}"
+    )
+
+
+def asked(most: Fraction | int, capacity: Fraction | int) -> str:
+    """The end of the sentence: where there is far too much, a unit is likely to be wrong."""
+    return "; are capacity and activation in one unit?" if capacity > _FAR * most else ""
+
+
+def _all_at_once(problem: Problem, device: int) -> int:
+    """No less than its activations ever take: those of all micro-batches, and what backwards take besides."""
+    scale = problem.microbatch_scale
+    total = Fraction(0)
+    for stage in problem.placement.stages_of[device]:
+        own, walked = problem.stages[stage], problem.microbatches_of[stage]
+        times = sum((scale[j] for j in walked), Fraction(0)) if scale else len(walked)
+        total += (own.activation + max(0, -own.freed)) * times
+    return int(total)
