@@ -14,6 +14,7 @@ from commands.reports import measured_table, schedule_table, side_by_side, trace
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
+from commands.shared.plan_compare import compare_plan, is_plan_file
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -35,7 +36,8 @@ def configure(parser: ArgumentParser) -> None:
         "problems",
         metavar="PROBLEM",
         nargs="*",
-        help="problem file (with --measured: default, its own); several are set side by side, each with its own search",
+        help="problem file (with --measured: default, its own); several are set side by side, each with its own "
+        "search; or a plan file: for each schedule its own best partition, placement and recomputation",
     )
     add_objective(parser)
     add_json(parser)
@@ -67,6 +69,8 @@ def run(args: Namespace) -> Exit:
         raise BadInput("found --output without --noise; allowed: with --noise, whose samples it draws")
     if len(args.problems) > 1:
         return _several(args)
+    if args.problems and is_plan_file(args.problems[0]):
+        return compare_plan(args.problems[0], args)
     if args.measured:
         return _measured(args)
     problem = problem_of(args.problems[0], args.objective)

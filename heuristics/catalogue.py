@@ -60,9 +60,21 @@ class Heuristic:
 HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")
 
 
+# What others call them.
+OTHER_NAMES = {
+    "vpp": "interleaved-1f1b",
+    "1f1b-interleaved": "interleaved-1f1b",
+    "zb-v": "zbv",
+    "dualpipev": "dualpipe-v",
+    "vhalf": "v-half",
+    "vmin": "v-min",
+}
+
+
 def schedule_named(name: str) -> Heuristic:
     """The published schedule of this name, with its parameter where one is given: `interleaved-1f1b:8`; `BadInput`."""
     base, colon, number = name.partition(":")
+    base = OTHER_NAMES.get(base, base)
     found = HEURISTICS[base]
     if not colon:
         return found

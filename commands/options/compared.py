@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import HEURISTICS, OTHER_NAMES
 from pipesched.errors import BadInput, Deadlock, Disagreement
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -30,16 +30,17 @@ def published(listed: str | None) -> list[str] | None:
     """The schedules asked for; unknown names are bad input, each on its line."""
     if listed is None:
         return None
-    names = [name.strip() for name in listed.split(",")]
+    names: list[str] = []
     mistakes: list[str] = []
-    for name in names:
+    for word in listed.split(","):
+        name = word.strip()
         try:
-            HEURISTICS[name]
+            names.append(HEURISTICS[OTHER_NAMES.get(name, name)].name)
         except BadInput as error:
             mistakes += error.mistakes
     if mistakes:
         raise BadInput(*mistakes)
-    return names
+    return list(dict.fromkeys(names))
 
 
 def imported(problem: Problem, path: str) -> Candidate:

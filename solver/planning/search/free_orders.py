@@ -131,7 +131,10 @@ def _listed(problem: Problem) -> Schedule:
     """A list schedule; `DoesNotApply` where the memory has no room for any."""
     if why_infeasible(problem) is not None:
         raise DoesNotApply("nothing fits the memory")
-    return next(iter(list_schedules(problem)))
+    found = next(list_schedules(problem), None)
+    if found is None:
+        raise DoesNotApply("every policy of list scheduling locks itself out")
+    return found
 
 
 def _reached(choice: ChoiceSearch) -> float:

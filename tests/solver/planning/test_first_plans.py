@@ -53,10 +53,11 @@ def test_free_recomputation_has_a_plan_where_all_recomputed_or_none_has(schedule
 
 
 @pytest.mark.parametrize("rule", RecomputeRule)
-@pytest.mark.parametrize("placement", ["linear", "interleaved", "v-shape", "wave"])
+@pytest.mark.parametrize("placement", ["linear", "interleaved", "v-shape", "wave", "bidirectional"])
 def test_free_orders_have_a_plan_where_all_has_to_be_recomputed(placement: str, rule: RecomputeRule) -> None:
     """With room for one micro-batch whose layers are all recomputed, and for the layers."""
-    free = replace(model("free", Fraction(9), placement), recompute_rule=rule)
+    room = Fraction(18 if placement == "bidirectional" else 9)  # which holds every layer twice
+    free = replace(model("free", room, placement), recompute_rule=rule)
     found = at_once(free)
     assert found.best is not None, found.reason
 

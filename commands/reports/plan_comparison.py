@@ -1,0 +1,124 @@
+"""Published schedules on one model, as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from commands.shared.output import percent
+from commands.shared.plan_runtimes import runtimes_of
+from commands.shared.tables import Column, table
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.results.memory_figures import peak_memory
+from pipesched.results.plan import Candidate
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from solver.planning.schedule_comparison import ComparedSchedule, lacking
+
+COLUMNS = [
+    Column("schedule"),
+    Column("time", True),
+    Column("bound of its plans", True, 2),
+    Column("idle", True),
+    Column("peak memory", True),
+    Column("fits"),
+    Column("recomputed layers", True),
+    Column("placement"),
+    Column("layers of each stage", leave_out=1),
+    Column("runtimes", leave_out=3),
+]
+_NOT_APPLICABLE = "not applicable"
+
+
+def show(problem: PlanProblem, rows: Sequence[ComparedSchedule], free: str) -> None:
+    """The table, the best in bold; then what it was compared with, and what does not apply."""
+    shown = [row for row in rows if row.best is not None]
+    unit = f" ({problem.time_unit})" if problem.time_unit else ""
+    title = f"{problem.name}: {problem.objective.value}{unit} of the best plan found with each schedule"
+    table(title, COLUMNS, [_cells(problem, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
+    best = next((row for row in rows if row.name == free), None)
+    if best is not None and best.plan is not None and best.plan.value is not None:
+        bound = plain(float(best.plan.lower_bound))
+        print(f"{free}: any order; no plan is below {bound} {problem.time_unit}".rstrip())
+    if any(not row.fits for row in shown):
+        print("what does not fit is shown with the memory that the least of its plans tried needs")
+    for row in rows:
+        if row.best is None:
+            print(f"- {row.name}: {row.reason or 'no plan found in the time given'}")
+
+
+def _cells(problem: PlanProblem, row: ComparedSchedule) -> list[str]:
+    best = row.best
+    assert best is not None
+    one, metrics = best.timeline.problem, measure(best.timeline)
+    counts = best.partition.recompute_counts()
+    own = "" if best.schedule in (row.name, "") else f" ({best.schedule})"
+    optimal = row.fits and row.plan is not None and row.plan.status is Status.OPTIMAL
+    bound = "optimal" if optimal else plain(float(row.plan.lower_bound)) if row.fits and row.plan is not None else ""
+    return [
+        row.name + own,
+        plain(float(best.value)),
+        bound,
+        percent(metrics.idle_ratio),
+        plain(round(max(peak_memory(one, metrics)), 3)),
+        _fits(problem, row, best),
+        str(sum(sum(stage.values()) for stage in counts)),
+        str(best.choice),
+        " ".join(map(str, best.partition.counts)),
+        ", ".join(runtimes_of(problem, best)) if row.fits else "",
+    ]
+
+
+def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
+    if row.fits:
+        return "yes"
+    more, device = lacking(problem, best)
+    none = row.plan is not None and row.plan.status is Status.INFEASIBLE
+    verdict = "no" if none else "no plan found that does"
+    return f"{verdict}: {plain(round(more, 3))} {problem.cluster.memory_unit} too much on device {device}"
+
+
+def document(problem: PlanProblem, rows: Sequence[ComparedSchedule]) -> dict[str, object]:
+    """The object of `compare --json` for a plan file."""
+    return {
+        "name": problem.name,
+        "objective": problem.objective.value,
+        "time_unit": problem.time_unit,
+        "memory_unit": problem.cluster.memory_unit,
+        "rows": [_row(problem, row) for row in rows],
+    }
+
+
+def _row(problem: PlanProblem, row: ComparedSchedule) -> dict[str, object]:
+    best, plan = row.best, row.plan
+    found: dict[str, object] = {
+        "schedule": row.name,
+        "value": None,
+        "lower_bound": None if plan is None else float(plan.lower_bound),
+        "gap": None if plan is None else plan.gap,
+        "idle_ratio": None,
+        "peak_memory": None,
+        "fits": row.fits,
+        "partition": None,
+        "recompute": None,
+        "placement": None,
+        "chunks": None,
+        "order": None,
+        "runtimes": [],
+        "status": _NOT_APPLICABLE if plan is None else plan.status.value,
+        "reason": row.reason or None,
+    }
+    if best is None:
+        return found
+    metrics = measure(best.timeline)
+    return found | {
+        "value": float(best.value),
+        "idle_ratio": metrics.idle_ratio,
+        "peak_memory": peak_memory(best.timeline.problem, metrics),
+        "partition": list(best.partition.counts),
+        "recompute": list(best.partition.recompute_counts()),
+        "placement": best.choice.placement,
+        "chunks": best.choice.chunks,
+        "order": best.schedule,
+        "runtimes": runtimes_of(problem, best) if row.fits else [],
+    }

@@ -1,0 +1,76 @@
+"""`compare` of a plan file: each published schedule with its own best plan, and the best of all."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Sequence
+from dataclasses import replace
+
+from commands.options.compared import published
+from commands.options.search import interrupt_sets, limits_of, progress_line
+from commands.reports import plan_comparison
+from commands.shared.catalogue import Exit
+from commands.shared.output import note, write_json
+from commands.shared.watch import stop_event
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput
+from pipesched.files.plan_file import read_plan
+from pipesched.files.problem_file import read_document
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.problem.problem import Objective
+from pipesched.sweeps.field_paths import is_plan
+from runtime.partitions.microbatch_groups import ORDER, group_sizes, order_of
+from solver.planning.progress import PlanProgress
+from solver.planning.schedule_comparison import compared_schedules
+
+# The row of any order, as in a plan file.
+FREE = "free"
+
+
+def is_plan_file(path: str) -> bool:
+    """Whether a file is a model made of layers."""
+    return is_plan(read_document(path))
+
+
+def compare_plan(path: str, args: Namespace) -> Exit:
+    """Search, print."""
+    options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
+    given = [name for name, is_given in options.items() if is_given]
+    if given:
+        raise BadInput(f"{path}: found a plan file and {given[0]}; allowed: a problem file with {given[0]}")
+    problem = read_plan(path)
+    if args.objective is not None:
+        if args.objective == Objective.PERIOD.value:
+            raise BadInput("objective: found period; plans are for makespan or span")
+        problem = replace(problem, objective=Objective(args.objective))
+    for text in (*problem.notes, *(f"assumed: {one}" for one in problem.assumptions)):
+        note(f"note: {path}: {text}")
+    names = published(args.schedules) or HEURISTICS.names()
+    orders = {name: _orders(problem, name) for name in names}
+    stop = stop_event(args)
+    with interrupt_sets(stop), progress_line() as say:
+        rows = compared_schedules(
+            problem, orders, None if args.no_optimal else FREE, limits_of(args),
+            lambda moment: say(_line(moment, problem.time_unit)), stop,
+        )  # fmt: skip
+    if args.json:
+        write_json(plan_comparison.document(problem, rows))
+    else:
+        plan_comparison.show(problem, rows, FREE)
+    if stop.is_set():
+        return Exit.INTERRUPTED
+    return Exit.DONE if any(row.fits for row in rows) else Exit.NOT_FOUND
+
+
+def _orders(problem: PlanProblem, name: str) -> Sequence[str]:
+    """The order itself; of Megatron's those with its groups of micro-batches, which it chooses among."""
+    m, p = problem.microbatches, problem.cluster.devices
+    if name != ORDER:
+        return [name]
+    return list(dict.fromkeys([name, *(order_of(m, p, size) for size in group_sizes(m, p))]))
+
+
+def _line(moment: PlanProgress, unit: str) -> str:
+    best = "no plan yet" if moment.value is None else f"best {plain(float(moment.value))} {unit}".rstrip()
+    return f"{moment.seconds:6.1f} s  {best}  ({moment.phase})"

@@ -1,0 +1,29 @@
+"""Which runtimes can be told a plan and run its order."""
+
+from __future__ import annotations
+
+from commands.shared.runtime_restrictions import written_for
+from pipesched.errors import BadInput
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.results.plan import Candidate
+from runtime.exporters.restrictions import RESTRICTIONS
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
+from runtime.partitions.plan_settings import staged_plan
+
+
+def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:
+    """Those with settings for its partition that run its order, and those that are given the order alone."""
+    told = [form.name for form in PARTITION_FORMATS if _runs(form, problem, candidate)]
+    given = [name for name in RESTRICTIONS if name not in PARTITION_FORMATS.names()]
+    return told + [name for name in given if written_for(candidate.timeline, name) is not None]
+
+
+def _runs(form: PartitionFormat, problem: PlanProblem, candidate: Candidate) -> bool:
+    order = candidate.schedule.partition(":")[0]
+    if form.limits.schedules and order not in form.limits.schedules:
+        return False
+    try:
+        form.write(staged_plan(problem, candidate))
+    except BadInput:
+        return False
+    return form.name not in RESTRICTIONS or written_for(candidate.timeline, form.name) is not None

@@ -1,0 +1,153 @@
+"""Published schedules on one model: each with its own best partition and placement, beside the best of all plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from threading import Event
+
+from heuristics.catalogue import schedule_named
+from pipesched.errors import DoesNotApply
+from pipesched.layers.even import some_counts
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.results.memory_figures import peak_memory
+from pipesched.results.plan import Candidate, Plan
+from pipesched.schedule.metrics import measure
+from solver.construction.timing import best_times
+from solver.limits import Limits
+from solver.planning.partitions.balance import balanced
+from solver.planning.plan import plan
+from solver.planning.progress import Report
+from solver.planning.search.first_plans import recomputing
+
+# Of the time limit, the part for published schedules; the rest is for all plans, from the best of them on.
+_PUBLISHED_SHARE = 0.6
+_LEAST_SECONDS = 0.3
+
+
+@dataclass(frozen=True)
+class ComparedSchedule:
+    """A schedule by its name. `plan`: the search over its plans; None where it applies to none, for a `reason`.
+
+    `unfit`: where no plan was found that fits the memory, one with the least memory lacking of those tried.
+    """
+
+    name: str
+    plan: Plan | None = None
+    unfit: Candidate | None = None
+    reason: str = ""
+
+    @property
+    def best(self) -> Candidate | None:
+        """Its best plan, or the one that does not fit."""
+        return self.unfit if self.plan is None or self.plan.best is None else self.plan.best
+
+    @property
+    def fits(self) -> bool:
+        return self.plan is not None and self.plan.best is not None
+
+
+def compared_schedules(
+    problem: PlanProblem,
+    orders: Mapping[str, Sequence[str]],
+    free: str | None,
+    limits: Limits,
+    report: Report,
+    stop: Event,
+) -> list[ComparedSchedule]:
+    """A row for each name, whose `orders` are those that it may run; and one named `free` for any order.
+
+    Where no placement of the file can run a schedule, all others are tried. Sorted by value, what does not fit last.
+    """
+    rows, spent, used = list[ComparedSchedule](), 0.0, dict.fromkeys(problem.choices)
+    for at, (name, own) in enumerate(orders.items()):
+        choices, reason = _choices(problem, own)
+        if not choices or stop.is_set():
+            rows.append(ComparedSchedule(name, reason=reason if not choices else "not tried: interrupted"))
+            continue
+        left = max(_LEAST_SECONDS, (_PUBLISHED_SHARE * limits.seconds - spent) / (len(orders) - at))
+        mine = replace(problem, choices=choices, schedules=tuple(own))
+        found = plan(mine, replace(limits, seconds=left), _named(report, name, spent), stop)
+        spent += found.wall_seconds
+        unfit = None if found.best is not None else _least_lacking(mine)
+        rows.append(ComparedSchedule(name, found, unfit, found.reason))
+        used |= dict.fromkeys(choices if found.best is not None else ())
+    if free is not None:
+        whole = replace(problem, choices=tuple(used), schedules=())
+        known = [row.plan.best for row in rows if row.plan is not None and row.plan.best is not None]
+        start = min(known, key=lambda one: one.value, default=None)
+        seconds = max(_LEAST_SECONDS, limits.seconds - spent)
+        found = plan(whole, replace(limits, seconds=seconds), _named(report, free, spent), stop, start=start)
+        rows.append(ComparedSchedule(free, found, reason=found.reason))
+    return sorted(rows, key=_rank)
+
+
+def _named(report: Report, name: str, before: float) -> Report:
+    return lambda moment: report(replace(moment, seconds=moment.seconds + before, phase=f"{name}: {moment.phase}"))
+
+
+def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:
+    best = row.best
+    return not row.fits, best is None, Fraction(0) if best is None else best.value
+
+
+def _choices(problem: PlanProblem, orders: Sequence[str]) -> tuple[tuple[Choice, ...], str]:
+    """The file's placements that run one of these orders, else all others that do; and why none does."""
+    chunks = sorted({1, 2, *(choice.chunks for choice in problem.choices)})
+    others = [
+        *(Choice("interleaved", number) for number in chunks if number > 1),
+        Choice("linear", 1), Choice("v-shape", 2), Choice("bidirectional", 2),
+        *(Choice("wave", number) for number in chunks if number > 2),
+    ]  # fmt: skip
+    reasons = list[str]()
+    for allowed in (problem.choices, others):
+        found = [choice for choice in allowed if any(_applies(problem, choice, name, reasons) for name in orders)]
+        if found:
+            return tuple(found), ""
+    # What the schedule says of its own placement is the last thing that was in its way.
+    return (), max(reasons, key=lambda text: (not text.startswith("needs one stage"), "placement" not in text))
+
+
+def _applies(problem: PlanProblem, choice: Choice, name: str, reasons: list[str]) -> bool:
+    stages = len(choice.on(problem.cluster.devices).chains[0])
+    if stages > problem.model.most_stages or (problem.counts is not None and len(problem.counts) != stages):
+        reasons.append(f"{stages} stages, which the model or its partition has not")
+        return False
+    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None))
+    try:
+        schedule_named(name).order(
+            roomy.problem(choice, Partition(problem.counts or some_counts(problem.model, stages)))
+        )
+    except DoesNotApply as reason:
+        reasons.append(str(reason))
+        return False
+    return True
+
+
+def _least_lacking(problem: PlanProblem) -> Candidate | None:
+    """Of a few plans, whatever the memory, the one that lacks least of it."""
+    return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)
+
+
+def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
+    """How much memory is lacking where most is, and the device."""
+    peaks = peak_memory(candidate.timeline.problem, measure(candidate.timeline))
+    rooms = problem.cluster.capacity or (Fraction(0),) * len(peaks)
+    return max((peak - float(room), device) for device, (peak, room) in enumerate(zip(peaks, rooms, strict=True)))
+
+
+def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
+    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None), even=False)
+    for choice in problem.choices:
+        counts = balanced(roomy, choice).counts
+        for name in problem.schedules:
+            for share in (Fraction(0), Fraction(1)):
+                partition = recomputing(roomy, counts, share)
+                one = roomy.problem(choice, partition)
+                try:
+                    timeline = best_times(one, schedule_named(name).order(one))
+                except DoesNotApply:
+                    continue
+                yield Candidate(choice, partition, timeline, name)

@@ -1,0 +1,129 @@
+"""`compare` of a plan file: for each published schedule its own best plan, beside the best of all."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.main import main
+from heuristics.catalogue import HEURISTICS, schedule_named
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice
+from pipesched.results.memory_figures import peak_memory
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+
+PLAN: dict[str, Any] = {
+    "name": "small",
+    "devices": 2,
+    "microbatches": 4,
+    "time_unit": "ms",
+    "layers": [
+        {
+            "name": "moe",
+            "count": 6,
+            "forward": 2,
+            "backward": 2,
+            "weight": 2,
+            "memory": 1,
+            "activation": 1,
+            "recompute": [{"name": "full", "time": 2, "keeps": 0}],
+        },
+        {"name": "head", "forward": 1, "backward": 1, "weight": 1, "memory": 1, "activation": 1},
+    ],
+    "memory": {"capacity": 10, "unit": "GB"},
+    "placement": "free",
+}
+NAMES = "1f1b,vpp,zbv,dualpipe-v,gpipe"
+KEYS = {
+    "schedule", "value", "lower_bound", "gap", "idle_ratio", "peak_memory", "fits", "partition", "recompute", "placement",
+    "chunks", "runtimes", "status", "reason",
+}  # fmt: skip
+
+
+def rows_of(document: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> list[Any]:
+    source = tmp_path / "plan.yaml"
+    source.write_text(json.dumps(document))
+    words = ["compare", str(source), "--json", "--workers", "1", "--time-limit", "8", *more]
+    assert main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["name"], found["objective"]) == ("small", "makespan")
+    rows: list[Any] = found["rows"]
+    return rows
+
+
+def test_every_schedule_has_a_plan_of_its_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = rows_of(PLAN, tmp_path, capsys, "--schedules", NAMES)
+    assert rows[0]["value"] == next(row["value"] for row in rows if row["schedule"] == "free")
+    assert {row["schedule"] for row in rows} == {
+        "free", "1f1b", "interleaved-1f1b", "zbv", "dualpipe-v", "gpipe",
+    }  # fmt: skip
+    assert all(row.keys() >= KEYS for row in rows)
+    fitting = [row for row in rows if row["fits"]]
+    assert rows[: len(fitting)] == fitting
+    assert [row["value"] for row in fitting] == sorted(row["value"] for row in fitting)
+    plan = plan_problem_from(PLAN)
+    for row in fitting:
+        assert row["lower_bound"] <= row["value"] and max(row["peak_memory"]) <= 10
+        if row["schedule"] == "free":
+            continue
+        choice = Choice(row["placement"], row["chunks"])
+        again = tuple(tuple(Recomputed("moe", *way) for way in stage.items()) for stage in row["recompute"])
+        problem = plan.problem(choice, Partition(tuple(row["partition"]), again))
+        timeline = simulate(problem, schedule_named(row["order"]).order(problem))
+        metrics = measure(timeline)
+        assert validate(timeline) == []
+        assert row["value"] == float(metrics.makespan * problem.tick)
+        assert row["idle_ratio"] == metrics.idle_ratio and row["peak_memory"] == peak_memory(problem, metrics)
+    placed = {row["schedule"]: row["placement"] for row in rows}
+    assert placed["1f1b"] == "linear" and placed["zbv"] == placed["dualpipe-v"] == "v-shape"
+    runtimes = {row["schedule"]: row["runtimes"] for row in rows}
+    assert "torch" in runtimes["1f1b"] and "megatron" not in runtimes["gpipe"] and "megatron" not in runtimes["zbv"]
+
+
+def test_what_does_not_fit_comes_last_with_the_memory_it_needs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GPipe holds four micro-batches, and nothing may be recomputed."""
+    tight = PLAN | {"memory": {"capacity": 13, "unit": "GB"}, "decide": {"recompute": "never"}}
+    rows = rows_of(tight, tmp_path, capsys, "--schedules", "gpipe,1f1b")
+    assert [row["schedule"] for row in rows] == ["free", "1f1b", "gpipe"]
+    last = rows[-1]
+    assert last["fits"] is False and last["status"] == "infeasible" and max(last["peak_memory"]) > 13
+    assert last["runtimes"] == [] and last["value"] is not None
+    main(["compare", str(tmp_path / "plan.yaml"), "--schedules", "gpipe,1f1b", "--time-limit", "4"])
+    table = capsys.readouterr().out
+    assert "too much on" in table and table.index("1f1b") < table.index("gpipe")
+
+
+def test_a_schedule_of_another_placement_than_the_files_is_placed_by_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = rows_of(PLAN | {"placement": "linear"}, tmp_path, capsys, "--schedules", "1f1b,zbv,dualpipe")
+    placed = {row["schedule"]: row["placement"] for row in rows}
+    assert placed["zbv"] == "v-shape" and placed["dualpipe"] == "bidirectional"
+    free = next(row for row in rows if row["schedule"] == "free")
+    assert all(row["value"] is None or not row["fits"] or free["value"] <= row["value"] for row in rows)
+
+
+def test_all_schedules_are_the_default_and_those_that_do_not_apply_say_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = rows_of(PLAN, tmp_path, capsys, "--no-optimal")
+    assert {row["schedule"] for row in rows} == set(HEURISTICS.names())
+    out = {row["schedule"]: row["reason"] for row in rows if row["status"] == "not applicable"}
+    assert "unequal micro-batches" in out["1f1b-small-ends"] and "offload" in out["pipeoffload-full"]
+    assert "1f1b" not in out
+
+
+def test_options_of_problem_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "plan.yaml"
+    source.write_text(json.dumps(PLAN))
+    assert main(["compare", str(source), "--noise", "0.1"]) == 2
+    assert "found a plan file and --noise" in capsys.readouterr().err
+    assert main(["compare", str(source), "--schedules", "vp"]) == 2
