@@ -10,11 +10,11 @@ from pathlib import Path
 from commands.options import noise as noise_options
 from commands.options.compared import add_schedules, imported, published
 from commands.options.search import add_limits, limits_of, refuse_period, search
-from commands.reports import measured_table, schedule_table, side_by_side, traced
+from commands.reports import measured_table, plan_comparison, schedule_table, side_by_side, traced
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
-from commands.shared.plan_compare import compare_plan, is_plan_file
+from commands.shared.plan_compare import FREE, is_plan_file, plan_rows
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -70,7 +70,7 @@ def run(args: Namespace) -> Exit:
     if len(args.problems) > 1:
         return _several(args)
     if args.problems and is_plan_file(args.problems[0]):
-        return compare_plan(args.problems[0], args)
+        return _of_plan(args)
     if args.measured:
         return _measured(args)
     problem = problem_of(args.problems[0], args.objective)
@@ -126,6 +126,18 @@ def _say(
                 problem, f"{problem.objective.value} under noise: {noise_options.settings(args)}", list(noise.items())
             )
         files_written(files)
+
+
+def _of_plan(args: Namespace) -> Exit:
+    """Each published schedule with its own best plan of a model made of layers."""
+    problem, rows, interrupted = plan_rows(args.problems[0], args)
+    if args.json:
+        write_json(plan_comparison.document(problem, rows))
+    else:
+        plan_comparison.show(problem, rows, FREE)
+    if interrupted:
+        return Exit.INTERRUPTED
+    return Exit.DONE if any(row.fits for row in rows) else Exit.NOT_FOUND
 
 
 def _several(args: Namespace) -> Exit:

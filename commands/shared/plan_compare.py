@@ -8,9 +8,7 @@ from dataclasses import replace
 
 from commands.options.compared import published
 from commands.options.search import interrupt_sets, limits_of, progress_line
-from commands.reports import plan_comparison
-from commands.shared.catalogue import Exit
-from commands.shared.output import note, write_json
+from commands.shared.output import note
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -22,7 +20,7 @@ from pipesched.problem.problem import Objective
 from pipesched.sweeps.field_paths import is_plan
 from runtime.partitions.microbatch_groups import ORDER, group_sizes, order_of
 from solver.planning.progress import PlanProgress
-from solver.planning.schedule_comparison import compared_schedules
+from solver.planning.schedule_comparison import ComparedSchedule, compared_schedules
 
 # The row of any order, as in a plan file.
 FREE = "free"
@@ -33,8 +31,8 @@ def is_plan_file(path: str) -> bool:
     return is_plan(read_document(path))
 
 
-def compare_plan(path: str, args: Namespace) -> Exit:
-    """Search, print."""
+def plan_rows(path: str, args: Namespace) -> tuple[PlanProblem, list[ComparedSchedule], bool]:
+    """The model, a row for each schedule, and whether the user stopped the search."""
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     given = [name for name, is_given in options.items() if is_given]
     if given:
@@ -54,13 +52,7 @@ def compare_plan(path: str, args: Namespace) -> Exit:
             problem, orders, None if args.no_optimal else FREE, limits_of(args),
             lambda moment: say(_line(moment, problem.time_unit)), stop,
         )  # fmt: skip
-    if args.json:
-        write_json(plan_comparison.document(problem, rows))
-    else:
-        plan_comparison.show(problem, rows, FREE)
-    if stop.is_set():
-        return Exit.INTERRUPTED
-    return Exit.DONE if any(row.fits for row in rows) else Exit.NOT_FOUND
+    return problem, rows, stop.is_set()
 
 
 def _orders(problem: PlanProblem, name: str) -> Sequence[str]:
