@@ -9,12 +9,12 @@ from pathlib import Path
 
 from commands.options import noise as noise_options
 from commands.options.compared import add_schedules, imported, published
+from commands.options.plan_compare import FREE, is_plan_file, plan_rows
 from commands.options.search import add_limits, limits_of, refuse_period, search
 from commands.reports import measured_table, plan_comparison, schedule_table, side_by_side, traced
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.output import complain, files_written, note, write_json
-from commands.shared.plan_compare import FREE, is_plan_file, plan_rows
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
