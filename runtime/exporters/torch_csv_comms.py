@@ -1,9 +1,10 @@
 """Writes a schedule as PyTorch's CSV with communication: sends and receives where our own lowering places them.
 
-The file is for `_PipelineScheduleRuntime._load_csv(path, format="compute_comms")` of torch 2.13, which takes it as it
-stands: a send in another order than its receive, or a missing REDUCE_GRAD (it also divides the gradients by the number
-of micro-batches), gives wrong gradients without a word. Hence the checks here. Rows are of different lengths: torch
-refuses empty cells at their ends.
+The file is for `_PipelineScheduleRuntime._load_csv(path, format="compute_comms")` of torch from 2.13 on, which takes it
+as it stands: a send in another order than its receive, or a missing REDUCE_GRAD (it also divides the gradients by the
+number of micro-batches), gives wrong gradients without a word. Hence the checks here. Rows are of different lengths:
+torch refuses empty cells at their ends. From 2.15 on a WAIT_REDUCE_GRAD follows each reduction, and a row ends with a
+WAIT_SEND for each of its sends; older versions do not know them.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ def _write(timeline: Timeline, settings: Settings) -> Files:
     refuse(_NAME, timeline.problem.placement)
     label = last_stage_labels(timeline)
     program = lower(timeline)
-    rows = [list(_row(program, device, label, settings["fsdp"] == "on")) for device in range(timeline.problem.devices)]
+    fsdp, waits = settings["fsdp"] == "on", settings["torch"] == "2.15"
+    rows = [list(_row(program, device, label, _words(fsdp, waits))) for device in range(timeline.problem.devices)]
     csv = "".join(",".join(row) + "\n" for row in rows)
     said = [*notes(timeline), _fsdp_note(settings)]
     return {_CSV: csv, _META: side_file(timeline, _NAME, "compute_comms", label, _proof(timeline), said)}
@@ -36,7 +38,12 @@ def _proof(timeline: Timeline) -> str:
     return proved(_NAME, lower(timeline), (Semantics.RENDEZVOUS, Semantics.POSTED))
 
 
-def _row(program: Program, device: int, label: tuple[int, ...], fsdp: bool) -> Iterator[str]:
+def _words(fsdp: bool, waits: bool) -> tuple[str, ...]:
+    """What follows a stage's last backward."""
+    return ("REDUCE_GRAD", *(["WAIT_REDUCE_GRAD"] if waits else []), *(["RESHARD"] if fsdp else []))
+
+
+def _row(program: Program, device: int, label: tuple[int, ...], words: tuple[str, ...]) -> Iterator[str]:
     """The cells of one rank.
 
     Each stage's gradients are reduced after its last backward and the sends that follow it. Under FSDP the rank
@@ -46,7 +53,7 @@ def _row(program: Program, device: int, label: tuple[int, ...], fsdp: bool) -> I
     row = program.rows[device]
     passes = [p for step in row if isinstance(step, Compute) for p in step.passes]
     last = {p.stage: p for p in passes if p.kind in (W, BW)}
-    if fsdp:
+    if "RESHARD" in words:
         yield from (f"{stage}UNSHARD" for stage in dict.fromkeys(p.stage for p in passes))
     due: list[str] = []  # what follows a stage's last backward, behind the sends of what it yields
     for step in row:
@@ -56,8 +63,10 @@ def _row(program: Program, device: int, label: tuple[int, ...], fsdp: bool) -> I
         yield _cell(step, label)
         if isinstance(step, Compute):
             ended = [p.stage for p in step.passes if last[p.stage] == p]
-            due = [f"{stage}{word}" for stage in ended for word in (("REDUCE_GRAD", "RESHARD")[: 1 + fsdp])]
+            due = [f"{stage}{word}" for stage in ended for word in words]
     yield from due
+    if "WAIT_REDUCE_GRAD" in words:  # older versions wait for all sends at the end by themselves
+        yield from (_cell(step, label).replace("SEND", "WAIT_SEND") for step in row if isinstance(step, Send))
 
 
 def _cell(step: Instruction, label: tuple[int, ...]) -> str:
@@ -92,6 +101,12 @@ EXPORTERS.register(
                 description="on: gather each stage's parameters before its first pass, release them after its last",
                 default="off",
                 allowed=("off", "on"),
+            ),
+            Option(
+                name="torch",
+                description="the version from which on the file is for: 2.15 has waits for reductions and sends",
+                default="2.13",
+                allowed=("2.13", "2.15"),
             ),
         ),
     )

@@ -15,7 +15,7 @@ _PAIR = re.compile(r"\((\d+F\d+);(\d+[IB]\d+)\)OVERLAP_F_B")
 # A full backward as older torch spelt it, whose B was the input's gradient alone.
 _OLD = re.compile(r"\d+BW\d+")
 # What a lowered schedule says besides: it moves tensors and parameters, and the order of passes does not need it.
-_OTHER = re.compile(r"\d+(SEND_F|RECV_F|SEND_B|RECV_B)\d+|\d+(UNSHARD|RESHARD|REDUCE_GRAD)")
+_OTHER = re.compile(r"\d+((WAIT_)?SEND_[FB]|RECV_[FB])\d+|\d+(UNSHARD|RESHARD|(WAIT_)?REDUCE_GRAD)")
 
 _OLD_LETTERS = (
     "found old letters: up to torch 2.5 B was the input's gradient and BW a full backward, today they are I and B;"

@@ -14,6 +14,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS
+from runtime.running.torch_version import csv_version
 
 # The types that parameters and data can have.
 DTYPES = ("float64", "float32", "bfloat16", "float16")
@@ -76,7 +77,7 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
     if len(problem.placement.chains) > 1:
         return job
     exporter = EXPORTERS["torch-csv-comms" if job.comms else "torch-csv"]
-    files = exporter.export(timeline)
+    files = exporter.export(timeline, {"torch": csv_version()} if job.comms else {})
     side = json.loads(files[exporter.suffix.replace(".csv", ".meta.json")])
     return replace(job, rows=files[exporter.suffix], labels=tuple(side["csv_microbatch"]))
 

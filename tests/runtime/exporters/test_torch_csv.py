@@ -18,6 +18,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.version import VERSION
 from runtime.exporters.catalogue import EXPORTERS
+from runtime.importers.catalogue import IMPORTERS
 
 KIND_OF = {"F": F, "I": B, "W": W, "B": BW}
 
@@ -196,3 +197,23 @@ def test_stages_are_listed_unless_it_is_all_of_them(stages: list[int], said: str
     from runtime.exporters.torch_csv_cells import _on_stages
 
     assert _on_stages(stages, 3) == said
+
+
+def test_a_row_for_torch_2_15_waits_for_reductions_and_sends() -> None:
+    timeline = simulate(problem(2, 1), schedule("F0.0 BW0.0", "F1.0 BW1.0"))
+    new, old = (
+        EXPORTERS["torch-csv-comms"].export(timeline, {"torch": version, "fsdp": "on"})[".comms.csv"].splitlines()
+        for version in ("2.15", "2.13")
+    )
+    assert new == [
+        "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0WAIT_REDUCE_GRAD,0RESHARD,0WAIT_SEND_F0",
+        "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1WAIT_REDUCE_GRAD,1RESHARD,1WAIT_SEND_B0",
+    ]
+    assert [",".join(cell for cell in row.split(",") if "WAIT" not in cell) for row in new] == old
+    assert read_back(new) == read_back(old)
+
+
+def read_back(rows: list[str]) -> object:
+    text = "\n".join(rows) + "\n"
+    (importer,) = (found for found in IMPORTERS if found.recognises(text))
+    return importer.read(text)

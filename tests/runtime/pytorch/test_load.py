@@ -16,6 +16,7 @@ from commands.main import main
 from commands.shared.file_arguments import write_schedule
 from pipesched.files.schedule_file import ScheduleFile
 from pipesched.simulation.simulator import simulate
+from runtime.running.torch_version import csv_version
 from tests.support.makers import problem, random_order
 
 pytest.importorskip("torch.distributed.pipelining.schedules")
@@ -89,7 +90,8 @@ def test_a_loop_of_ones_own_gets_the_right_gradients(tmp_path: Path) -> None:
     one = problem(2, 4, placement="v-shape")
     path = tmp_path / "schedule.json"
     write_schedule(path, ScheduleFile(simulate(one, random_order(one, Random(4)))))
-    assert main(["export", str(path), "--format", "torch-csv-comms"]) == 0
+    asked = ["export", str(path), "--format", "torch-csv-comms", "--option", f"torch={csv_version()}"]
+    assert main(asked) == 0
     assert_it_runs(tmp_path, LOOP.format(snippet=snippet()), path, path.with_suffix(".comms.csv"))
 
 
