@@ -17,6 +17,7 @@ from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.pytorch.launch import launch
 from runtime.running.job import Job, ModelSpec, Outcome, job_for
+from runtime.running.torch_version import csv_version
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem, random_order, schedule
@@ -42,7 +43,7 @@ def job(one: Problem, order: Schedule, name: str = "", **options: object) -> Job
 
 def with_comms(one: Problem, order: Schedule) -> list[list[str]]:
     """The cells of the text with sends and receives, a list a device."""
-    text = EXPORTERS["torch-csv-comms"].export(simulate(one, order))
+    text = EXPORTERS["torch-csv-comms"].export(simulate(one, order), {"torch": csv_version()})
     (csv,) = (value for suffix, value in text.items() if suffix.endswith(".csv"))
     return [line.split(",") for line in csv.splitlines()]
 

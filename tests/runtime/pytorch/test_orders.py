@@ -51,7 +51,7 @@ def slot(action: Any) -> Slot:
 def converted(rows: Rows, m: int) -> Schedule:
     """Torch's rows without its idle steps and its reduction of gradients, which are no passes."""
     computed = {
-        rank: [a for a in row if a is not None and a.computation_type.value != "REDUCE_GRAD"]
+        rank: [a for a in row if a is not None and "REDUCE_GRAD" not in a.computation_type.value]
         for rank, row in rows.items()
     }
     orders = tuple(tuple(map(slot, computed[rank])) for rank in range(len(rows)))
