@@ -67,7 +67,8 @@ def settings_of(form: PartitionFormat, plan: Plan, free: Plan, words: tuple[str,
     order = plan.best.schedule.partition(":")[0]
     if form.limits.schedules and order not in form.limits.schedules:
         runs = " or ".join(form.limits.schedules)
-        return PlanSettings(form, free, refusal=f"{form.name}: not supported: the order of this plan; it runs {runs}")
+        told = f"{form.name}: not supported: the order of this plan; it runs {runs} (`plan --for {form.name}`)"
+        return PlanSettings(form, free, refusal=told)
     try:
         settings = form.write(staged_plan(plan.problem, plan.best, figures(form, plan, free)))
     except BadInput as error:
