@@ -10,6 +10,7 @@ from pipesched.problem.formatting import amount
 from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
+from pipesched.validation.repetition import repeats_every
 from pipesched.validation.validator import validate
 
 
@@ -39,16 +40,29 @@ def bound_finding(file: ScheduleFile) -> Finding | None:
 
 
 def value_text(file: ScheduleFile) -> str:
-    """The value of its schedule, as the end of a sentence; nothing for a period, which no timeline tells."""
+    """The value of its schedule, as the end of a sentence; of a period whether the order repeats in it."""
     problem = file.timeline.problem
     if problem.objective is Objective.PERIOD:
-        return ""
+        if file.value is None:
+            return ""
+        stated = amount(problem, file.value)
+        return (
+            f", with a period of {stated}" if _repeats(file) else f"; its period, {stated} as stated, is not verified"
+        )
     return f", with a {problem.objective} of {amount(problem, measure(file.timeline).value(problem.objective))}"
 
 
 def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:
     """Whether the bound was verified and the schedule reaches it."""
     objective = file.timeline.problem.objective
-    if finding is None or finding.verdict is not Verdict.VERIFIED or objective is Objective.PERIOD:
+    if finding is None or finding.verdict is not Verdict.VERIFIED:
         return False
+    if objective is Objective.PERIOD:
+        return file.lower_bound == file.value and _repeats(file)
     return file.lower_bound == measure(file.timeline).value(objective)
+
+
+def _repeats(file: ScheduleFile) -> bool:
+    """Whether the order, repeated, runs a micro-batch in every period that the file states."""
+    timeline, period = file.timeline, file.value
+    return period is not None and repeats_every(timeline.problem, timeline.schedule, period)

@@ -1,0 +1,170 @@
+"""Whether the order of a schedule, repeated without end, runs a micro-batch every so many ticks: its period.
+
+A part of every device's order that has each pass of k micro-batches once may follow itself again and again. A length
+in which it does is one for which the starts of its slots can be chosen, so that no cycle of what waits for what, from
+one repetition into later ones, takes longer. Memory is what the part holds with all that earlier repetitions left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+
+_MOST_COPIES = 8
+# Slots of a part, beyond which the check takes long.
+_MOST_SLOTS = 3_000
+
+
+class _Place(NamedTuple):
+    """A pass in a repetition: its slot, and the micro-batch of its chain that it runs in the first one."""
+
+    node: int
+    number: int
+
+
+class _Part:
+    """The part of every device's order, the slots of all devices numbered one after the other."""
+
+    def __init__(self, problem: Problem, parts: Sequence[Sequence[Slot]], copies: int) -> None:
+        self._problem, self._copies = problem, copies
+        self.slots = [slot for part in parts for slot in part]
+        self._device = [device for device, part in enumerate(parts) for _ in part]
+        self._places = {
+            (kind, p.stage, _index(problem, p) % copies): _Place(node, _index(problem, p))
+            for node, slot in enumerate(self.slots)
+            for p in slot
+            for kind in _roles(p.kind)
+        }
+
+    def place(self, kind: PassKind, stage: int, index: int) -> tuple[int, int]:
+        """The slot of a pass, and how many repetitions later than the first one it runs."""
+        found = self._places[kind, stage, index % self._copies]
+        return found.node, (index - found.number) // self._copies
+
+    def arcs(self) -> Iterator[tuple[int, int, int, int]]:
+        """Sooner slot, later slot, ticks between their starts, and repetitions by which the later one is behind."""
+        first: dict[int, int] = {}
+        for node, device in enumerate(self._device):
+            after = node + 1 < len(self.slots) and self._device[node + 1] == device
+            first.setdefault(device, node)
+            yield node, node + 1 if after else first[device], self._ticks(node), 0 if after else 1
+        for node, slot in enumerate(self.slots):
+            for p in slot:
+                for kind, stage, lag in self._needs(p):
+                    sooner, ahead = self.place(kind, stage, _index(self._problem, p))
+                    if sooner != node or ahead:
+                        yield sooner, node, self._ticks(sooner) + lag, -ahead
+
+    def _needs(self, p: Pass) -> Iterator[tuple[PassKind, int, int]]:
+        (chain,) = (chain for chain in self._problem.placement.chains if p.stage in chain)
+        at, lag = chain.index(p.stage), self._problem.lag
+        if p.kind is W:
+            yield B, p.stage, 0
+        elif p.kind is F and at:
+            yield F, chain[at - 1], lag(chain[at - 1], p.stage)
+        elif p.kind in (B, BW):
+            yield F, p.stage, 0
+            if at + 1 < len(chain):
+                yield B, chain[at + 1], lag(chain[at + 1], p.stage)
+
+    def _ticks(self, node: int) -> int:
+        slot = self.slots[node]
+        if len(slot) == 2:
+            overlapped = self._problem.stages[slot[0].stage].overlapped
+            assert overlapped is not None
+            return overlapped
+        return self._problem.stages[slot[0].stage].ticks(slot[0].kind)
+
+    def fits(self) -> bool:
+        """Whether no device ever holds more than it has room for."""
+        rooms = [self._problem.room[device] for device in self._device]
+        return all(room is None or self._held(node) <= room for node, room in enumerate(rooms))
+
+    def _held(self, node: int) -> int:
+        """What the device of a slot holds while it runs, all repetitions before it counted."""
+        total = 0
+        for (kind, stage, residue), forward in self._places.items():
+            if kind is not F or self._device[forward.node] != self._device[node]:
+                continue
+            own = self._problem.stages[stage]
+            begun = self._copies_begun(forward, node + 1)
+            backward, last = self._places[B, stage, residue], self._places[W, stage, residue]
+            total += (own.activation - own.freed) * (begun - self._copies_begun(last, node))
+            if last == backward:
+                total += own.freed * (begun - self._copies_begun(backward, node))
+            else:
+                total += own.freed * (begun - self._copies_begun(backward, node + (own.freed < 0)))
+        return total
+
+    def _copies_begun(self, place: _Place, before: int) -> int:
+        """How many micro-batches of this residue have begun the pass, counted from the first one of all."""
+        return place.number // self._copies + (1 if place.node < before else 0)
+
+
+def repeats_every(problem: Problem, schedule: Schedule, period: int) -> bool:
+    """Whether a part of the order does, a micro-batch every `period` ticks; of plain passes alone."""
+    if not problem.network.one_task_each or problem.microbatch_scale:
+        return False
+    chains = sum(bool(problem.microbatches_of[chain[0]]) for chain in problem.placement.chains)
+    orders = [list(_slots(problem, order)) for order in schedule.orders]
+    slots = 3 * sum(map(bool, problem.microbatches_of))
+    for copies in range(1, min(_MOST_COPIES, _MOST_SLOTS // max(1, slots)) + 1):
+        parts = [_part_of(problem, device, order, copies) for device, order in enumerate(orders)]
+        if all(part is not None for part in parts):
+            part = _Part(problem, [one for one in parts if one is not None], copies)
+            if part.fits() and _possible(part, period * copies * chains):
+                return True
+    return False
+
+
+def _slots(problem: Problem, order: Sequence[Slot]) -> Iterator[Slot]:
+    """Slots of two passes that run in turn are two slots."""
+    for slot in order:
+        if len(slot) == 2 and problem.stages[slot[0].stage].overlapped is None:
+            yield from ((p,) for p in slot)
+        else:
+            yield slot
+
+
+def _part_of(problem: Problem, device: int, order: Sequence[Slot], copies: int) -> list[Slot] | None:
+    """The slots next to the middle that have each pass of so many micro-batches once; None where there are none."""
+    stages = [stage for stage in problem.placement.stages_of[device] if problem.microbatches_of[stage]]
+    begins = sorted(range(len(order)), key=lambda at: abs(2 * at - len(order)))
+    for begin in begins:
+        seen: dict[tuple[PassKind, int, int], int] = {}
+        for end in range(begin, len(order)):
+            keys = [(kind, p.stage, _index(problem, p) % copies) for p in order[end] for kind in _roles(p.kind)]
+            if any(key in seen for key in keys):
+                break
+            seen |= dict.fromkeys(keys, 1)
+            if len(seen) == 3 * copies * len(stages):
+                return list(order[begin : end + 1])
+    return None
+
+
+def _roles(kind: PassKind) -> tuple[PassKind, ...]:
+    """A full backward is both."""
+    return (B, W) if kind is BW else (kind,)
+
+
+def _index(problem: Problem, p: Pass) -> int:
+    """The number of a micro-batch among those of its chain."""
+    return p.microbatch - problem.microbatches_of[p.stage].start
+
+
+def _possible(part: _Part, length: int) -> bool:
+    """Whether starts can be chosen: no cycle is longer than the repetitions that it spans."""
+    arcs = [(sooner, later, ticks - behind * length) for sooner, later, ticks, behind in part.arcs()]
+    starts = [0] * len(part.slots)
+    for _ in range(len(starts) + 1):
+        changed = False
+        for sooner, later, ticks in arcs:
+            if starts[sooner] + ticks > starts[later]:
+                starts[later], changed = starts[sooner] + ticks, True
+        if not changed:
+            return True
+    return False
