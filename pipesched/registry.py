@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from typing import Generic, Protocol, TypeVar
 
@@ -27,9 +27,11 @@ class Registry(Generic[Item]):
     A module takes part by calling `register` when it is imported; the package's modules are imported on first use.
     """
 
-    def __init__(self, package: str, noun: str) -> None:
+    def __init__(self, package: str, noun: str, others: Mapping[str, str] | None = None) -> None:
+        """`others` are names by which users know some items too."""
         self._package = package
         self._noun = noun
+        self._others = others or {}
         self._items: dict[str, Item] = {}
         self._loaded = False
 
@@ -49,6 +51,7 @@ class Registry(Generic[Item]):
 
     def __getitem__(self, name: str) -> Item:
         self._load()
+        name = self._others.get(name, name)
         if name not in self._items:
             known = ", ".join(self.names())
             raise BadInput(f"unknown {self._noun} {name!r}; known: {known}{did_you_mean(name, self._items)}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.fields.link_times import latency_of, links_of, stream_of
+from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
@@ -34,6 +35,7 @@ def read_plan(path: str | Path) -> PlanProblem:
     document = read_document(path)
     if visualiser_file.looks_like_one(document):
         raise BadInput(f"{path}: found the older visualiser's file, which has no layers; allowed: a plan file")
+    refuse_other_kinds(document, path, Kind.PLAN)
     return plan_problem_from(document, str(path), Path(path).stem)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_json, read_yaml
 from pipesched.files.fields.link_times import latency_of, stream_of, unused_diagonal
+from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes, placement_of
 from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
@@ -36,10 +37,7 @@ ROUNDED = (
 def read_problem(path: str | Path) -> Problem:
     """Read a YAML or JSON problem file, in this form or the older visualiser's; `BadInput` lists every mistake."""
     document = read_document(path)
-    if isinstance(document, dict) and document.get("format") == "pipesched-schedule":
-        raise BadInput(
-            f"{path}: found a schedule file; allowed: a problem file (validate, export and plot read schedules)"
-        )
+    refuse_other_kinds(document, path, Kind.PROBLEM)
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, str(path))
     return problem_from(document, str(path), Path(path).stem)

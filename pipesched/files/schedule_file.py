@@ -8,6 +8,7 @@ from pathlib import Path
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.exact_numbers import write_json
+from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problem_file import problem_from, read_document
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedules.reader import ScheduleReader
@@ -125,6 +126,7 @@ def read_schedule(path: str | Path) -> ScheduleFile:
 
 def schedule_from(document: object, path: str) -> ScheduleFile:
     """A schedule file from its content; `path` names it in messages."""
+    refuse_other_kinds(document, path, Kind.SCHEDULE)
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise BadInput(f"{path}: not a schedule file (its `format` is not {FORMAT!r}); `pipesched solve` writes one")
     version = document.get("format_version")

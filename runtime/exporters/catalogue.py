@@ -95,4 +95,4 @@ class Exporter:
         return {option.name: chosen.get(option.name, option.default) for option in self.options}
 
 
-EXPORTERS: Registry[Exporter] = Registry("runtime.exporters", "export format")
+EXPORTERS: Registry[Exporter] = Registry("runtime.exporters", "export format", {"perfetto": "chrome-trace"})

@@ -456,7 +456,7 @@ def test_schedules_lists_the_catalogue(capsys: pytest.CaptureFixture[str]) -> No
         (["simulate", "-s", "2"], "command line: num_batches: missing; it is required"),
         (["simulate", "-s", "two", "-b", "3"], "--num-stages: found 'two'"),
         (["simulate", "-s", "2", "-b", "3", "-f", "1", "2", "3"], "command line: forward_times: found 3 values"),
-        (["validate", "FILE"], "not a schedule file"),
+        (["validate", "FILE"], "small.yaml: found a problem file, with times per stage (`pipesched solve` reads it)"),
         (["plot", "missing.json"], "missing.json: no such file"),
     ],
 )  # fmt: skip

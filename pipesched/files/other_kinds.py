@@ -1,0 +1,42 @@
+"""A file of another kind than a command reads: one line that says what it is, and which command reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+from pipesched.errors import BadInput
+
+
+class Kind(Enum):
+    """What a file is, with the commands for it."""
+
+    PROBLEM = "a problem file, with times per stage (`pipesched solve` reads it)"
+    PLAN = "a plan file, with layers (`pipesched plan` reads it)"
+    SCHEDULE = "a schedule file (check, validate, export and plot read schedules)"
+    PLAN_ANSWER = (
+        "what `pipesched plan` found (`pipesched check` reads it; problem.yaml and schedule.json lie beside it)"
+    )
+
+
+_WANTED = {Kind.PROBLEM: "a problem file", Kind.PLAN: "a plan file", Kind.SCHEDULE: "a schedule file"}
+_FORMATS = {"pipesched-schedule": Kind.SCHEDULE, "pipesched-plan": Kind.PLAN_ANSWER}
+
+
+def refuse_other_kinds(document: object, path: object, wanted: Kind) -> None:
+    """`BadInput` where the document is surely of another kind; what is of none is left to the checks of its keys."""
+    found = _kind(document) if isinstance(document, dict) else None
+    if found not in (None, wanted):
+        raise BadInput(f"{path}: found {found.value}; allowed: {_WANTED[wanted]}")
+
+
+def _kind(document: Mapping[str, Any]) -> Kind | None:
+    written = document.get("format")
+    if written is not None:
+        return _FORMATS.get(written) if isinstance(written, str) else None
+    of_plans = isinstance(document.get("layers"), list) or isinstance(document.get("model"), dict)
+    of_problems = isinstance(document.get("times"), dict) or isinstance(document.get("tasks"), dict)
+    if of_plans is of_problems:
+        return None
+    return Kind.PLAN if of_plans else Kind.PROBLEM
