@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from pipesched.errors import BadInput
-from pipesched.problem.formatting import memory_amount, memory_text
+from pipesched.problem.formatting import memory_text
 from pipesched.problem.problem import Problem
 
 # Solvers add up 64-bit integers, and finer ticks need room as well.
@@ -50,8 +50,8 @@ def why_infeasible(problem: Problem) -> str | None:
             needed = int(_least_peak(problem, stages) * largest)
             if capacity is not None and needed > capacity:
                 held = problem.static[device]
-                need, whole = memory_text(problem, needed), memory_amount(problem, capacity + held)
-                static = f" in addition to {memory_amount(problem, held)} of static memory" if held else ""
+                need, whole = memory_text(problem, needed), memory_text(problem, capacity + held)
+                static = f" in addition to {memory_text(problem, held)} of static memory" if held else ""
                 least = ", at the least" if any(problem.stages[s].saving_kinds for s in stages) else ""
                 return (
                     f"memory: device {device} must hold the activations of {_listed(stages)} of one micro-batch at "

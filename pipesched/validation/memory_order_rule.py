@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.problem.formatting import memory_amount, memory_text
+from pipesched.problem.formatting import memory_text
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
@@ -93,7 +93,7 @@ def _first_above(
         held = taken[begun].sum() - given[away].sum()
         if held > memory.capacity:
             static = memory.static or 0
-            most, limit = memory_text(problem, held + static), memory_amount(problem, memory.capacity + static)
+            most, limit = memory_text(problem, held + static), memory_text(problem, memory.capacity + static)
             text = (
                 f"{memory.name} may hold {most} when {p} starts, if tasks take other times: its orders and waits do "
                 f"not let it wait for what gives memory back; its capacity is {limit}"

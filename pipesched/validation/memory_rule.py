@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pipesched.problem.formatting import amount, memory_amount, memory_text
+from pipesched.problem.formatting import amount, memory_text
 from pipesched.problem.passes import F, Pass
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline
@@ -42,7 +42,7 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
         for at in np.flatnonzero(too_much)[:1].tolist():
             p = columns.passes[rows.start + order[at] // 2]
             static = problem.static[device]
-            held, limit = memory_text(problem, int(levels[at]) + static), memory_amount(problem, capacity + static)
+            held, limit = memory_text(problem, int(levels[at]) + static), memory_text(problem, capacity + static)
             start = amount(problem, timeline.start(p))
             text = f"device {device} holds {held} when {p} starts at {start}; its capacity is {limit}"
             yield Violation("memory", (p,), text)
@@ -77,7 +77,7 @@ def host_memory(timeline: Timeline) -> Iterator[Violation]:
         for tick, _, change, p in sorted(events):
             level += change
             if change > 0 and level > capacity:
-                held, limit = memory_text(problem, level), memory_amount(problem, capacity)
+                held, limit = memory_text(problem, level), memory_text(problem, capacity)
                 when = amount(problem, tick)
                 text = f"{host_name(devices)} holds {held} when {p} starts at {when}; its capacity is {limit}"
                 yield Violation("memory", (p,), text)

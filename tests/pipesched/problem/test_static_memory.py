@@ -70,7 +70,7 @@ def test_too_little_beside_it_is_infeasible_and_says_so(static: int) -> None:
     reason = why_infeasible(held(static))
     assert reason == (
         "memory: device 0 must hold the activations of stages 0, 3 of one micro-batch at once, 2 GiB in addition to "
-        f"{static} of static memory; its capacity is 10"
+        f"{static} GiB of static memory; its capacity is 10 GiB"
     )
     assert why_infeasible(held(8)) is None
 
@@ -81,7 +81,7 @@ def test_a_broken_cap_is_told_in_whole_memory() -> None:
     one = problem(2, 4, memory={"unit": "GiB", "capacity": 10, "static": 7})
     texts = [v.text for v in validate(simulate(one, HEURISTICS["gpipe"].order(one)))]
     assert texts[0].startswith("device 0 holds 11 GiB when F0.3 starts")
-    assert texts[0].endswith("its capacity is 10")
+    assert texts[0].endswith("its capacity is 10 GiB")
 
 
 def test_every_command_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -184,7 +184,7 @@ def test_a_missing_wait() -> None:
         lucky = moved(lucky, text, start)
     text = (
         "device 0 may hold 2 activations when F0.1 starts, if tasks take other times: its orders and waits do not let it "
-        "wait for what gives memory back; its capacity is 1"
+        "wait for what gives memory back; its capacity is 1 activation"
     )
     assert found(lucky) == [("memory", text)]
     read = TaskReader(one).task
