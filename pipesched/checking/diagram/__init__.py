@@ -1,0 +1,1 @@
+"""The check of relaxed decision diagrams: one replay of any relaxation that the evidence names."""

@@ -1,0 +1,147 @@
+"""Which labels of a state are told apart, and which merged; compiled for thousands of them.
+
+What another label is in no time later than is left out. Of what remains the first ones stay, by sums, then as words are
+sorted; each further one makes that of them earlier which it is earlier than by the least. So a merged label is in no
+time later than those that it stands for.
+
+To compare fewer times, each label has a number with a few digits for each time, which say about where the time lies
+among those of the others: of a label that is in no time later no digit is larger.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from pipesched.checking.diagram.moves import Labels
+from pipesched.checking.diagram.walk import Numbers, Steps
+from pipesched.checking.diagram.weights import replaces, work_of
+
+# Binary digits of a number in all; numbers that are compared before any of the times behind them are.
+_DIGITS, _TOGETHER = 63, 32
+# Labels of one state with open weight passes, which no number compares: beyond, it takes minutes.
+_MOST_ALIKE = 5_000
+
+
+@njit(cache=True, nogil=True)
+def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int, steps: Steps) -> tuple[Numbers, Labels]:
+    """How many of each state are told apart, and they; those of state n are numbers `order[at[n]:at[n + 1]]`.
+
+    Of fewer states where one has too many.
+    """
+    kept, counts, total = np.empty_like(labels), np.zeros(len(at) - 1, np.int64), 0
+    digits, kinds = np.empty(len(labels), np.int64), len(steps.kind_ticks)
+    for state in range(len(at) - 1):
+        own, since = labels[order[at[state] : at[state + 1]]], total
+        numbers, tops = _numbers(own)
+        work = work_of(own, steps)
+        for one in np.argsort(work, kind="mergesort"):
+            if kinds:
+                known = _is_replaced(kept[since:total], own[one], steps)
+            else:
+                known = _is_behind(kept[since:total], digits[since:total], own[one], numbers[one], tops)
+            if not known:
+                kept[total], digits[total] = own[one], numbers[one]
+                total += 1
+                if kinds and total - since > _MOST_ALIKE:
+                    return counts[:state].copy(), kept[:since].copy()
+        if total - since > width:
+            rest = kept[since:total].copy()
+            if kinds:
+                rest = rest[np.argsort(rest.sum(axis=1), kind="mergesort")]
+            _sort_words(rest)
+            _merge(rest, width)
+            total = since + width
+            kept[since:total] = rest[:width]
+        counts[state] = total - since
+    return counts, kept[:total].copy()
+
+
+@njit(cache=True, nogil=True)
+def _numbers(labels: Labels) -> tuple[Numbers, int]:
+    """A number for each label; the digits above those of each time, no number has one.
+
+    Of times that all have in common no digit says anything, and where there are many times, the last ones have none.
+    """
+    count, size = labels.shape
+    low, high = labels[0].astype(np.int64), labels[0].astype(np.int64)
+    for one in range(count):
+        for place in range(size):
+            low[place], high[place] = min(low[place], labels[one, place]), max(high[place], labels[one, place])
+    which = np.flatnonzero(low < high)[: _DIGITS // 2]
+    digits = min(20, _DIGITS // max(1, len(which)))
+    # A larger time never has a smaller product, also when rounded.
+    per_tick, tops = ((1 << (digits - 1)) - 0.5) / np.maximum(1, high - low), 0
+    for number in range(len(which)):
+        tops |= 1 << (number * digits + digits - 1)
+    found = np.zeros(count, np.int64)
+    for one in range(count):
+        for number in range(len(which)):
+            place = which[number]
+            found[one] |= np.int64((labels[one, place] - low[place]) * per_tick[place]) << (number * digits)
+    return found, tops
+
+
+@njit(cache=True, nogil=True)
+def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops: int) -> bool:
+    """Whether something that is kept is in no time later."""
+    for since in range(0, len(numbers), _TOGETHER):
+        until, some = min(since + _TOGETHER, len(numbers)), 0
+        for one in range(since, until):  # if no digit is larger, all the tops stay when the number is taken away
+            some += ((number | tops) - numbers[one]) & tops == tops
+        if some == 0:
+            continue
+        for one in range(since, until):
+            if ((number | tops) - numbers[one]) & tops == tops and _no_later(kept[one], label):
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _no_later(one: Labels, other: Labels) -> bool:
+    for place in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
+        if one[place] > other[place]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _is_replaced(kept: Labels, label: Labels, steps: Steps) -> bool:
+    for one in kept:  # noqa: SIM110 - Numba compiles no generator
+        if replaces(one, label, steps):
+            return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _merge(labels: Labels, width: int) -> None:
+    """Make the first ones earlier, so that each of the others is later than one of them."""
+    stay, differ = np.ascontiguousarray(labels[:width].T), np.empty(width, np.int64)
+    for one in range(width, len(labels)):
+        differ[:] = 0
+        for place in range(len(stay)):
+            for n in range(width):
+                differ[n] += max(0, stay[place, n] - labels[one, place])
+        nearest = differ.argmin()
+        for place in range(len(stay)):
+            labels[nearest, place] = min(labels[nearest, place], labels[one, place])
+
+
+@njit(cache=True, nogil=True)
+def _sort_words(labels: Labels) -> None:
+    """Those of the same sum, which stand side by side, as words are sorted."""
+    sums = labels.sum(axis=1)
+    for one in range(1, len(labels)):
+        place, row = one, labels[one].copy()
+        while place > 0 and sums[place - 1] == sums[one] and _comes_first(row, labels[place - 1]):
+            labels[place] = labels[place - 1]
+            place -= 1
+        labels[place] = row
+
+
+@njit(cache=True, nogil=True)
+def _comes_first(one: Labels, other: Labels) -> bool:
+    for place in range(len(one)):
+        if one[place] != other[place]:
+            return bool(one[place] < other[place])
+    return False

@@ -1,0 +1,179 @@
+"""The passes of some stages of a chain as arrays: steps, least times between them, memory.
+
+Micro-batches of a chain are alike. If their names are exchanged on each stage by the order in which they run there,
+what they wait for is still before them, and each device runs the same at the same times. So a stage's forwards run in
+turn, and its gradients too. If each stage that is not kept were on a device of its own without a limit of memory, every
+schedule would stay one, and take no longer: such stages are delays. A pass in a block with one of them is that pass
+alone, in the least time that it can take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
+from pipesched.checking.least_times import LeastTimes, least_times
+from pipesched.problem.problem import Objective, Problem
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+_MOST_TICKS, _MOST_STATES = 2**50, 2**62
+
+
+class Steps(NamedTuple):
+    """What a micro-batch does, in turn: forwards, then gradients. Arrays by step, or by device.
+
+    `before` is the time from the end of the step before to the start of a step, `after` what a backward takes when its
+    gradient has run, `soonest[n, d]` the least time from the end of the step before n to the start of one on device d,
+    from n on; -1 where there is none. `together[n, g]` is what a block of forward n and gradient g takes, -1 without.
+    `room` is -1 without a limit, `open_` the least memory of a weight pass that has not run, `weight` the longest.
+
+    Weight passes without a break are of a `kind` by device and length: `kind[n]` is what step n leaves open, -1 for
+    none; those of device d are from `first_kind[d]` to before `first_kind[d + 1]`, and each takes `kind_ticks`.
+    """
+
+    device: Numbers
+    ticks: Numbers
+    after: Numbers
+    before: Numbers
+    memory: Numbers
+    soonest: Numbers
+    together: Numbers
+    room: Numbers
+    open_: Numbers
+    weight: Numbers
+    kind: Numbers
+    kind_ticks: Numbers
+    first_kind: Numbers
+    microbatches: int
+    admitted: int
+
+
+class Walk(NamedTuple):
+    """Steps, their devices, and what the bound is: the latest end of the first `counted`, and the time `beside`.
+
+    Where the chain's first stage does not count there is a device before all others, None, on which nothing runs. As
+    no step starts before the last one did, on any device, its time is the start of the last step.
+    """
+
+    steps: Steps
+    devices: tuple[int | None, ...]
+    counted: int
+    beside: int
+    longest: int
+
+
+def walk_along(problem: Problem, stages: tuple[int, ...], whole: Sequence[int], only_last: bool) -> Walk:
+    """Along these stages of a chain; `only_last` where no more counts than the last gradient and what follows it."""
+    where, times = problem.placement.stage_device, least_times(problem)
+    chain = next((chain for chain in problem.placement.chains if stages and stages[0] in chain), ())
+    if not chain or stages != tuple(stage for stage in chain if stage in stages):
+        raise RefusedEvidenceError(f"stages {list(stages)} are not those of a chain, in its order")
+    if not len(problem.microbatches_of[chain[0]]):
+        raise RefusedEvidenceError("no micro-batch walks the chain")
+    only_last = only_last or stages[0] != chain[0]
+    own = tuple(dict.fromkeys(where[stage] for stage in stages))
+    devices = (None, *own) if only_last else own
+    if not set(whole) <= set(own):
+        raise RefusedEvidenceError(f"devices {list(whole)} are not among those that are kept")
+    steps = _steps(problem, times, stages, devices, whole)
+    if steps.admitted < 1:
+        raise RefusedEvidenceError("nothing is admitted")
+    longest = int((steps.ticks + steps.after + steps.before).sum() + steps.together.max(axis=1).clip(0).sum())
+    if steps.microbatches * longest > _MOST_TICKS or (steps.admitted + 1) ** (len(steps.ticks) - 1) > _MOST_STATES:
+        raise NotCoveredError("numbers of too many digits")
+    first, last = times[chain[0]], times[stages[0]]
+    beside = first.turns + first.backward - last.turns + last.begins if only_last else 0
+    every = not only_last and problem.objective is Objective.MAKESPAN
+    return Walk(steps, devices, len(devices) if every else 1, beside, steps.microbatches * longest)
+
+
+def _steps(
+    problem: Problem,
+    times: list[LeastTimes],
+    down: tuple[int, ...],
+    devices: tuple[int | None, ...],
+    whole: Sequence[int],
+) -> Steps:
+    where, back = problem.placement.stage_device, down[::-1]
+    device = np.array([devices.index(where[stage]) for stage in (*down, *back)], np.int64)
+    away = times[down[0]].begins
+    starts = np.array([times[s].begins - away for s in down] + [times[s].turns - away for s in back], np.int64)
+    ticks = np.array([times[s].forward for s in down] + [times[s].gradient for s in back], np.int64)
+    ends = np.append(0, (starts + ticks)[:-1])
+    after = np.array([0] * len(down) + [times[s].backward - times[s].gradient for s in back], np.int64)
+    of = [[s for s in down if where[s] == one] for one in devices]
+    memory = np.array([problem.stages[s].activation for s in down], np.int64)
+    kind, kind_ticks, first_kind = _kinds(device, after, [devices.index(one) for one in whole], len(devices))
+    return Steps(
+        device=device,
+        ticks=ticks,
+        after=after,
+        before=starts - ends,
+        memory=np.append(memory, -memory[::-1]),
+        soonest=_soonest(device, starts, ends, len(devices)),
+        together=_together(problem, down),
+        room=np.array([-1 if one is None else _room(problem, one) for one in devices], np.int64),
+        open_=np.array([min((_open(problem, s) for s in own), default=0) for own in of], np.int64),
+        weight=np.array([max((times[s].backward - times[s].gradient for s in own), default=0) for own in of], np.int64),
+        kind=kind,
+        kind_ticks=kind_ticks,
+        first_kind=first_kind,
+        microbatches=len(problem.microbatches_of[down[0]]),
+        admitted=_admitted(problem, down[0]),
+    )
+
+
+def _kinds(device: Numbers, after: Numbers, whole: list[int], devices: int) -> tuple[Numbers, Numbers, Numbers]:
+    """Backwards of a device whose rests are equally long leave the same open."""
+    pairs = zip(device.tolist(), after.tolist(), strict=True)
+    left = [(one, ticks) if ticks > 0 and one in whole else None for one, ticks in pairs]
+    known = sorted({one for one in left if one is not None})
+    kind = [-1 if one is None else known.index(one) for one in left]
+    first = [sum(one[0] < number for one in known) for number in range(devices + 1)]
+    ticks = [one[1] for one in known]
+    return np.array(kind, np.int64), np.array(ticks, np.int64), np.array(first, np.int64)
+
+
+def _soonest(device: Numbers, starts: Numbers, ends: Numbers, devices: int) -> Numbers:
+    found = np.full((len(device), devices), -1, np.int64)
+    for n in range(len(device)):
+        for one in range(devices):
+            later = np.flatnonzero(device[n:] == one)
+            if len(later):
+                found[n, one] = starts[n + later[0]] - ends[n]
+    return found
+
+
+def _together(problem: Problem, down: tuple[int, ...]) -> Numbers:
+    where = problem.placement.stage_device
+    found = np.full((len(down), 2 * len(down)), -1, np.int64)
+    for n, forward in enumerate(down):
+        ticks = problem.stages[forward].overlapped
+        for g, gradient in enumerate(down[::-1]):
+            if ticks is not None and where[forward] == where[gradient]:
+                found[n, len(down) + g] = ticks
+    return found
+
+
+def _room(problem: Problem, device: int) -> int:
+    """The memory of a device for activations; -1 without a limit."""
+    pool, where = problem.pools[device], problem.placement.stage_device
+    static = sum(one.static for one, own in zip(problem.stages, where, strict=True) if own == device)
+    return -1 if pool.capacity is None else pool.capacity - pool.static - static
+
+
+def _open(problem: Problem, stage: int) -> int:
+    """What a weight pass that has not run holds."""
+    own = problem.stages[stage]
+    return own.activation - (0 if own.weight is None else own.freed)
+
+
+def _admitted(problem: Problem, stage: int) -> int:
+    """How many micro-batches are at once between a stage's forward and its gradient, at most."""
+    count, taken = len(problem.microbatches_of[stage]), problem.stages[stage].activation
+    room = _room(problem, problem.placement.stage_device[stage])
+    return count if room < 0 or taken <= 0 else min(count, room // taken)
