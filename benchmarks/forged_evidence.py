@@ -28,7 +28,7 @@ from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.checking.attainable import least_attainable_above
 from pipesched.checking.check import check_bound
-from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
+from pipesched.checking.diagram.argument import old_form
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
@@ -188,7 +188,7 @@ def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate
     guide = tuple(stage for stage in stages if random.random() < 0.5) or stages[:1]
     evidence = GuidedStages(stages, guide, random.choice((1, 3, 64)), near)
     try:
-        proved = crossings_of_more_stages(problem, evidence)
+        proved = old_form(problem, evidence)
     except (NotCoveredError, RefusedEvidenceError):
         return
     yield Certificate(GUIDED, proved, "", problem.placement.stage_device[stages[0]], evidence)

@@ -9,16 +9,10 @@ from typing import TypeVar
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.cool_down import cool_down
 from pipesched.checking.coverage import require_covered
-from pipesched.checking.crossing_below.argument import crossings_below
-from pipesched.checking.crossing_blocks.argument import crossings_with_blocks
 from pipesched.checking.crossing_chains.argument import crossings_of_chains
-from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
-from pipesched.checking.crossing_some_whole.argument import crossings_with_some_whole
-from pipesched.checking.crossing_stages.argument import crossings_of_stages
-from pipesched.checking.crossing_steps.argument import crossings_of_steps
-from pipesched.checking.crossing_whole.argument import crossings_of_whole
 from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
+from pipesched.checking.diagram.argument import OLD_FORMS, decision_diagram, old_form
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
@@ -42,17 +36,8 @@ from pipesched.problem.formatting import amount, visible
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import (
-    CrossingBlocks,
-    CrossingChains,
-    Crossings,
-    CrossingSomeWhole,
-    CrossingStages,
-    CrossingSteps,
-    CrossingStepsBelow,
-    CrossingWhole,
-    GuidedStages,
-)
+from pipesched.results.crossing_evidence import CrossingChains, Crossings
+from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
@@ -92,23 +77,7 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "stream heads and tails": lambda problem, evidence, _: stream_tasks(problem, _as(StreamTasks, evidence)),
     "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
     "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
-    "crossings of steps": lambda problem, evidence, _: crossings_of_steps(problem, _as(CrossingSteps, evidence)),
-    "crossings of steps below a value": lambda problem, evidence, _: crossings_below(
-        problem, _as(CrossingStepsBelow, evidence)
-    ),
-    "crossings of steps of some stages": lambda problem, evidence, _: crossings_of_stages(
-        problem, _as(CrossingStages, evidence)
-    ),
-    "crossings of steps of more stages": lambda problem, evidence, _: crossings_of_more_stages(
-        problem, _as(GuidedStages, evidence)
-    ),
-    "crossings of steps with whole weight passes": lambda problem, evidence, _: crossings_of_whole(
-        problem, _as(CrossingWhole, evidence)
-    ),
-    "crossings of steps with some whole weight passes": lambda problem, evidence, _: crossings_with_some_whole(
-        problem, _as(CrossingSomeWhole, evidence)
-    ),
-    "crossings with blocks": lambda problem, evidence, _: crossings_with_blocks(problem, _as(CrossingBlocks, evidence)),
+    "decision diagram": lambda problem, evidence, _: decision_diagram(problem, _as(Diagram, evidence)),
     "crossings of all chains": lambda problem, evidence, _: crossings_of_chains(problem, _as(CrossingChains, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
     "linear relaxation": lambda problem, evidence, one: linear_relaxation(
@@ -173,6 +142,11 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
         return memory_and_copies(problem, evidence)
     if isinstance(evidence, StreamWeights) and not of_period:
         return stream_weights(problem, evidence)
+    if kind in OLD_FORMS and evidence is not None and not of_period:
+        old = _as(OLD_FORMS[kind], evidence)
+        problem = least_held(problem)
+        require_covered(problem, frozenset())
+        return old_form(problem, old)
     if evidence is None or kind not in (_OF_PERIODS if of_period else _BY_KIND):
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
     problem = least_held(problem)

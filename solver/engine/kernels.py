@@ -16,17 +16,13 @@ from subprocess import DEVNULL, Popen
 from typing import Any
 
 from formulations.window.operation_units import modes_matter
-from pipesched.checking.crossing_below.apart import not_later
-from pipesched.checking.crossing_below.orders import next_before
-from pipesched.checking.crossing_below.rest import one_back
-from pipesched.checking.crossing_blocks.orders import all_next_blocks
 from pipesched.checking.crossing_chains.alone import fill_in, has_a_way_on
+from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.crossing_chains.orders import all_longer, may_come
-from pipesched.checking.crossing_guided.orders import next_in_time
-from pipesched.checking.crossing_steps.orders import all_next, fewer
-from pipesched.checking.crossing_whole.fewer import first_ones
-from pipesched.checking.crossing_whole.orders import all_next_whole
 from pipesched.checking.crossings.rounds import all_after
+from pipesched.checking.diagram.completion import one_before
+from pipesched.checking.diagram.labels import told_apart
+from pipesched.checking.diagram.replay import expand as expand_diagram
 from pipesched.problem.problem import Problem
 from solver.block_orders.below import rank_children
 from solver.block_orders.children import expand
@@ -101,25 +97,27 @@ def is_compiled(function: Any) -> bool:
 
 
 _COMPILER = f"{__name__.rpartition('.')[0]}.compile_kernels"
+# Those of the check of any decision diagram.
+CHECKED = (expand_diagram, told_apart)
 KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
-STEP_KERNELS = Kernels((successors, merged, all_next, fewer), _COMPILER, "steps")
+STEP_KERNELS = Kernels((successors, merged, *CHECKED), _COMPILER, "steps")
 BELOW_KERNELS = Kernels(
     (
         *(successors_below, fewer_labels, keys_after, rests_before),
-        *(all_next, next_before, not_later, one_back),
+        *(*CHECKED, one_before),
     ),
     _COMPILER,
     "below",
 )
 STAGE_KERNELS = Kernels((successors, *BELOW_KERNELS.functions), _COMPILER, "stages")
 GUIDED_KERNELS = Kernels(
-    (successors_in_time, merged, keys_after, rests_before, next_in_time, all_next, fewer, one_back),
+    (successors_in_time, merged, keys_after, rests_before, *CHECKED, one_before),
     _COMPILER,
     "guided",
 )
-BLOCK_KERNELS = Kernels((successors_with_blocks, merged, all_next, all_next_blocks, fewer), _COMPILER, "blocks")
+BLOCK_KERNELS = Kernels((successors_with_blocks, merged, *CHECKED), _COMPILER, "blocks")
 CHAIN_KERNELS = Kernels(
     (
         *(successors_of_chains, merged, states_before, may_follow),
@@ -129,14 +127,14 @@ CHAIN_KERNELS = Kernels(
     "chains",
 )
 WHOLE_KERNELS = Kernels(
-    (keys_after, rests_before, longer_with_whole, best_with_whole, one_back, all_next_whole, first_ones),
+    (keys_after, rests_before, longer_with_whole, best_with_whole, *CHECKED, one_before),
     _COMPILER,
     "whole",
 )
 SOME_WHOLE_KERNELS = Kernels(
     (
         *(keys_after, longer_with_whole, best_with_whole, successors, merged),
-        *(all_next_whole, first_ones, all_next, fewer),
+        *CHECKED,
     ),
     _COMPILER,
     "some_whole",

@@ -119,13 +119,13 @@ def test_an_attack_ends_at_the_first_wrong_claim(monkeypatch: pytest.MonkeyPatch
     assert bound_refuted(branch, 2) is None
     assert check_refuted(branch, 2) is None
     assert rests_differ(branch, 2) is None
-    sound = check.crossings_below
+    sound = check.old_form
 
     def more(problem: Problem, evidence: CrossingStepsBelow) -> int:
         return sound(problem, evidence) + 1
 
     with monkeypatch.context() as patched:
-        patched.setattr(check, "crossings_below", more)
+        patched.setattr(check, "old_form", more)
         found = check_refuted(branch, 20)
         assert found is not None and found.branch == branch[0]
     least_below = bound.least_below

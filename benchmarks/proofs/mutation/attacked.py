@@ -19,11 +19,10 @@ from benchmarks.proofs.branch import Branch
 from benchmarks.proofs.exhaustive.optimum import NotTiny
 from benchmarks.proofs.in_order import compared_to
 from pipesched.checking.check import check_bound
-from pipesched.checking.crossing_below.rest import Ahead, what_follows
-from pipesched.checking.crossing_blocks.argument import block_ticks as check_block_ticks
-from pipesched.checking.crossing_steps.argument import way_on
+from pipesched.checking.diagram.completion import Layer, completions
+from pipesched.checking.diagram.walk import walk_along
 from pipesched.checking.finding import Verdict
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import CrossingChains, CrossingStepsBelow, CrossingWhole, GuidedStages
 from solver.bounds.analytic.critical_paths import Paths
@@ -75,7 +74,7 @@ def _first(
     return None
 
 
-def _both(problem: Problem) -> Iterator[tuple[Remaining | None, list[Ahead]]]:
+def _both(problem: Problem) -> Iterator[tuple[Remaining | None, list[Layer]]]:
     """What remains as bound and as check have it, on all devices of each chain."""
     more = [None if room is None else 2 * room for room in problem.room]
     problem = replace(problem.with_room(more), microbatches=problem.microbatches + 2)
@@ -84,15 +83,13 @@ def _both(problem: Problem) -> Iterator[tuple[Remaining | None, list[Ahead]]]:
         devices = tuple(dict.fromkeys(where[stage] for stage in chain))
         steps = steps_of(problem, paths, chain, devices)
         if steps is not None:
-            way = way_on(problem, chain, devices, 8)
-            blocks = check_block_ticks(problem, list(chain))
             yield (
                 remaining(steps, block_ticks(problem, chain, devices), 10**6, Event()),
-                what_follows(way, blocks, problem.objective is Objective.MAKESPAN),
+                completions(walk_along(problem, chain, (), only_last=False)),
             )
 
 
-def _differs(both: tuple[Remaining | None, list[Ahead]]) -> bool:
+def _differs(both: tuple[Remaining | None, list[Layer]]) -> bool:
     own, check = both
     return own is not None and not all(
         np.array_equal(one.keys, other.keys) and np.array_equal(one.rests, other.follows)

@@ -24,10 +24,6 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "solver/bounds/crossing_blocks/bound.py": {
         "_trials: 1 -> 2 #4": "With more labels the same devices come later anyway: only the order of trials differs.",
     },
-    "pipesched/checking/crossing_blocks/argument.py": {"block_ticks: 1 -> 2 #2": _NEVER},
-    "pipesched/checking/crossing_blocks/orders.py": {
-        "least_end_with_blocks: together >= 0 -> together > 0": "Passes of a block of no time take none alone either.",
-    },
     "solver/bounds/analytic/idle_time/memory_energy.py": {
         "held_at_last_forward: longest > waiting -> longest >= waiting": _EQUAL,
         "area: 0 -> 1": _ANY_MICRO_BATCH,
@@ -161,43 +157,21 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
 BY_HAND: Mapping[str, str] = {
     "solver/bounds/crossing_below/follow.py: the last end, not the least": "Orders end in the last layer alone: no "
     "block is the last step of all.",
-    **dict.fromkeys(
-        (
-            "solver/bounds/crossing_guided/moves.py: a micro-batch before its first step there counts",
-            "pipesched/checking/crossing_guided/orders.py: micro-batches before the first step there count",
-        ),
-        "For places beyond the micro-batches under way the guide says that nothing follows.",
-    ),
+    "solver/bounds/crossing_guided/moves.py: a micro-batch before its first step there counts": "For places beyond the "
+    "micro-batches under way the guide says that nothing follows.",
     "solver/bounds/crossing_whole/follow.py: the last end": "Before the last step there is one state, so that there is "
     "one end, the least of its labels.",
-    "pipesched/checking/crossing_whole/orders.py: what is left out ends later": "What stays ends before the value.",
-    "pipesched/checking/crossing_whole/argument.py: tasks count as passes": "The check covers no several tasks a pass.",
     "solver/bounds/crossing_blocks/bound.py: over when only blocks lead on": "Where a block may be next, its forward "
     "may be alone, and nothing is left out: so there are steps as long as there are blocks.",
     "solver/bounds/crossing_blocks/layers.py: the oldest stays in its place": "Places beyond the micro-batches "
     "under way decide nothing, and one that begins in a block with the oldest ends when that does.",
-    **dict.fromkeys(
-        (
-            f"{file}.py: the way of a block's gradient takes a tick more"
-            for file in ("solver/bounds/crossing_below/remaining", "pipesched/checking/crossing_below/rest")
-        ),
-        "The forward alone first leaves no more time from the gradient's way on, and the least is taken of both.",
-    ),
-    "pipesched/checking/crossing_below/orders.py: what is left out ends later": "The least is "
-    "taken of the value and all ends.",
+    "solver/bounds/crossing_below/remaining.py: the way of a block's gradient takes a tick more": "The forward alone "
+    "first leaves no more time from the gradient's way on, and the least is taken of both.",
     **dict.fromkeys(
         (
             "solver/bounds/crossing_below/bound.py: ways to save memory are not seen",
             "solver/bounds/crossing_blocks/bound.py: ways to save memory are not seen",
         ),
         "Where there are such ways, no pass is one task that runs in any case, which is asked as well.",
-    ),
-    **dict.fromkeys(
-        (
-            f"pipesched/checking/crossing_{bound}/argument.py: {mistake}"
-            for bound in ("below", "blocks")
-            for mistake in ("tasks count as passes", "ways to save memory are not seen")
-        ),
-        "The check covers no several tasks a pass; a problem with ways to save memory it takes as one that has none.",
     ),
 }

@@ -45,27 +45,4 @@ SOME_WHOLE_MUTANTS: tuple[HandMade, ...] = (
         ),
         ("none may be open without a limit", "    elif pending < 0:\n        start = ready\n", "", _PLAIN),
     ),
-    *of_file(
-        "pipesched/checking/crossing_some_whole/argument.py",
-        ("tasks count as passes", "not problem.network.one_task_each or", "False or", ()),
-        ("blocks are not seen", "if any(stage.overlapped is not None for stage in problem.stages):", "if False:", ()),
-        ("other devices are not seen", "if not set(evidence.whole) <= set(evidence.devices):", "if False:", ()),
-        ("the last step is among them", "if not 0 <= evidence.steps <", "if not 0 <= evidence.steps <=", ()),
-    ),
-    *of_file(
-        "pipesched/checking/crossing_some_whole/orders.py",
-        ("what is open counts twice", "* opened.ticks[kind]", "* 2 * opened.ticks[kind]", _PLAIN),
-        ("what is open is forgotten", "* opened.ticks[kind]", "* 0", _PLAIN),
-        ("orders stay with other times", "first_ones(times[order],", "first_ones(times,", _PLAIN),
-    ),
-    *of_file(
-        "pipesched/checking/crossing_whole/orders.py",
-        ("work with breaks waits for all", "times[over] - may * way.weight[one]", "times[over]", _PLAIN),
-        (
-            "work with breaks is forgotten",
-            "+ way.ticks[n] + way.after[n] if breaks",
-            "+ way.ticks[n] if breaks",
-            _PLAIN,
-        ),
-    ),
 )

@@ -75,7 +75,6 @@ TESTS: dict[str, tuple[str, ...]] = {
                 f"solver/bounds/crossing_steps/{one}"
                 for one in ("bound", "device_sets", "growth", "layers", "moves", "steps")
             ),
-            *(f"pipesched/checking/crossing_steps/{one}" for one in ("argument", "orders", "repetition")),
         )
     },
     **{
@@ -89,22 +88,15 @@ TESTS: dict[str, tuple[str, ...]] = {
                 f"solver/bounds/crossing_below/{one}"
                 for one in ("bound", "fewer", "follow", "layers", "moves", "remaining")
             ),
-            *(f"pipesched/checking/crossing_below/{one}" for one in ("apart", "argument", "orders", "rest")),
         )
     },
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_stages.py",)
-        for name in (
-            *(f"solver/bounds/crossing_stages/{one}" for one in ("bound", "stages")),
-            "pipesched/checking/crossing_stages/argument",
-        )
+        for name in (*(f"solver/bounds/crossing_stages/{one}" for one in ("bound", "stages")),)
     },
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_guided.py",)
-        for name in (
-            *(f"solver/bounds/crossing_guided/{one}" for one in ("bound", "follow", "guide", "moves")),
-            *(f"pipesched/checking/crossing_guided/{one}" for one in ("argument", "orders", "sight")),
-        )
+        for name in (*(f"solver/bounds/crossing_guided/{one}" for one in ("bound", "follow", "guide", "moves")),)
     },
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_whole.py",)
@@ -113,28 +105,27 @@ TESTS: dict[str, tuple[str, ...]] = {
                 f"solver/bounds/crossing_whole/{one}"
                 for one in ("bound", "choices", "follow", "layers", "stay", "weights")
             ),
-            *(f"pipesched/checking/crossing_whole/{one}" for one in ("argument", "device", "fewer", "orders")),
         )
     },
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_chains.py",)
         for name in (
             *(f"solver/bounds/crossing_chains/{one}" for one in ("bound", "follow", "guide", "layers", "steps")),
-            *(f"pipesched/checking/crossing_chains/{one}" for one in ("alone", "argument", "orders")),
+            *(f"pipesched/checking/crossing_chains/{one}" for one in ("alone", "argument", "fewer", "orders")),
         )
     },
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_some_whole.py",)
-        for name in (
-            *(f"solver/bounds/crossing_some_whole/{one}" for one in ("bound", "follow")),
-            *(f"pipesched/checking/crossing_some_whole/{one}" for one in ("argument", "orders")),
-        )
+        for name in (*(f"solver/bounds/crossing_some_whole/{one}" for one in ("bound", "follow")),)
     },
     **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_blocks.py",)
+        for name in (*(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),)
+    },
+    **{
+        f"pipesched/checking/diagram/{name}.py": ("tests/pipesched/checking/test_diagram.py",)
         for name in (
-            *(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),
-            *(f"pipesched/checking/crossing_blocks/{one}" for one in ("argument", "orders")),
+            *("argument", "completion", "guide", "labels", "moves", "repetition", "replay", "walk", "weights"),
         )
     },
     "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_horizons.py",),

@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit
 
 from pipesched.checking.crossing_chains.argument import NO_STEP, Ways
-from pipesched.checking.crossing_steps.argument import Numbers
-from pipesched.checking.crossing_steps.orders import fewer
+from pipesched.checking.crossing_chains.fewer import fewer
+from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
 
 # Ways to go on that are told apart at each point, and numbers of all rows, beyond which memory is too small.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipesched.checking.crossing_steps.argument import Numbers
+from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.least_times import LeastTimes, least_times
 from pipesched.problem.problem import Objective, Problem

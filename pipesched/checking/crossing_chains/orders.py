@@ -15,8 +15,8 @@ from numba import njit
 
 from pipesched.checking.crossing_chains.alone import Alone, Points, alone_on, has_a_way_on, key_weights
 from pipesched.checking.crossing_chains.argument import NO_STEP, Ways
-from pipesched.checking.crossing_steps.argument import Numbers
-from pipesched.checking.crossing_steps.orders import fewer
+from pipesched.checking.crossing_chains.fewer import fewer
+from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
 
 # Orders of one device by itself that are told apart where they have come equally far.

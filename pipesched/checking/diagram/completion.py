@@ -29,6 +29,8 @@ class Layer(NamedTuple):
 
 def completions(walk: Walk) -> list[Layer]:
     """By number of steps that have run."""
+    if walk.longest >= FOREVER:
+        raise NotCoveredError("numbers of too many digits")
     steps, left = walk.steps, _MOST_NUMBERS
     size, more = steps.admitted + 2 * len(steps.room), key_steps(steps)
     runs, mays, keys = [np.zeros((1, len(steps.ticks)), np.int64)], list[Numbers](), [np.zeros(1, np.int64)]

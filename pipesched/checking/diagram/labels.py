@@ -20,7 +20,7 @@ from pipesched.checking.diagram.weights import replaces, work_of
 # Binary digits of a number in all; numbers that are compared before any of the times behind them are.
 _DIGITS, _TOGETHER = 63, 32
 # Labels of one state with open weight passes, which no number compares: beyond, it takes minutes.
-_MOST_ALIKE = 5_000
+_MOST_ALIKE = 20_000
 
 
 @njit(cache=True, nogil=True)

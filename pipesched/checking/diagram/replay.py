@@ -19,16 +19,24 @@ _MOST, _MOST_AT_ONCE, _MOST_WHOLE, _MOST_WHOLE_AT_ONCE = 150_000_000, 4_000_000,
 _LATE = 2**60
 
 
-def least_end(walk: Walk, width: int, guide: Guide | None = None, below: int | None = None) -> int:
-    """When the devices that count have run all at the earliest, or the value below which labels are followed."""
+def least_end(
+    walk: Walk, width: int, guide: Guide | None = None, below: int | None = None, whole_steps: int | None = None
+) -> int:
+    """When the devices that count have run all at the earliest, or the value below which labels are followed.
+
+    After `whole_steps` all weight passes may have breaks.
+    """
     steps, limit, say = walk.steps, _LATE if below is None else below, guide or no_guide(walk.steps)
     total, whole = steps.microbatches * len(steps.ticks), len(steps.kind_ticks) > 0
-    skips = guide is None and not whole and (steps.together < 0).all()
+    skips = bool(guide is None and not whole and (steps.together < 0).all())
     columns = steps.admitted + 2 * len(steps.room) + len(steps.kind_ticks)
     kind_of_number = np.int32 if walk.longest < FOREVER else np.int64
     reached = Reached(np.zeros(1, np.int64), np.array([0, 1]), np.zeros((1, columns), kind_of_number))
     waits, done, looked, rounds = (reached.keys[:0], reached.labels[:0]), 0, 0, list[Reached]()
     while done + 1 < total:
+        if done == whole_steps and whole:
+            reached, steps, whole = _with_breaks(reached, width, steps)
+            skips, waits = guide is None, (waits[0], reached.labels[:0])
         near, behind, seen = _next(reached, done, steps, say, limit)
         keys, labels = np.concatenate([near[0], waits[0]]), np.concatenate([near[1], waits[1]])
         waits, done, looked = behind, done + 1, looked + seen
@@ -37,7 +45,7 @@ def least_end(walk: Walk, width: int, guide: Guide | None = None, below: int | N
         if not len(keys) and not len(waits[0]):
             return limit
         reached = _reduced(keys, labels, width, steps)
-        if whole and len(reached.labels) > _MOST_WHOLE_AT_ONCE:
+        if whole and whole_steps is None and len(reached.labels) > _MOST_WHOLE_AT_ONCE:
             raise NotCoveredError("too many orders to try them all")
         if skips and done % len(steps.ticks) == 0 and len(rounds) < ROUNDS:
             rounds.append(reached)
@@ -48,6 +56,18 @@ def least_end(walk: Walk, width: int, guide: Guide | None = None, below: int | N
     (_, labels), _, _ = _next(reached, done, steps, no_guide(steps), _LATE)
     ends = [latest_end(label, walk.counted, steps) for label in labels]
     return min(limit, *ends) if ends else limit
+
+
+def _with_breaks(reached: Reached, width: int, steps: Steps) -> tuple[Reached, Steps, bool]:
+    """Labels where each device has its work so far, and what is open, before it would have run all."""
+    places = steps.admitted + 2 * len(steps.room)
+    labels = reached.labels[:, :places].copy()
+    for device in range(len(steps.room)):
+        over = [all_over(label, device, steps) for label in reached.labels]
+        labels[:, steps.admitted + len(steps.room) + device] = over
+    none = steps.kind[:0]
+    steps = steps._replace(kind=steps.kind * 0 - 1, kind_ticks=none, first_kind=steps.first_kind * 0)
+    return _reduced(np.repeat(reached.keys, np.diff(reached.at)), labels, width, steps), steps, False
 
 
 Moved = tuple[Numbers, Labels]

@@ -66,8 +66,17 @@ class Walk(NamedTuple):
     longest: int
 
 
-def walk_along(problem: Problem, stages: tuple[int, ...], whole: Sequence[int], only_last: bool) -> Walk:
-    """Along these stages of a chain; `only_last` where no more counts than the last gradient and what follows it."""
+def walk_along(
+    problem: Problem,
+    stages: tuple[int, ...],
+    whole: Sequence[int],
+    only_last: bool,
+    order: tuple[int, ...] | None = None,
+) -> Walk:
+    """Along these stages of a chain; `only_last` where no more counts than the last gradient and what follows it.
+
+    Devices come in the order in which the chain does to them first, unless one is given.
+    """
     where, times = problem.placement.stage_device, least_times(problem)
     chain = next((chain for chain in problem.placement.chains if stages and stages[0] in chain), ())
     if not chain or stages != tuple(stage for stage in chain if stage in stages):
@@ -75,7 +84,7 @@ def walk_along(problem: Problem, stages: tuple[int, ...], whole: Sequence[int], 
     if not len(problem.microbatches_of[chain[0]]):
         raise RefusedEvidenceError("no micro-batch walks the chain")
     only_last = only_last or stages[0] != chain[0]
-    own = tuple(dict.fromkeys(where[stage] for stage in stages))
+    own = order or tuple(dict.fromkeys(where[stage] for stage in stages))
     devices = (None, *own) if only_last else own
     if not set(whole) <= set(own):
         raise RefusedEvidenceError(f"devices {list(whole)} are not among those that are kept")

@@ -10,9 +10,8 @@ from threading import Event
 import numpy as np
 import pytest
 
-from pipesched.checking.crossing_below.orders import least_end_below
-from pipesched.checking.crossing_below.rest import what_follows
-from pipesched.checking.crossing_steps.argument import way_on
+from pipesched.checking.diagram.completion import completions
+from pipesched.checking.diagram.walk import walk_along
 from pipesched.checking.finding import Verdict
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Objective, Problem
@@ -86,8 +85,8 @@ def test_all_orders_end_no_sooner_whatever_the_value(seed: int) -> None:
 def test_what_remains_is_no_longer_than_any_end(seed: int) -> None:
     """From the start, and never less where more micro-batches are to come; and bound and check count the same."""
     one = v_shape(2, 6 + seed % 2, 4, times=UNEVEN, objective=("span", "makespan")[seed // 2])
-    steps, way = kept(one, (0, 1)), way_on(one, one.placement.chains[0], (0, 1), 8)
-    found, check = rests(steps), what_follows(way, no_blocks(steps)[:4], one.objective is Objective.MAKESPAN)
+    steps = kept(one, (0, 1))
+    found, check = rests(steps), completions(walk_along(one, one.placement.chains[0], (), only_last=False))
     assert 0.6 * exact(steps) <= found.layers[0].rests.max() <= exact(steps)
     for own, other in zip(found.layers, check, strict=True):
         assert np.array_equal(own.keys, other.keys) and np.array_equal(own.rests, other.follows)
@@ -205,8 +204,6 @@ def test_the_check_does_not_begin_what_takes_too_long() -> None:
     assert verdict(v_shape(4, 40, 40), claim) is Verdict.NOT_VERIFIED
     large = v_shape(2, 8, 3, times={"forward": 10**7, "backward": 10**7 + 1})
     assert verdict(large, replace(claim, evidence=CrossingStepsBelow(0, (0, 1), 8, 500))) is Verdict.NOT_VERIFIED
-    way = way_on(v_shape(2, 8, 3), (0, 1, 2, 3), (0, 1), 8)
-    assert least_end_below(way, np.full((4, 8), -1), 8, False, 0) == 0
 
 
 def test_the_phase_raises_the_bound_of_crossings_of_steps() -> None:

@@ -8,9 +8,8 @@ from threading import Event
 import numpy as np
 import pytest
 
-from pipesched.checking.crossing_below.rest import what_follows
-from pipesched.checking.crossing_blocks.argument import block_ticks as ticks_of_blocks
-from pipesched.checking.crossing_steps.argument import way_on
+from pipesched.checking.diagram.completion import completions
+from pipesched.checking.diagram.walk import walk_along
 from pipesched.checking.finding import Verdict
 from pipesched.problem import placement
 from pipesched.problem.problem import Objective, Problem
@@ -88,9 +87,8 @@ def test_what_remains_is_no_longer_than_any_end(objective: Objective) -> None:
     """From the start; and bound and check count the same."""
     one = posed(2, 6, 4, objective.value, times=UNEVEN)
     steps, blocks = relaxed(one, (0, 1))
-    way = way_on(one, one.placement.chains[0], (0, 1), 8)
     found = remaining(steps, blocks, 10**7, Event())
-    check = what_follows(way, ticks_of_blocks(one, list(one.placement.chains[0])), objective is Objective.MAKESPAN)
+    check = completions(walk_along(one, one.placement.chains[0], (), only_last=False))
     assert found is not None and 0.6 * exact(steps, blocks) <= found.layers[0].rests.max() <= exact(steps, blocks)
     for own, other in zip(found.layers, check, strict=True):
         assert np.array_equal(own.keys, other.keys) and np.array_equal(own.rests, other.follows)
@@ -101,9 +99,9 @@ def test_a_gradient_that_is_through_waits_for_nothing() -> None:
     backward = (11, 11, 11, 10)
     costs = Costs((62,) * 4, backward, None, backward, (0,) * 4, overlapped=(63, 62, 62, 54))
     one = build(placement.interleaved(2, 2), 4, costs, Memory((3, 3, 3, 2), (0, 0, -2, -3), (9, 9)))
-    found, way = remaining(*relaxed(one, (0, 1)), 10**7, Event()), way_on(one, one.placement.chains[0], (0, 1), 8)
+    found = remaining(*relaxed(one, (0, 1)), 10**7, Event())
     assert found is not None
-    check = what_follows(way, ticks_of_blocks(one, list(one.placement.chains[0])), True)
+    check = completions(walk_along(one, one.placement.chains[0], (), only_last=False))
     assert all(np.array_equal(own.rests, other.follows) for own, other in zip(found.layers, check, strict=True))
 
 

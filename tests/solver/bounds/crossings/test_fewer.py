@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pipesched.checking.crossing_below.apart import told_apart_by_key
-from pipesched.checking.crossing_steps.orders import fewer as told_apart
+from pipesched.checking.crossing_chains.fewer import fewer as of_chains
+from pipesched.checking.diagram.labels import told_apart
+from pipesched.checking.diagram.walk import Steps, walk_along
 from solver.bounds.crossing_below.fewer import fewer
 from solver.bounds.crossing_steps.layers import merged
 from solver.bounds.crossing_steps.steps import Numbers
+from tests.solver.bounds.crossings.test_steps import v_shape
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -30,13 +32,22 @@ def test_the_same_labels_stay_in_bound_and_check(seed: int) -> None:
     labels = np.array([[random.randint(0, span) for _ in range(size)] for _ in range(count)], np.int32)
     width, order = random.choice((1, 5, 1000)), np.argsort(keys, kind="stable")
     states, first, kept, _ = merged(keys[order], labels[order].astype(np.int64), width)
-    for found in (fewer(keys[order], labels[order], width), told_apart_by_key(keys, labels, width)):
-        assert np.array_equal(found[0], states) and np.array_equal(found[1], first)
-        assert _in_each_state(first, found[2]) == _in_each_state(first, kept)
+    found = fewer(keys[order], labels[order], width)
+    assert np.array_equal(found[0], states) and np.array_equal(found[1], first)
+    assert _in_each_state(first, found[2]) == _in_each_state(first, kept)
     by_sum = np.lexsort((labels.sum(axis=1), keys))
     since = np.searchsorted(keys[order], np.append(states, 4))
-    counts, times = told_apart(labels[by_sum].astype(np.int64), since, width)
+    counts, times = of_chains(labels[by_sum].astype(np.int64), since, width)
     assert np.array_equal(np.diff(first), counts) and np.array_equal(kept, times)
+    counts, times = told_apart(labels, order, since, width, _of_times(size))
+    assert np.array_equal(np.diff(first), counts)
+    assert _in_each_state(first, times) == _in_each_state(first, kept)
+
+
+def _of_times(size: int) -> Steps:
+    """Steps whose labels have so many times, and no weight passes without a break."""
+    steps = walk_along(v_shape(2, 2, 4), (0, 1, 2, 3), (), only_last=False).steps
+    return steps._replace(admitted=size - 2 * len(steps.room))
 
 
 def _in_each_state(first: Numbers, labels: NDArray[Any]) -> list[list[list[int]]]:

@@ -8,10 +8,10 @@ from threading import Event
 import numpy as np
 import pytest
 
-from pipesched.checking.crossing_guided import orders
-from pipesched.checking.crossing_guided.argument import crossings_of_more_stages
-from pipesched.checking.crossing_guided.sight import sight_of
-from pipesched.checking.crossing_stages.argument import along
+from pipesched.checking.diagram.argument import old_form
+from pipesched.checking.diagram.guide import guide_of as checked_guide
+from pipesched.checking.diagram.guide import look_ahead
+from pipesched.checking.diagram.walk import walk_along
 from pipesched.checking.finding import Verdict
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import CrossingStages, GuidedStages
@@ -83,7 +83,7 @@ def test_no_order_is_left_out_that_ends_below_the_value(guide: tuple[int, ...], 
             ends = least_guided(kept.steps, found, width, below - kept.beside, EVERY, Event()).ticks
             assert ends is not None
             assert ends + kept.beside == min(least, below) if width > 1 else ends + kept.beside <= min(least, below)
-            proved = crossings_of_more_stages(THIRD, GuidedStages(stages, guide, width, below))
+            proved = old_form(THIRD, GuidedStages(stages, guide, width, below))
             assert proved == ends + kept.beside
 
 
@@ -94,28 +94,14 @@ def test_work_of_a_device_counts_only_where_the_guide_has_all_its_stages() -> No
     assert fewer is not None
     # No device, that of stages 7 and 8, that of stage 13: when each can start; then when each has run all.
     assert guide_of(THIRD, kept, stages, fewer).times.tolist() == [0, 1, 3, 1]
-    way, small = along(THIRD, stages, 8), along(THIRD, guide, 1)
-    sight = sight_of(THIRD, way, small, stages, guide)
-    assert (sight.columns - way.way.admitted).tolist() == [0, 1, 3, 1]
+    way, small = (walk_along(THIRD, one, (), only_last=True) for one in (stages, guide))
+    sight = checked_guide(THIRD, way, small, stages, guide)
+    assert (sight.columns - way.steps.admitted).tolist() == [0, 1, 3, 1]
     follows = np.zeros_like(sight.follows)
     follows[:, sight.admitted :] = [3, 9, 4, 5]
-    seen, comes = np.zeros(way.way.admitted + 6, np.int64), np.array([1] + (way.way.admitted - 1) * [0])
-    assert orders.seen_from(np.array([1, 0, 0, 0, 0, 0]), comes, 1, way.way, sight._replace(follows=follows), seen)
-    assert (seen[way.way.admitted :][[0, 1, 3]] + sight.sooner).tolist() == [3, 9, 4]
-
-
-def test_the_check_takes_the_least_of_all_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    way, stages = along(THIRD, (7, 8, 13), 8), (7, 8, 13)
-    sight = sight_of(THIRD, way, along(THIRD, stages, 1), stages, stages)
-    last = orders.all_next
-
-    def two_ends(*given: object) -> tuple[object, object]:
-        run, times = last(*given)
-        return run, np.concatenate([times + 7, times])
-
-    plain = orders.least_end_guided(way.way, sight, 64, 2**40)
-    monkeypatch.setattr(orders, "all_next", two_ends)
-    assert orders.least_end_guided(way.way, sight, 64, 2**40) == plain < 2**40
+    seen, comes = np.zeros(way.steps.admitted + 6, np.int64), np.array([1] + (way.steps.admitted - 1) * [0])
+    assert look_ahead(seen, np.array([1, 0, 0, 0, 0, 0]), comes[:1], way.steps, sight._replace(follows=follows))
+    assert (seen[way.steps.admitted :][[0, 1, 3]] + sight.sooner).tolist() == [3, 9, 4]
 
 
 def test_a_guide_leaves_orders_out() -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from pipesched.checking.crossing_some_whole import orders
+from pipesched.checking.diagram import replay
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -150,9 +150,9 @@ def test_nothing_is_said_of_tasks_or_blocks_or_after_a_stop_or_with_too_much_wor
     assert [*bounds_with_some_whole(V, Event(), work=10)] == []
     monkeypatch.setattr(follow, "_OF_A_STATE", 1)
     assert [*bounds_with_some_whole(V, Event())] == []
-    for most in ("_MOST", "_MOST_ALIKE"):
+    for file, most in ((replay, "_MOST_WHOLE"), (replay, "_MOST_AT_ONCE")):
         with monkeypatch.context() as patched:
-            patched.setattr(orders, most, 1)
+            patched.setattr(file, most, 1)
             assert verdict(V, genuine) is Verdict.NOT_VERIFIED
 
 

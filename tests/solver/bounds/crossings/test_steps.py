@@ -10,7 +10,8 @@ from threading import Event
 import numpy as np
 import pytest
 
-from pipesched.checking.crossing_steps.repetition import Reached, repeated
+from pipesched.checking.diagram.repetition import Reached, repeated
+from pipesched.checking.diagram.walk import walk_along
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -136,13 +137,14 @@ def test_stages_of_a_device_share_its_memory() -> None:
 def test_the_least_delay_of_all_labels_is_repeated_by_bound_and_check() -> None:
     """One state before, with one label; two labels after, 2 and 20 later. One more state after: nothing is known."""
     before, after = np.array([[0, 10, 10]]), np.array([[0, 12, 12], [0, 30, 31]])
-    keys, at, run = np.array([0]), [np.array([0, 1]), np.array([0, 2])], np.array([[1, 1]])
+    keys, at = np.array([0]), [np.array([0, 1]), np.array([0, 2])]
     layers = [Layer(keys, at[0], before), Layer(keys, at[1], after)]
-    reached = [Reached(run, at[0], before), Reached(run + 1, at[1], after)]
-    assert skip(layers, 1, 5) == repeated(reached, 1, 5) == (5, 10)
+    reached = [Reached(keys, at[0], before), Reached(keys, at[1], after)]
+    steps = walk_along(v_shape(1, 4, 4, placement="linear"), (0,), (), only_last=False).steps._replace(admitted=1)
+    assert skip(layers, 1, 5) == repeated(reached, 4, 5, steps) == (5, 10)
     layers[1] = Layer(np.array([0, 1]), np.array([0, 1, 2]), after)
-    reached[1] = Reached(np.array([[2, 2], [3, 2]]), np.array([0, 1, 2]), after)
-    assert skip(layers, 1, 5) == repeated(reached, 1, 5) == (0, 0)
+    reached[1] = Reached(np.array([0, 1]), np.array([0, 1, 2]), after)
+    assert skip(layers, 1, 5) == repeated(reached, 4, 5, steps) == (0, 0)
 
 
 def test_work_does_not_grow_with_the_microbatches() -> None:

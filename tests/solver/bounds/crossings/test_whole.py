@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipesched.checking.crossing_whole import orders
+from pipesched.checking.diagram import replay
 from pipesched.checking.finding import Verdict
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -276,10 +276,10 @@ def test_nothing_is_said_of_tasks_or_blocks_or_after_a_stop_or_with_too_much_wor
             assert [*crossing_bounds_of_whole_weights(one, Event(), 0, 900)] == []
 
 
-@pytest.mark.parametrize("most", ["_MOST", "_MOST_AT_ONCE", "_MOST_ALIKE"])
+@pytest.mark.parametrize("most", ["_MOST_WHOLE", "_MOST_AT_ONCE", "_MOST_WHOLE_AT_ONCE"])
 def test_the_check_tries_no_more_orders_than_it_has_time_for(most: str, monkeypatch: pytest.MonkeyPatch) -> None:
     (genuine,) = crossing_bounds_of_whole_weights(LONG_WEIGHTS, Event(), 0, 900)
-    monkeypatch.setattr(orders, most, 1)
+    monkeypatch.setattr(replay, most, 1)
     assert verdict(LONG_WEIGHTS, genuine) is Verdict.NOT_VERIFIED
 
 

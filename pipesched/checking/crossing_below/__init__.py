@@ -1,1 +1,0 @@
-"""The check of crossings of steps below a value: only orders that may end before it are tried."""

@@ -1,1 +1,0 @@
-"""The check of crossings of steps of more stages: what remains of some stages says which orders need not be tried."""

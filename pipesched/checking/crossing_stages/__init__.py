@@ -1,1 +1,0 @@
-"""The check of crossings of steps of some stages of a chain."""

@@ -1,1 +1,0 @@
-"""The check of crossings of steps with whole weight passes."""
