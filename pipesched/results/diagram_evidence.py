@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 
 @dataclass(frozen=True)
@@ -30,3 +31,5 @@ class Diagram:
     blocks: bool = False
     # Labels are merged once a round of micro-batches, not after each step.
     rounds: bool = False
+    # Of how many units of the problem's time `below` counts ticks; None: the problem's own.
+    tick: Fraction | None = None

@@ -86,7 +86,8 @@ def _require(problem: Problem, evidence: Diagram) -> None:
     if evidence.guide and evidence.below is None:
         raise RefusedEvidenceError("a guide, and no value")
     one_task_each = problem.network.one_task_each and not problem.network.options
-    if not one_task_each and evidence != Diagram(evidence.stages, evidence.width):
+    plain = Diagram(evidence.stages, evidence.width, tick=evidence.tick)
+    if not one_task_each and evidence != plain:
         raise NotCoveredError("a pass is several tasks")
 
 

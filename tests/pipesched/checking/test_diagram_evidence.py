@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
 from pipesched.errors import BadInput
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence_document import evidence_document, evidence_from
 
-EVERY_OPTION = Diagram((0, 2, 3), 16, 1_000, (0, 2), (1,), 5, blocks=True, rounds=True)
+EVERY_OPTION = Diagram((0, 2, 3), 16, 1_000, (0, 2), (1,), 5, blocks=True, rounds=True, tick=Fraction(1, 4))
 
 
 @pytest.mark.parametrize("one", [Diagram((0,)), EVERY_OPTION])
