@@ -186,8 +186,8 @@ BOUND_MUTANTS: tuple[HandMade, ...] = (
         "solver/bounds/crossing_below/bound.py",
         ("tasks count as passes", "not problem.network.one_task_each:", "False:", PLAIN),
         ("ways to save memory are not seen", "if problem.network.options or not", "if not", PLAIN),
-        ("another value in the evidence", "devices, width, value)", "devices, width, value - 1)", ()),
-        ("fewer labels in the evidence", "devices, width, value)", "devices, 1, value)", ()),
+        ("another value in the evidence", "devices, width, value, problem", "devices, width, value - 1, problem", ()),
+        ("fewer labels in the evidence", "devices, width, value, problem", "devices, 1, value, problem", ()),
     ),
     *of_file(
         "solver/bounds/crossing_blocks/blocks.py",
