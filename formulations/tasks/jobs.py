@@ -59,8 +59,8 @@ class Holding(NamedTuple):
     `pool` counts the devices, and behind them the hosts that have a limit. `first` are the jobs that wait for none of
     the same pass, `last` those after all of which it has ended. It does so where job `where` runs.
 
-    What an activation's copy out or its forward gives back, the copy back or the recomputation takes again: `until` is
-    the job that does, and the gift counts only until then. What is taken `again` is not counted once more.
+    What an activation's copy out gives back, the copy back takes again; what its forward leaves unkept, gives back as
+    it ends where a recomputation runs, which takes it again.
     """
 
     pool: int
@@ -69,8 +69,6 @@ class Holding(NamedTuple):
     first: tuple[int, ...]
     last: tuple[int, ...]
     where: int
-    until: int | None = None
-    again: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from formulations.tasks.jobs import Choice, Holding, Job, Jobs, Precedence, limi
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.mode_gains import fused_is_never_better
 from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
+from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 
 
@@ -106,13 +106,10 @@ def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
             takes = max(0, change.at_start) + max(0, change.at_end)
             gives = max(0, -change.at_start) + max(0, -change.at_end)
             if takes or gives:
-                again = pool == device and (p.kind is RELOAD or p.kind in RECOMPUTATIONS)
-                until = number.get(Task(p._replace(kind=RELOAD))) if pool == device and p.kind is OFFLOAD else None
-                yield Holding(pool, takes, gives, *ends(p), number[Task(p)], until, again)
+                yield Holding(pool, takes, gives, *ends(p), number[Task(p)])
         forward = p._replace(kind=F)
         if p[:2] in network.given_up and Task(forward) in number:
-            own = number[Task(p)]
-            yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), own, own)
+            yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), number[Task(p)])
 
 
 def _first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:

@@ -1,14 +1,15 @@
 """Memory that holds whatever the durations turn out to be, as rows that are linear in order literals.
 
-When a pass takes memory, what counts as held is all that may have been taken by then, less what is known to have been
-given back: by passes that end before it in the order of a stream, along precedences, or by a wait between streams.
+A schedule keeps its memory under all durations if every unit that a pass takes comes from the stock or from a pass that
+gives it back and that it waits for, no unit twice (a resource flow: Artigues, Michelon and Reusser 2003). Waits for
+what has ended change no start, so starts have such a flow if and only if the memory is kept at every one of them: what
+is there is handed out in the order of time. So of each pass that takes memory what has been taken by its start, less
+what has been given back by then, is no more than there is; `schedule_of_starts` sets the waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-from ortools.sat.python import cp_model
+from collections.abc import Callable
 
 from formulations.tasks.jobs import Holding
 from formulations.tasks.task_variables import TaskVariables
@@ -29,11 +30,9 @@ def post_memory(model: TaskVariables, held: Callable[[Holding], int] = lambda _:
         takers = [holding for holding in here if holding.takes]
         givers = [holding for holding in here if holding.gives]
         for taker in takers:
-            first = [other for other in takers if not other.again]
-            taken = sum(other.takes * _may_come_first(model, other, taker) for other in first if other is not taker)
-            given = sum(other.gives * _known_to_be_away(model, other, taker) for other in givers if other is not taker)
-            own = 0 if taker.again else taker.takes
-            _add(model, taker, held(taker) + own + taken - given, room)
+            taken = sum(other.takes * _may_have_begun(model, other, taker) for other in takers if other is not taker)
+            given = sum(other.gives * _has_ended(model, other, taker) for other in givers if other is not taker)
+            _add(model, taker, held(taker) + taker.takes + taken - given, room)
 
 
 def _add(model: TaskVariables, taker: Holding, level: Linear, room: int) -> None:
@@ -48,40 +47,10 @@ def _add(model: TaskVariables, taker: Holding, level: Linear, room: int) -> None
         row.only_enforce_if(runs)
 
 
-def known_to_end(model: TaskVariables, giver: Holding, taker: Holding) -> Truth:
-    """Whether all of a pass has ended before another begins; a literal that holds is one the schedule waits for."""
-    return _all_before(model, giver.last, taker.first, model.runs(giver.where))
-
-
-def _known_to_be_away(model: TaskVariables, giver: Holding, taker: Holding) -> Truth:
-    """Whether a pass has ended before another begins, and what it gave is not taken again before that one has begun."""
-    ended = known_to_end(model, giver, taker)
-    if giver.until is None or ended is False:
-        return ended
-    later = _all_before(model, taker.first[:1], (giver.until,), model.runs(taker.where))
-    if ended is True or later is False:
-        return later
-    if later is True:
-        return ended
-    away = model.cp.new_bool_var("")
-    model.cp.add_implication(away, ended)
-    model.cp.add_implication(away, later)
-    return away
-
-
-def _may_come_first(model: TaskVariables, other: Holding, taker: Holding) -> Truth:
-    """Whether the other pass may have taken its memory when this one does: it runs, and does not wait for this one.
-
-    A pass that begins with several jobs at once has begun when the first of those listed has ended.
-    """
-    later = _all_before(model, taker.first[:1], other.first, model.runs(taker.where))
-    # A literal is free where the other does not run, and then holds.
-    return model.runs(other.where) if later is False else negation(later)
-
-
-def _all_before(model: TaskVariables, ones: Sequence[int], others: Sequence[int], runs: Truth) -> Truth:
-    """Whether `runs` and every one ends before each of the others starts: known, an order literal, or a new one."""
-    pairs = [(x, y) for x in ones for y in others if not model.known.precedes(x, y)]
+def _has_ended(model: TaskVariables, giver: Holding, taker: Holding) -> Truth:
+    """Whether all of a pass has ended before another begins: known, an order literal, or a new one that says so."""
+    runs = model.runs(giver.where)
+    pairs = [(x, y) for x in giver.last for y in taker.first if not model.known.precedes(x, y)]
     if not pairs:
         return runs
     if any(x == y or model.known.precedes(y, x) or model.known.exclude(x, y) for x, y in pairs):
@@ -92,12 +61,36 @@ def _all_before(model: TaskVariables, ones: Sequence[int], others: Sequence[int]
     if not isinstance(runs, bool):
         model.cp.add_implication(literal, runs)
     for x, y in pairs:
-        row = model.cp.add(model.start[y] >= model.start[x] + model.jobs.jobs[x].steps)
-        row.only_enforce_if(_both(literal, model.runs(y)))
+        row = model.cp.add(model.start[y] >= model.end(x))
+        row.only_enforce_if(_all_of(literal, model.runs(y)))
         if model.one_resource(x, y):
             model.cp.add_implication(literal, model.order.before(x, y))
     return literal
 
 
-def _both(literal: cp_model.IntVar, runs: Truth) -> list[Truth]:
+def _may_have_begun(model: TaskVariables, other: Holding, taker: Holding) -> Truth:
+    """Whether the other pass, where it runs, has not surely taken its memory later than this one.
+
+    A pass that begins with several jobs at once takes its memory with the first of them; that of the taker which is
+    listed first stands for it.
+    """
+    known, runs, own = model.known, model.runs(other.where), taker.first[0]
+    pairs = [(own, n) for n in other.first if not known.precedes(own, n)]
+    if not pairs or any(known.exclude(*pair) for pair in pairs):
+        return False
+    if any(known.precedes(n, own) for _, n in pairs):
+        return runs
+    if len(pairs) == 1 and runs is True and model.one_resource(*pairs[0]):
+        return negation(model.order.before(*pairs[0]))
+    literal = model.cp.new_bool_var("")
+    for x, y in pairs:
+        later = _all_of(negation(literal), runs)
+        if model.one_resource(x, y):
+            model.cp.add_bool_or([model.order.before(x, y)]).only_enforce_if(later)
+        else:
+            model.cp.add(model.start[y] >= model.start[x] + 1).only_enforce_if(later)
+    return literal
+
+
+def _all_of(literal: Truth, runs: Truth) -> list[Truth]:
     return [literal] if runs is True else [literal, runs]

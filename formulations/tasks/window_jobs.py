@@ -46,9 +46,6 @@ class WindowJobs:
         running = placed.start.keys() | set(self._idle)
         holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in running]
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
-        # What gave it back before the window is not in the model: what is taken again then counts as taken.
-        back = {one.until for one in own if one.gives}
-        own = [one._replace(again=one.again and one.first[0] in back) for one in own]
         return replace(placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own))
 
     def _is_free(self, pool: int) -> bool:
@@ -65,9 +62,8 @@ class WindowJobs:
         if not takes and not gives:
             return None
         first, last = (tuple(inside[n] for n in on if n in inside) for on in (one.first, one.last))
-        until = None if one.until is None else inside.get(one.until)
         where = inside.get(one.where, (first or last)[0])
-        return Holding(one.pool, takes, gives, first or last, last, where, until, one.again)
+        return Holding(one.pool, takes, gives, first or last, last, where)
 
     def held(self, taker: Holding) -> int:
         """What passes hold that began before the window.

@@ -1,21 +1,25 @@
 """Rule: with several streams a schedule keeps its memory whatever its tasks take, by orders and events alone.
 
-A stream's order does not say what has ended on another one. So whatever takes memory must come, on some path of orders,
-precedences and events, behind enough of what gives it back; all that is not known to be given back counts as held. What
-is given back only for a while, by a copy to the host or a forward that is recomputed, counts as away where it is known
-to have gone and known not to have come back yet.
+A stream's order does not say what has ended on another one. A state that some durations lead to is a set of passes that
+have begun, with what surely ends before one of them starts. No such state holds more than the capacity if and only if
+every unit that a pass takes comes from the stock or from a pass that gives it back and surely ends before, and no unit
+goes to two (a resource flow: Artigues, Michelon and Reusser, Insertion techniques for static and dynamic
+resource-constrained project scheduling, 2003; Hall's theorem says that it exists). So units are handed out in the order
+of time, and those handed out already are exchanged where a pass would get none.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pipesched.problem.formatting import memory_text
-from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
+from pipesched.problem.passes import RECOMPUTATIONS, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
@@ -54,13 +58,6 @@ def memory_by_order(timeline: Timeline) -> Iterator[Violation]:
             yield from _first_above(problem, known, passes, copies, _Memory(host_name(devices), host_capacity, None))
 
 
-def _taken_again_by(p: Pass) -> tuple[Pass, ...]:
-    """The passes of which one, if it is there, takes again what a pass gave back."""
-    if p.kind is OFFLOAD:
-        return (p._replace(kind=RELOAD),)
-    return tuple(p._replace(kind=kind) for kind in RECOMPUTATIONS) if p.kind is F else ()
-
-
 class _Memory(NamedTuple):
     """A memory: what it is called, its capacity for what passes take, and what it holds besides; None for a host's."""
 
@@ -72,26 +69,18 @@ class _Memory(NamedTuple):
 def _first_above(
     problem: Problem, known: _Known, passes: Sequence[Pass], changes: Sequence[tuple[int, int]], memory: _Memory
 ) -> Iterator[Violation]:
-    """The first pass that may start while too much is held, each pass with what it takes and gives back."""
-    taking = [p for p, (at_start, _) in zip(passes, changes, strict=True) if at_start > 0]
-    first_time = [memory.static is None or not (p.kind is RELOAD or p.kind in RECOMPUTATIONS) for p in taking]
-    taken = np.array([at_start for at_start, _ in changes if at_start > 0], object) * np.array(first_time, object)
-    giving = [p for p, (_, at_end) in zip(passes, changes, strict=True) if at_end < 0]
-    given = np.array([-at_end for _, at_end in changes if at_end < 0], object)
-    ends = np.array([known.when_ended(p) for p in giving], np.int64).reshape(len(giving), known.streams)
-    starts = np.array([known.at_start(p) for p in taking], np.int64).reshape(len(taking), known.streams)
-    row_of = {p: row for row, p in enumerate(taking)}
-    # The row of what takes again what each of those gave back, one row more for what is not taken again.
-    back = np.array(
-        [next((row_of[p] for p in _taken_again_by(p) if p in row_of), len(taking)) for p in giving], np.int64
-    )
-    for row, p in enumerate(taking):
-        stream, place = known.place(known.first(p))
-        # What is known to start after p has ended its first task is not held yet.
-        begun = starts[:, stream] <= place
-        away = (starts[row] >= ends).all(axis=1) & ~np.append(begun, False)[back]
-        held = taken[begun].sum() - given[away].sum()
-        if held > memory.capacity:
+    """The first pass for which not enough is surely there when it starts, each with what it takes and gives back."""
+    taking = [(p, at_start) for p, (at_start, _) in zip(passes, changes, strict=True) if at_start > 0]
+    giving = [(p, -at_end) for p, (_, at_end) in zip(passes, changes, strict=True) if at_end < 0]
+    ends = np.array([known.when_ended(p) for p, _ in giving], np.int64).reshape(len(giving), known.streams)
+    starts = np.array([known.at_start(p) for p, _ in taking], np.int64).reshape(len(taking), known.streams)
+    given = np.array([(row >= ends).all(axis=1) for row in starts], bool).reshape(len(taking), len(giving))
+    units = _Units(given, [amount for _, amount in giving], memory.capacity)
+    for row, (p, amount) in enumerate(taking):
+        state = units.hand_out(row, amount)
+        if state:
+            away = np.flatnonzero(given[state].any(axis=0)).tolist()
+            held = sum(taking[one][1] for one in state) - sum(giving[one][1] for one in away)
             static = memory.static or 0
             most, limit = memory_text(problem, held + static), memory_text(problem, memory.capacity + static)
             text = (
@@ -100,6 +89,59 @@ def _first_above(
             )
             yield Violation("memory", (p,), text)
             return
+
+
+class _Units:
+    """Units of a memory and who has them; `given[t, g]` says whether giver g has surely ended when taker t starts."""
+
+    def __init__(self, given: NDArray[np.bool_], amounts: Sequence[int], stock: int) -> None:
+        # The last source is the stock, which anyone may take; before it come first those that the fewest may take.
+        self._order = [*np.argsort(given.sum(axis=0), kind="stable").tolist(), len(amounts)]
+        self._open = np.append(given, np.ones((len(given), 1), bool), axis=1)[:, self._order]
+        self._left = [*amounts, stock]
+        self._users: list[dict[int, int]] = [{} for _ in self._left]
+
+    def hand_out(self, taker: int, amount: int) -> list[int]:
+        """Give a taker so much; if that cannot be, the takers of a state that holds too much."""
+        while amount > 0:
+            source, asks, has = self._search(taker)
+            if source is None:
+                return list(has)
+            steps = [(source, asks[source])]
+            while (other := has[steps[-1][1]]) is not None:
+                steps.append((other, asks[other]))
+            freed = [self._users[other][user] for (other, _), (_, user) in zip(steps[1:], steps, strict=False)]
+            moved = min(amount, self._left[source], *freed)
+            self._left[source] -= moved
+            for one, user in steps:
+                self._users[one][user] = self._users[one].get(user, 0) + moved
+                if (other := has[user]) is not None:
+                    self._users[other][user] -= moved
+            amount -= moved
+        return []
+
+    def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
+        """A source with some left, by a shortest chain of exchanges.
+
+        With the taker that asks for each source, and for each taker the source of which it would free what it has.
+        """
+        asks: dict[int, int] = {}
+        has: dict[int, int | None] = {taker: None}
+        queue = deque([taker])
+        unseen = np.ones(len(self._order), bool)
+        while queue:
+            user = queue.popleft()
+            here = np.flatnonzero(self._open[user] & unseen)
+            unseen[here] = False
+            for source in (self._order[place] for place in here.tolist()):
+                asks[source] = user
+                if self._left[source] > 0:
+                    return source, asks, has
+                for other, amount in self._users[source].items():
+                    if amount > 0 and other not in has:
+                        has[other] = source
+                        queue.append(other)
+        return None, asks, has
 
 
 class _Known:

@@ -50,8 +50,8 @@ class JobUnits:
                 continue
             first = [self._number[n] for n in one.first]
             last = [self._number[n] for n in sorted(one.last, key=placed.start.__getitem__)]
-            if one.until is not None or (one.takes and len(first) > 1):
-                raise ValueError("memory that several jobs take, or that is given for a while")
+            if one.takes and len(first) > 1:
+                raise ValueError("memory that several jobs take")
             streams.update(self.device[n] for n in (first if one.takes else []) + (last if one.gives else []))
             if one.takes:
                 self.takes[first[0]] += one.takes

@@ -35,7 +35,7 @@ class _Pass(NamedTuple):
 class _Holding(NamedTuple):
     """What is taken of a memory when one of `begins` starts, and given back when all of `ends` have ended.
 
-    What is given back only for a while is taken again, when the holding `back` begins.
+    What is given back only for a while is taken again by another holding.
     """
 
     memory: str
@@ -43,8 +43,6 @@ class _Holding(NamedTuple):
     ends: tuple[Task, ...]
     takes: int
     gives: int
-    back: Task | None = None
-    again: bool = False
 
 
 # For a stage and micro-batch the way to hold less of its activation: O, or a recomputation.
@@ -103,8 +101,8 @@ class Game:
                 )
                 self.ticks[task], self.stream[task] = ticks, (next(common, device), stream)
             self.lags |= {(forward.ends[-1], out): 0, (out, load): 0, (load, back.begins[0]): 0}
-            self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount, load))
-            self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0, again=True))
+            self.holdings.append(_Holding(f"device {device}", (out,), (out,), 0, copy.amount))
+            self.holdings.append(_Holding(f"device {device}", (load,), (load,), copy.amount, 0))
             for n, host in enumerate(self.problem.host_pools):
                 if device in host.devices:
                     self.holdings.append(_Holding(f"host {n}", (out,), (out,), copy.amount, 0))
@@ -115,8 +113,8 @@ class Game:
         self.ticks[again], self.stream[again] = ticks, (device, own.stream)
         self.lags |= {(forward.ends[-1], again): 0, (again, back.begins[0]): 0}
         dropped = own.activation - keeps
-        self.holdings.append(_Holding(f"device {device}", forward.begins, forward.ends, 0, dropped, again))
-        self.holdings.append(_Holding(f"device {device}", (again,), (again,), dropped, 0, again=True))
+        self.holdings.append(_Holding(f"device {device}", forward.begins, forward.ends, 0, dropped))
+        self.holdings.append(_Holding(f"device {device}", (again,), (again,), dropped, 0))
 
     def _add(self, p: Pass) -> None:
         stage, device = self.problem.stages[p.stage], self.problem.placement.stage_device[p.stage]
@@ -229,23 +227,19 @@ class Game:
         return max(means, default=Fraction(0))
 
     def fits(self, arcs: Arcs) -> bool:
-        """Whether memory holds on any timing, counting as held all that is not known to be given back."""
+        """Whether memory holds on any timing: whichever passes have begun that take some, with all that has surely ended."""
         known = paths(self.ticks, frozenset(self.lags) | arcs)
-        for own in self.holdings:
-            room = self.rooms[own.memory]
-            if room is None or not own.takes:
-                continue
-            level = 0 if own.again else own.takes
-            for other in self.holdings:
-                if other.memory == own.memory and other is not own:
-                    if not other.again and (own.begins[0], other.begins[0]) not in known:
-                        level += other.takes
-                    # What comes back before this one has begun is not away.
-                    stays = other.back is None or (own.begins[0], other.back) in known
-                    if stays and all((task, own.begins[0]) in known for task in other.ends):
-                        level -= other.gives
-            if level > room:
-                return False
+        surely = {task: {one for one, other in known if other == task} for task in self.ticks}
+        for memory, room in self.rooms.items():
+            here = [own for own in self.holdings if own.memory == memory]
+            takers = [own for own in here if own.takes and room is not None]
+            for count in range(1, len(takers) + 1):
+                for state in combinations(takers, count):
+                    for begun in product(*(own.begins for own in state)):
+                        ended = set().union(*(surely[task] for task in begun))
+                        given = sum(own.gives for own in here if ended.issuperset(own.ends))
+                        if sum(own.takes for own in state) - given > (room or 0):
+                            return False
         return True
 
     def least(
@@ -268,14 +262,13 @@ class Game:
         return best
 
     def waits(self) -> list[tuple[Task, Task]]:
-        """What a pass that takes memory may wait for: ends of passes that give some back, begins of those that take."""
+        """What a pass that takes memory may wait for: the ends of passes that give some back."""
         found = []
         for own in self.holdings:
             if own.takes and self.rooms[own.memory] is not None:
                 for other in self.holdings:
-                    if other is not own and other.memory == own.memory:
-                        found += [(task, own.begins[0]) for task in other.ends] if other.gives else []
-                        found += [(other.begins[0], own.begins[0])] if other.takes else []
+                    if other is not own and other.memory == own.memory and other.gives:
+                        found += [(task, own.begins[0]) for task in other.ends]
         known = paths(self.ticks, frozenset(self.lags))
         return [
             (one, other)

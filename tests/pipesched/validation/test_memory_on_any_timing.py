@@ -1,0 +1,116 @@
+"""Memory over several streams: just those orders and waits are valid of which no state holds too much."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from ortools.sat.python import cp_model
+
+from formulations.tasks.jobs import Jobs
+from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.tasks.task_model import TaskModel
+from pipesched.files.problem_file import problem_from
+from pipesched.problem.passes import W, parse_pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, Wait
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.tasks.job_graph import arcs_of_orders, graph_of
+from tests.support.task_brute_force import always_fits, tiny_tasks
+from tests.support.tiny_memory import tiny_memory
+
+
+def drawn(jobs: Jobs, rng: Random) -> Schedule:
+    """Any order that what tasks wait for allows, with any ways of holding less and any waits that memory may need."""
+    chosen = [rng.randrange(one.options) for one in jobs.choices]
+    running = [n for n, job in enumerate(jobs.jobs) if job.choice is None or chosen[job.choice] == job.option]
+    graph, place, ready = graph_of(jobs, running), dict[int, int](), list[int]()
+    missing = {n: len(graph.before[n]) for n in running}
+    ready = [n for n in running if not missing[n]]
+    while ready:
+        n = ready.pop(rng.randrange(len(ready)))
+        place[n] = len(place)
+        for other, _ in graph.after[n]:
+            missing[other] -= 1
+            ready += [other] if not missing[other] else []
+    orders = [sorted((n for n in here if n in place), key=place.__getitem__) for here in jobs.on.values()]
+    starts = graph_of(jobs, running, arcs_of_orders(orders)).heads()
+    bare = schedule_of_starts(replace(jobs, room=(None,) * len(jobs.room)), starts)
+    assert bare is not None
+    here = [one for one in jobs.holdings if one.where in place]
+    often = rng.random()
+    waits = [
+        Wait(jobs.jobs[x].task, jobs.jobs[y].task)
+        for giver in here
+        for taker in here
+        if giver.gives and taker.takes and giver.pool == taker.pool and rng.random() < often
+        for x in giver.last
+        for y in taker.first
+        if place[x] < place[y] and jobs.jobs[x].resource != jobs.jobs[y].resource
+    ]
+    return Schedule(bare.orders, "", bare.task_orders, waits)
+
+
+@pytest.mark.parametrize("make", [tiny_tasks, tiny_memory])
+@pytest.mark.parametrize("part", range(3))
+def test_an_order_is_valid_if_no_state_of_it_holds_too_much(make: Callable[[Random], Problem], part: int) -> None:
+    """A pass that ends with tasks on two streams counts as ended for those alone that wait for both of them."""
+    seen = {True: 0, False: 0}
+    for seed in range(200 * part, 200 * part + 200):
+        rng = Random(seed)
+        problem = make(rng)
+        if problem.microbatch_scale or len(problem.streams) == 1:
+            continue
+        schedule = drawn(jobs_of(problem), rng)
+        holds = not [one for one in validate(simulate(problem, schedule)) if one.rule == "memory"]
+        several = any(kind is W and len(tasks) > 1 for own in problem.stages for kind, tasks in own.tasks)
+        assert always_fits(problem, schedule) if holds else several or not always_fits(problem, schedule), seed
+        seen[holds] += 1
+    assert min(seen.values()) > 10
+
+
+# Found by a model with timed memory: L0.2 starts while W0.1 has given back what F0.4, behind it, takes.
+OFFLOAD = {
+    "devices": 3,
+    "microbatches": 6,
+    "streams": ["compute", "copy"],
+    "times": {"forward": 10, "backward": 10, "weight": 6, "transfer": 1},
+    "memory": {
+        "capacity": 2,
+        "activation": 1,
+        "offload": {"out": 15, "in": 15, "on": "copy"},
+        "decide": {"offload": "free"},
+    },
+    "objective": "makespan",
+}
+STARTS = """
+F0.0 0 B0.0 121 W0.0 131 O0.0 10 L0.0 106 F0.1 10 B0.1 64 W0.1 74 F0.2 25 B0.2 90 W0.2 100 O0.2 35 L0.2 75 F0.3 50
+B0.3 184 W0.3 194 O0.3 60 L0.3 167 F0.4 80 B0.4 151 W0.4 161 O0.4 90 L0.4 136 F0.5 106 B0.5 168 W0.5 178 O0.5 121 L0.5
+151 F1.0 11 B1.0 109 W1.0 119 O1.0 21 L1.0 94 F1.1 21 B1.1 53 W1.1 63 F1.2 36 B1.2 79 W1.2 89 F1.3 69 B1.3 173 W1.3
+183 O1.3 79 L1.3 155 F1.4 95 B1.4 139 W1.4 149 O1.4 109 L1.4 124 F1.5 125 B1.5 157 W1.5 167 F2.0 22 B2.0 78 W2.0 88
+F2.1 32 B2.1 42 W2.1 52 F2.2 58 B2.2 68 W2.2 104 F2.3 94 B2.3 156 W2.3 166 O2.3 104 L2.3 119 F2.4 110 B2.4 120 W2.4
+130 F2.5 136 B2.5 146 W2.5 172
+"""
+
+
+def test_what_is_given_back_before_a_pass_behind_begins_is_there() -> None:
+    """A stricter rule called 202 optimal: this schedule takes 200, with six waits, and the model holds it."""
+    problem = problem_from(OFFLOAD)
+    jobs, words = jobs_of(problem), STARTS.split()
+    begin = {parse_pass(name): int(start) * jobs.scale for name, start in zip(words[::2], words[1::2], strict=True)}
+    starts = {n: begin[job.task.of] for n, job in enumerate(jobs.jobs) if job.task.of in begin}
+    schedule = schedule_of_starts(jobs, starts)
+    assert schedule is not None
+    assert len(schedule.waits) == 6
+    timeline = simulate(problem, schedule)
+    assert validate(timeline) == []
+    assert measure(timeline).makespan == 200
+    model = TaskModel(jobs, 200)
+    for n, start in starts.items():
+        model.cp.add(model.variables.start[n] == start)
+    assert cp_model.CpSolver().solve(model.cp) == cp_model.OPTIMAL
