@@ -11,7 +11,6 @@ import numpy as np
 from numba import njit
 
 from solver.backends.compiled import inlined, inner
-from solver.tasks.policy.room import fits, give_back, take
 from solver.tasks.policy.state import (
     BACKWARD,
     DONE,
@@ -75,12 +74,12 @@ def _get_ready(shop, decided, at, n):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def _end(shop, flow, decided, at, taking, n, now):  # type: ignore[no-untyped-def]
+def _end(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
     """A job ends; what memory held up may be tried again where it gave some back."""
     r, device, devices = shop.stream[n], flow.device[flow.stage[n]], at.n_held.shape[0]
     at.busy[r], at.clock[LAST] = False, now
     at.clock[DONE] += 1
-    freed, shared, g, whole = give_back(shop, n, taking), False, shop.group[n], flow.behind[n]
+    freed, shared, g, whole = False, False, shop.group[n], flow.behind[n]
     if g >= 0:
         at.left[g] -= 1
         if at.left[g] == 0:
@@ -100,7 +99,19 @@ def _end(shop, flow, decided, at, taking, n, now):  # type: ignore[no-untyped-de
 
 
 @inlined
-def _choose(shop, flow, decided, at, taking, r, now):  # type: ignore[no-untyped-def]
+def _fits(shop, flow, decided, n, at):  # type: ignore[no-untyped-def]
+    """Whether a job may begin: its stage has few enough micro-batches under way, and its memory room."""
+    if flow.opens[n] and at.under_way[flow.stage[n]] >= decided.most[flow.stage[n]]:
+        return False
+    m = shop.memory[n]
+    if shop.takes[n] == 0 or shop.room[m] < 0:
+        return True
+    wanted = shop.takes[n] + (decided.reserve[m] if flow.opens[n] else 0)
+    return at.level[m] + wanted <= shop.room[m]
+
+
+@inlined
+def _choose(shop, flow, decided, at, r, now):  # type: ignore[no-untyped-def]
     """What a free stream begins now, or -1; what memory holds up is put with its device."""
     limit = _until(now, r, at, decided)
     first = BACKWARD if decided.backwards_first else FORWARD
@@ -113,7 +124,7 @@ def _choose(shop, flow, decided, at, taking, r, now):  # type: ignore[no-untyped
             n, at.open_jobs[r, kind] = pop(at.ready[r, kind], decided.rank, at.open_jobs[r, kind])
             if now + shop.steps[n] > limit:
                 at.aside[n_aside], n_aside = n, n_aside + 1
-            elif not fits(shop, flow, decided, n, at, taking):
+            elif not _fits(shop, flow, decided, n, at):
                 device = flow.device[flow.stage[n]]
                 at.held[device, at.n_held[device]] = n
                 at.n_held[device] += 1
@@ -127,12 +138,12 @@ def _choose(shop, flow, decided, at, taking, r, now):  # type: ignore[no-untyped
 
 
 @inlined
-def _begin(shop, flow, decided, at, taking, n, now):  # type: ignore[no-untyped-def]
+def _begin(shop, flow, decided, at, n, now):  # type: ignore[no-untyped-def]
     """A job begins: its end, and when that lets others get ready."""
     at.busy[shop.stream[n]] = True
     if flow.opens[n]:
         at.under_way[flow.stage[n]] += 1
-    take(shop, n, at.level, taking)
+    at.level[shop.memory[n]] += shop.takes[n]
     at.times[n] = now + shop.steps[n]
     _add_event(at, n)
     n_jobs = shop.steps.shape[0]
@@ -150,7 +161,7 @@ def _begin(shop, flow, decided, at, taking, n, now):  # type: ignore[no-untyped-
 
 
 @inner
-def _run(shop, flow, decided, at, taking, start):  # type: ignore[no-untyped-def]
+def _run(shop, flow, decided, at, start):  # type: ignore[no-untyped-def]
     """Event after event; see `dispatch`."""
     n_jobs, clock = shop.steps.shape[0], at.clock
     for n in range(n_jobs):
@@ -163,7 +174,7 @@ def _run(shop, flow, decided, at, taking, start):  # type: ignore[no-untyped-def
             if event >= n_jobs:
                 _get_ready(shop, decided, at, event - n_jobs)
             else:
-                _end(shop, flow, decided, at, taking, event, now)
+                _end(shop, flow, decided, at, event, now)
         for late in (False, True):
             for k in range(clock[TOUCHED]):
                 r = at.looked_at[k]
@@ -172,15 +183,14 @@ def _run(shop, flow, decided, at, taking, start):  # type: ignore[no-untyped-def
                 at.touched[r] = False
                 if at.busy[r]:
                     continue
-                n = _choose(shop, flow, decided, at, taking, r, now)
+                n = _choose(shop, flow, decided, at, r, now)
                 if n >= 0:
                     start[n] = now
-                    _begin(shop, flow, decided, at, taking, n, now)
+                    _begin(shop, flow, decided, at, n, now)
     return clock[LAST] if clock[DONE] == n_jobs else -1
 
 
 @njit(cache=True, nogil=True)
 def dispatch(shop, flow, decided, start):  # type: ignore[no-untyped-def]
     """Write the starts of all jobs; returns the last end, or -1 where nothing more can begin."""
-    at, taking = nothing_done(shop, flow, decided)
-    return _run(shop, flow, decided, at, taking, start)
+    return _run(shop, flow, decided, nothing_done(shop, flow, decided), start)

@@ -13,8 +13,6 @@ Array = Any  # numpy arrays, of one dimension unless said
 URGENT, BACKWARD, FORWARD, WEIGHT = range(4)
 # Urgent tasks that a stream may know of before they are ready; and tasks looked at to find one that is short enough.
 MOST_COMING, MOST_ASIDE = 64, 12
-# Streams that take of one memory at once.
-MOST_TAKING = 16
 
 
 class Flow(NamedTuple):
@@ -49,16 +47,6 @@ class Decided(NamedTuple):
     stock: Array
     reserve: Array
     backwards_first: bool
-
-
-class Taking(NamedTuple):
-    """Of each memory the jobs that run and took of it: how many, which, and what would have been left for others when
-    each began; and whether a job was refused on their account."""
-
-    count: Array
-    job: Array
-    spare: Array
-    refused: Array
 
 
 class Progress(NamedTuple):
@@ -105,7 +93,7 @@ def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
     counts = np.zeros((streams, 4), np.int64)
     for n in range(n_jobs):
         counts[shop.stream[n], decided.kind[n]] += 1
-    at = Progress(
+    return Progress(
         shop.needs.copy(),
         np.zeros(n_jobs, np.int64),
         shop.size.copy(),
@@ -126,6 +114,3 @@ def nothing_done(shop, flow, decided):  # type: ignore[no-untyped-def]
         np.zeros(MOST_ASIDE, np.int64),
         np.zeros(4, np.int64),
     )
-    shape = (memories, MOST_TAKING)
-    none, refused = np.zeros(memories, np.int64), np.zeros(memories, np.bool_)
-    return at, Taking(none, np.zeros(shape, np.int64), np.zeros(shape, np.int64), refused)
