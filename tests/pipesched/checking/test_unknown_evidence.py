@@ -25,7 +25,7 @@ from solver.planning.plan import plan
 from tests.support.makers import problem, schedule
 
 OTHER: dict[str, Any] = {
-    "form": "decision diagram",
+    "form": "branching tree",
     "stages": [0, 1],
     "width": 7,
     "share": 0.25,
@@ -62,7 +62,7 @@ def test_every_command_reads_the_file(evidence: dict[str, Any], tmp_path: Path, 
         said = capsys.readouterr()
         if words[0] == "check":
             assert "not verified: the certificate (load) has evidence of a form unknown to this version" in said.out
-            assert "decision diagram" in said.out and "optimal" not in said.out
+            assert "branching tree" in said.out and "optimal" not in said.out
 
 
 def test_it_is_written_as_it_was_read(tmp_path: Path) -> None:

@@ -223,7 +223,7 @@ def test_solve_again_with_measured_times_is_one_flag(
     ("arguments", "said"),
     [
         (["compare"], "found no problem file"),
-        (["compare", "PLAN", "--measured", "PLAN"], "not a measured trace"),
+        (["compare", "PLAN", "--measured", "PLAN"], "no trace of a known format"),
         (["solve", "PLAN", "--measured", "PLAN"], "not a measured trace"),
         (["compare", "PLAN", "-o", "x.png"], "--output without --noise"),
     ],
