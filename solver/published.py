@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
 from formulations.tasks.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, defect_note
-from pipesched.problem.microbatch_chains import MicrobatchChains
+from pipesched.problem.microbatch_chains import MicrobatchChains, microbatch_chains
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
-from pipesched.schedule.chain_timelines import timeline_into
+from pipesched.schedule.chain_timelines import schedule_back, timeline_into
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
@@ -62,8 +63,18 @@ def _fitting(problem: Problem, schedule: Schedule, name: str) -> Candidate:
     found = simulated_and_validated(problem, schedule, name)
     if found.fits:
         return found
-    waiting = [simulated_and_validated(problem, one, name) for one in expanded(jobs_of(problem), schedule)]
+    waiting = [simulated_and_validated(problem, one, name) for one in _with_waits(problem, schedule)]
     return min((one for one in waiting if one.fits), key=lambda one: _value(problem, one), default=found)
+
+
+def _with_waits(problem: Problem, schedule: Schedule) -> Iterator[Schedule]:
+    """An order of passes with the waits that memory needs; of unequal micro-batches by way of their chains."""
+    if not problem.microbatch_scale:
+        yield from expanded(jobs_of(problem), schedule)
+        return
+    chains = microbatch_chains(problem)
+    into = timeline_into(chains, simulate(problem, schedule)).schedule
+    yield from (schedule_back(chains, one) for one in expanded(jobs_of(chains.problem), into))
 
 
 def _value(problem: Problem, found: Candidate) -> Fraction | int:

@@ -165,3 +165,27 @@ def test_a_job_shop_is_bounded_by_intervals() -> None:
         else:
             known[1] = Fraction(value_of(chains, best_times(chains, found)))
     assert known == [best, best]
+
+
+def test_published_orders_that_recompute_or_offload_are_tried_on_unequal_microbatches() -> None:
+    """They do not fit as they are written; the waits that memory needs are found on the chains."""
+    problem = problem_from(
+        {
+            "devices": 2,
+            "microbatches": 3,
+            "streams": ["compute", "copy"],
+            "times": {"forward": 4, "backward": 1, "transfer": 1},
+            "memory": {
+                "capacity": 14,
+                "activation": 4,
+                "offload": {"out": 1, "in": [1, 4], "on": "copy"},
+                "recompute": [{"name": "a", "time": 4, "keeps": 1}, {"name": "b", "time": 3, "keeps": 1}],
+                "decide": {"offload": "free", "recompute": "free"},
+            },
+            "objective": "span",
+            "microbatch_scale": [2, 2, 1],
+            "microbatch_order": "fixed",
+        }
+    )
+    found = solve(problem, Limits(workers=1, deterministic=4))
+    assert (found.status, found.value) == (Status.OPTIMAL, 37)
