@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.moves import NO, Labels, allowed
 from pipesched.checking.diagram.walk import Numbers, Steps, Walk
 from pipesched.checking.finding import NotCoveredError
@@ -101,13 +102,13 @@ def one_before(
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _lower(found: Labels, now: Numbers) -> None:
     for place in range(len(now)):
         found[place] = max(NEVER, min(np.int64(found[place]), now[place]))
 
 
-@njit(cache=True, nogil=True)
+@inner
 def back_over(now: Numbers, then: Labels, n: int, g: int, run: Numbers, may: int, steps: Steps) -> None:
     """Fill in what follows each time before a move, of what follows those after it."""
     free, device, last = steps.admitted, steps.device[n], len(run) - 1

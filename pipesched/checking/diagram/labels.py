@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.moves import Labels
 from pipesched.checking.diagram.walk import Numbers, Steps
 from pipesched.checking.diagram.weights import replaces, work_of
@@ -97,7 +98,7 @@ def _is_behind(kept: Labels, numbers: Numbers, label: Labels, number: int, tops:
     return False
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _no_later(one: Labels, other: Labels) -> bool:
     for place in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
         if one[place] > other[place]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.walk import Numbers, Steps
 
 Labels = np.ndarray[Any, np.dtype[Any]]
@@ -32,7 +33,7 @@ def allowed(run: Numbers, steps: Steps) -> Numbers:
     return found
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _open_beside(run: Numbers, n: int, steps: Steps) -> int:
     """A forward that leaves no room for those of micro-batches before it leads nowhere.
 
@@ -56,7 +57,7 @@ def _open_beside(run: Numbers, n: int, steps: Steps) -> int:
     return int((room - held) // steps.open_[device]) if steps.open_[device] > 0 else _ANY
 
 
-@njit(cache=True, nogil=True)
+@inner
 def waiting(run: Numbers, comes: Numbers) -> int:
     """Fill in the next step of each micro-batch under way, the first one first; how many these are."""
     under_way, n = run[0] - run[-1], len(run) - 1
@@ -67,7 +68,7 @@ def waiting(run: Numbers, comes: Numbers) -> int:
     return int(under_way)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def ready_for(label: Labels, n: int, g: int, run: Numbers, steps: Steps) -> int:
     """When a step, or a forward and a gradient as one block, could start but for weight passes."""
     ready = np.int64(label[steps.admitted + steps.device[n]])
@@ -78,7 +79,7 @@ def ready_for(label: Labels, n: int, g: int, run: Numbers, steps: Steps) -> int:
     return int(ready)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def run_move(label: Labels, n: int, g: int, run: Numbers, ready: int, may: int, steps: Steps) -> None:
     """Change times by a step or block that is ready then. Moves are taken by their starts: no other starts before."""
     free, device = steps.admitted, steps.device[n]
@@ -106,7 +107,7 @@ def run_move(label: Labels, n: int, g: int, run: Numbers, ready: int, may: int, 
         label[free - 1] = 0
 
 
-@njit(cache=True, nogil=True)
+@inner
 def raise_times(label: Labels, comes: Numbers, more: bool, steps: Steps) -> None:
     """Change times to the latest with which nothing that is left runs later.
 
@@ -127,7 +128,7 @@ def raise_times(label: Labels, comes: Numbers, more: bool, steps: Steps) -> None
         _run_open(label, one, steps)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _run_open(label: Labels, device: int, steps: Steps) -> None:
     free, opened = steps.admitted + device, steps.admitted + 2 * len(steps.room)
     over, kinds, only = free + len(steps.room), 0, 0
@@ -144,7 +145,7 @@ def _run_open(label: Labels, device: int, steps: Steps) -> None:
             label[opened + only] -= 1
 
 
-@njit(cache=True, nogil=True)
+@inner
 def all_over(label: Labels, device: int, steps: Steps) -> int:
     """When a device that starts no step would have run all that is open; no sooner than it could start one."""
     free, opened = steps.admitted + device, steps.admitted + 2 * len(steps.room)

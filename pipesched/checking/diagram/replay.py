@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.completion import FOREVER, NEVER, back_over, key_weights, moves_from
 from pipesched.checking.diagram.guide import Guide, look_ahead, no_guide
 from pipesched.checking.diagram.labels import told_apart
@@ -144,7 +145,7 @@ def expand(
     return keys[:found].copy(), new[:found].copy(), looked
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _all_below(label: Labels, follows: Numbers, limit: int, whole: bool, steps: Steps) -> bool:
     """Whether each time and what follows it come to less than the limit."""
     for place in range(len(follows)):

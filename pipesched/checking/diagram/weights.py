@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from numba import njit
 
+from pipesched.checking.diagram.compiled import inner
 from pipesched.checking.diagram.moves import Labels
 from pipesched.checking.diagram.walk import Numbers, Steps
 
@@ -16,7 +17,7 @@ from pipesched.checking.diagram.walk import Numbers, Steps
 _LONG = 2**60
 
 
-@njit(cache=True, nogil=True)
+@inner
 def choices_in_front(label: Labels, device: int, steps: Steps) -> int:
     """How many ways there are to choose some of what a device has open."""
     found, opened = 1, steps.admitted + 2 * len(steps.room)
@@ -25,7 +26,7 @@ def choices_in_front(label: Labels, device: int, steps: Steps) -> int:
     return int(found)
 
 
-@njit(cache=True, nogil=True)
+@inner
 def run_in_front(label: Labels, choice: int, device: int, ready: int, may: int, steps: Steps) -> bool:
     """Run the choice of that number in front of a step that is ready then. False if it need not be tried.
 
@@ -51,7 +52,7 @@ def run_in_front(label: Labels, choice: int, device: int, ready: int, may: int, 
     return not through_too and not behind_it
 
 
-@njit(cache=True, nogil=True)
+@inner
 def replaces(one: Labels, other: Labels, steps: Steps) -> bool:
     """Whether an order can do all that another can that has come as far."""
     for place in range(steps.admitted + len(steps.room)):
@@ -63,7 +64,7 @@ def replaces(one: Labels, other: Labels, steps: Steps) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@inner
 def _device_replaces(one: Labels, other: Labels, device: int, steps: Steps) -> bool:
     """Whether a device comes to have no more open than another, by the time when that has run all so far.
 
