@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pipesched.errors import Deadlock as Deadlock
     from pipesched.errors import DoesNotApply as DoesNotApply
     from pipesched.errors import PipeschedError as PipeschedError
+    from pipesched.files.plan_file import plan_problem_from as plan_problem_from
+    from pipesched.files.plan_file import read_plan as read_plan
     from pipesched.files.problem_file import problem_from as problem_from
     from pipesched.files.problem_file import read_problem as read_problem
     from pipesched.files.problem_in_code import make_problem as make_problem
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from pipesched.results.analysis.explanation import Explanation as Explanation
     from pipesched.results.analysis.frontier import Frontier as Frontier
     from pipesched.results.candidate import Candidate as Candidate
+    from pipesched.results.plan import Plan as Plan
     from pipesched.results.solution import Solution as Solution
     from pipesched.results.solution import Status as Status
     from pipesched.schedule.metrics import Metrics as Metrics
@@ -52,7 +55,9 @@ if TYPE_CHECKING:
     from solver.analysis.robustness import robustness as robustness
     from solver.analysis.sensitivity import explain as explain
     from solver.limits import Limits as Limits
+    from solver.planning.plan import plan as plan
     from solver.solve import solve as solve
+    from solver.tasks.pair import best_pair as best_pair
 else:
     import sys
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Event
 
 from pipesched.errors import BadInput
@@ -28,16 +29,23 @@ def solve(
     stop: Event | None = None,
     start: Start | None = None,
     engine: Engine | None = None,
+    *,
+    seconds: float | None = None,
 ) -> Solution:
     """The best schedule found, and what is proved of it.
 
-    `report` is called at every improvement; setting `stop` ends the search with what was found. `start` is a schedule,
-    a timeline or a previous solution to go on from: the result is never worse. `engine` has other phases than the
-    usual, to measure what they are worth. `BadInput` where the times are too large to be added up, or where the start
-    does not fit the problem.
+    `seconds` is the time limit, instead of that of the `limits`. `report` is called at every improvement; setting
+    `stop` ends the search with what was found. `start` is a schedule, a timeline or a previous solution to go on from:
+    the result is never worse. `engine` has other phases than the usual, to measure what they are worth. `BadInput`
+    where the times are too large to be added up, where the start does not fit the problem, or for what is no problem.
     """
+    if not isinstance(problem, Problem):
+        raise BadInput(f"solve: found {type(problem).__name__}; allowed: a Problem, as read_problem(PATH) returns it")
+    if limits is not None and not isinstance(limits, Limits):
+        raise BadInput(f"limits: found {type(limits).__name__}; allowed: Limits(seconds=30), or solve(…, seconds=30)")
     refuse_overflow(problem)
     report, stop, limits = report or (lambda _: None), stop or Event(), limits or Limits()
+    limits = limits if seconds is None else replace(limits, seconds=seconds)
     engine = engine or engine_of(problem)
     if problem.objective is Objective.PERIOD:
         if problem.microbatch_scale:

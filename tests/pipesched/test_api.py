@@ -9,7 +9,19 @@ from pathlib import Path
 import pytest
 
 from heuristics.catalogue import HEURISTICS
-from pipesched import BadInput, Limits, compare, problem_from, read_problem, read_schedule, save, simulate, solve
+from pipesched import (
+    BadInput,
+    Limits,
+    compare,
+    plan,
+    plan_problem_from,
+    problem_from,
+    read_problem,
+    read_schedule,
+    save,
+    simulate,
+    solve,
+)
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
 
@@ -68,6 +80,23 @@ def test_values_are_in_the_files_unit_and_ticks_are_named_so(problem: Problem, s
     assert solution.makespan == float(solution.metrics.makespan * problem.tick)
     nothing = Solution(problem, solution.status, 3, None)
     assert (nothing.value, nothing.span, nothing.makespan, nothing.gap) == (None, None, None, None)
+
+
+def test_a_solve_takes_seconds_and_says_what_it_was_given_instead_of_a_problem(problem: Problem) -> None:
+    assert solve(problem, seconds=60, limits=SURE).value == solve(problem, SURE).value
+    with pytest.raises(BadInput, match="seconds: found -1"):
+        solve(problem, seconds=-1)
+    with pytest.raises(BadInput, match=r"solve: found str; allowed: a Problem, as read_problem\(PATH\) returns it"):
+        solve("problem.yaml")  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="limits: found int"):
+        solve(problem, 30)  # type: ignore[arg-type]
+
+
+def test_a_model_of_layers_is_planned_in_code() -> None:
+    layers = [{"name": "layer", "count": 6, "forward": 1, "backward": 2}]
+    found = plan(plan_problem_from({"devices": 2, "microbatches": 4, "layers": layers, "placement": "linear"}), SURE)
+    assert found.value is not None
+    assert found.lower_bound <= found.value
 
 
 def test_compare_lists_every_schedule_best_first(problem: Problem, solution: Solution) -> None:
