@@ -30,6 +30,9 @@ def window_of(timeline: Timeline, text: str) -> Window:
     if not colon or not 0 <= window[0] < window[1]:
         raise BadInput(f"--zoom: found {text!r}; allowed: {PERIOD}, or two times FROM:TO, such as 100:250")
     tick = float(problem.tick)
+    if window[0] / tick >= last:
+        end = f"{problem.in_units(last):g} {problem.time_unit}".strip()
+        raise BadInput(f"--zoom: found {text!r}, which begins when the schedule has ended; allowed: times before {end}")
     return window[0] / tick, min(window[1] / tick, float(last))
 
 

@@ -31,12 +31,9 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, ba
         bars = _with_bars(columns, rows, lengths)
     ours = [number for number, (one, _) in enumerate(found) if one.name == OURS]
     bound = time_text(problem, lower_bound)
-    table(
-        f"{problem.name}: {size(problem)} · minimise {problem.objective.value} · lower bound {bound}",
-        columns,
-        rows,
-        ours,
-    )
+    title = f"{problem.name}: {size(problem)} · minimise {problem.objective.value} · lower bound {bound}"
+    if rows:
+        table(title, columns, rows, ours)
     if bars:
         show_legend()
     for line in grouped.lines(candidates):

@@ -1,4 +1,7 @@
-"""`compare A B`: one table of several problems, each schedule's value and gap on each of them."""
+"""`compare A B`: one table of several problems, each schedule's value and gap on each of them.
+
+What does not fit a problem's memory is said in the cell of its value, which no terminal is too narrow for.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ from collections.abc import Sequence
 from commands.shared.output import percent
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
+from pipesched.problem.formatting import memory_amount
+from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, comparison_document, with_solution
 from pipesched.results.gap import gap
 from pipesched.results.solution import Solution
-
-NOT_FIT = "does not fit"
+from pipesched.schedule.metrics import Metrics
 
 
 def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str, object]:
@@ -25,7 +29,7 @@ def documents(solutions: Sequence[Solution], wanted: Sequence[str]) -> dict[str,
 
 
 def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
-    """Print a row a schedule that applies to one of them, and two columns a problem."""
+    """Print a row a schedule that applies to one of them, and two columns a problem; what fits nowhere comes last."""
     columns, found = [Column("schedule")], []
     for one in solutions:
         problem = one.problem
@@ -35,7 +39,9 @@ def show(solutions: Sequence[Solution], wanted: Sequence[str]) -> None:
             Column("gap", True, 1),
         ]
         found.append({c.name: c for c in _candidates(one, wanted) if c.metrics is not None})
-    names = sorted({name for held in found for name in held} - {OURS}) + [OURS] * any(OURS in held for held in found)
+    fitting = {name for held in found for name, one in held.items() if one.fits}
+    names = sorted({name for held in found for name in held} - {OURS}, key=lambda name: (name not in fitting, name))
+    names += [OURS] * any(OURS in held for held in found)
     rows = [
         [name, *(cell for one, held in zip(solutions, found, strict=True) for cell in _cells(one, held.get(name)))]
         for name in names
@@ -58,4 +64,20 @@ def _cells(solution: Solution, candidate: Candidate | None) -> tuple[str, str]:
         return "–", ""
     value = candidate.metrics.value(problem.objective)
     text = time_text(problem, value).removesuffix(problem.time_unit).strip()
-    return text, percent(gap(value, solution.lower_bound_ticks)) if candidate.fits else NOT_FIT
+    if candidate.fits:
+        return text, percent(gap(value, solution.lower_bound_ticks))
+    return f"{text}\ndoes not fit: {_needed(solution.problem, candidate.metrics)}", "–"
+
+
+def _needed(problem: Problem, metrics: Metrics) -> str:
+    """What the device that lacks most memory would hold, and what there is; a host where every device holds it."""
+    over = [
+        (peak - room, d)
+        for d, (peak, room) in enumerate(zip(metrics.peak_memory, problem.room, strict=True))
+        if room is not None and peak > room
+    ]
+    if not over:
+        return "memory of a host"
+    _, d = max(over)
+    held, room = metrics.peak_memory[d] + problem.static[d], (problem.room[d] or 0) + problem.static[d]
+    return f"needs {memory_amount(problem, held)} of {memory_amount(problem, room)} {problem.memory_unit}"

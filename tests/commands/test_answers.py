@@ -147,13 +147,36 @@ def test_a_refused_ending_lists_all_that_the_command_writes(
     assert "allowed: .png or .svg" in capsys.readouterr().err
 
 
+def test_what_does_not_fit_is_said_however_narrow_the_terminal_is(
+    v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The column of gaps is left out where three problems do not fit beside each other; what memory lacks is not."""
+    other = [written(tmp_path, f"name: v{n}\nplacement: v-shape\nmemory: {{capacity: 5}}\n", f"{n}.yaml") for n in "ab"]
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr("commands.shared.tables.width", lambda: 60)
+    assert main(["compare", v, *other, "--no-optimal", "--schedules", "zbv"]) == 0
+    assert capsys.readouterr().out.count("does not fit: needs 8 of 5 activations") == 3
+
+
+def test_schedules_of_which_none_applies_are_no_table(v: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", v, "--no-optimal", "--schedules", "dualpipe"]) == 1
+    answer = capsys.readouterr()
+    assert "none of these schedules applies" in answer.err
+    assert "bidirectional" in answer.out
+    assert "┏" not in answer.out
+
+
 def test_several_problems_stand_side_by_side(v: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     flat = written(tmp_path, "name: flat\n", "flat.yaml")
     assert main(["compare", v, flat, "--no-optimal"]) == 0
     rows = [line.split("│") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     cells = {row[1].strip(): [cell.strip() for cell in row[2:-1]] for row in rows}
     assert cells["1f1b"][:2] == ["–", ""]
-    assert cells["zbv"][1:] == ["does not fit", "–", ""]
+    assert cells["zbv"][1:] == ["–", "–", ""]
+    named = [row[1].strip() for row in rows]
+    needed = rows[named.index("zbv") + 1]  # the second line of its cell
+    assert needed[2].strip() == "does not fit: needs 8 of 5 activations"
+    assert named.index("zbv") > named.index("v-min")
     assert main(["compare", v, flat, "--no-optimal", "--json"]) == 0
     both = json.loads(capsys.readouterr().out)["problems"]
     for path, held in zip((v, flat), both, strict=True):

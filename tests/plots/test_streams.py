@@ -94,3 +94,8 @@ def test_one_forward_has_no_period() -> None:
     problem = mean_layers(linear(1), 1)
     with pytest.raises(BadInput, match="no steady state"):
         one_period(simulate(problem, HEURISTICS["1f1b"].order(problem)))
+
+
+def test_a_zoom_behind_the_end_is_refused() -> None:
+    with pytest.raises(BadInput, match="begins when the schedule has ended"):
+        window_of(kimi(), "100000:200000")
