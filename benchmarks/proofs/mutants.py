@@ -1,6 +1,7 @@
 """Mutation testing: runs the tests meant for a file on copies of it with one mistake each.
 
     python -m benchmarks.proofs.mutants --count 40 --seed 0 --resume --write docs/proofs.md
+    python -m benchmarks.proofs.mutants --changed main --results changed.json     the functions changed since main
 
 Names every mutant that its tests do not notice, unless benchmarks/proofs/mutation/equivalent_mutants.py says why it
 changes nothing. Exit code 1 if there are any. Needs a system with fork (Linux, macOS).
@@ -8,6 +9,7 @@ changes nothing. Exit code 1 if there are any. Needs a system with fork (Linux, 
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 from argparse import Namespace
@@ -18,7 +20,7 @@ from random import Random
 
 from benchmarks.proofs.mutation.equivalent_mutants import EQUIVALENT
 from benchmarks.proofs.mutation.mutant_tests import copied, load_libraries, noticed
-from benchmarks.proofs.mutation.mutations import mutants, names
+from benchmarks.proofs.mutation.mutations import changed_functions, is_inside, mutants, names
 from benchmarks.proofs.mutation.running import Trial, each, keeps, known, options, show
 from benchmarks.proofs.mutation.tests_of_files import TESTS
 from benchmarks.reporting.machine import machine
@@ -66,24 +68,35 @@ def _trials(args: Namespace, results: dict[str, dict[str, bool]], copy: Path, br
     for file, tests in TESTS.items():
         if args.files not in file:
             continue
-        source, ran = (copy / file).read_text(encoding="utf-8"), results.setdefault(file, {})
+        source = (copy / file).read_text(encoding="utf-8")
+        functions = None if args.changed is None else changed_functions(_at(args.changed, file), source)
+        if functions is not None and not functions:
+            continue
+        ran = results.setdefault(file, {})
         if tests not in passing:
             passing[tests] = not noticed(copy, file, source, args.seconds)
         if not passing[tests]:
             print(f"the tests of {file} fail, or take too long, without a mistake", file=sys.stderr, flush=True)
             broken.append(file)
             continue
-        every = mutants(source)
+        every = [one for one in mutants(source) if functions is None or is_inside(one.name, functions)]
         for one in Random(args.seed).sample(every, min(args.count, len(every))):
             if not ran.get(one.name, False) and one.name not in EQUIVALENT.get(file, {}):
                 run = partial(noticed, copy, file, one.source, args.seconds)
                 yield Trial(f"{file}: {one.name}", ran, one.name, run)
 
 
+def _at(revision: str, file: str) -> str:
+    """A file as it was; empty where it was not there."""
+    shown = subprocess.run(["git", "show", f"{revision}:{file}"], capture_output=True, text=True, check=False)
+    return shown.stdout if shown.returncode == 0 else ""
+
+
 def arguments() -> Namespace:
     """The command line."""
     parser = options(__doc__, _RESULTS, (1_000_000, "mutants of each file, drawn at random (default all)"))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--changed", metavar="REVISION", help="only functions that are not as they were there")
     return parser.parse_args()
 
 

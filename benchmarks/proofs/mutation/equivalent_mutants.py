@@ -1,4 +1,7 @@
-"""Mutants that change nothing, each with the reason; benchmarks/proofs/mutants.py does not run them."""
+"""Mutants that change nothing, each with the reason; benchmarks/proofs/mutants.py does not run them.
+
+They are named by function and expression. One whose code has become another is looked at anew where it survives.
+"""
 
 from __future__ import annotations
 
@@ -151,27 +154,4 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "times: True -> False": _AS_LONG,
         "times: True -> False #2": _AS_LONG,
     },
-}
-
-# Of those made by hand, by file and mistake.
-BY_HAND: Mapping[str, str] = {
-    "solver/bounds/crossing_below/follow.py: the last end, not the least": "Orders end in the last layer alone: no "
-    "block is the last step of all.",
-    "solver/bounds/crossing_guided/moves.py: a micro-batch before its first step there counts": "For places beyond the "
-    "micro-batches under way the guide says that nothing follows.",
-    "solver/bounds/crossing_whole/follow.py: the last end": "Before the last step there is one state, so that there is "
-    "one end, the least of its labels.",
-    "solver/bounds/crossing_blocks/bound.py: over when only blocks lead on": "Where a block may be next, its forward "
-    "may be alone, and nothing is left out: so there are steps as long as there are blocks.",
-    "solver/bounds/crossing_blocks/layers.py: the oldest stays in its place": "Places beyond the micro-batches "
-    "under way decide nothing, and one that begins in a block with the oldest ends when that does.",
-    "solver/bounds/crossing_below/remaining.py: the way of a block's gradient takes a tick more": "The forward alone "
-    "first leaves no more time from the gradient's way on, and the least is taken of both.",
-    **dict.fromkeys(
-        (
-            "solver/bounds/crossing_below/bound.py: ways to save memory are not seen",
-            "solver/bounds/crossing_blocks/bound.py: ways to save memory are not seen",
-        ),
-        "Where there are such ways, no pass is one task that runs in any case, which is asked as well.",
-    ),
 }

@@ -52,6 +52,29 @@ def names(source: str) -> list[str]:
     return list(_each(ast.parse(source)))
 
 
+def changed_functions(before: str, after: str) -> set[str]:
+    """The functions of a module that are not as they were, comments and layout apart; all of a new module."""
+    old = _functions(ast.parse(before))
+    return {name for name, text in _functions(ast.parse(after)).items() if old.get(name) != text}
+
+
+def is_inside(mutant: str, functions: set[str]) -> bool:
+    """Whether a mutant of that name is in one of the functions."""
+    inside = mutant.partition(":")[0]
+    return any(inside == one or inside.startswith(f"{one}.") for one in functions)
+
+
+def _functions(tree: ast.AST, inside: tuple[str, ...] = ()) -> dict[str, str]:
+    """The outermost functions by their names, those of classes with the names of these."""
+    found: dict[str, str] = {}
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            found[".".join((*inside, node.name))] = ast.dump(node)
+        elif isinstance(node, ast.ClassDef):
+            found |= _functions(node, (*inside, node.name))
+    return found
+
+
 def _each(tree: ast.Module) -> Iterator[str]:
     """The name of each mutant, which the tree is while that is looked at."""
     found = Counter[str]()

@@ -1,4 +1,4 @@
-"""What mutants of both kinds share: the command line, the loop over them, and results that are kept after each."""
+"""Running mutants: the command line, the loop over them, and results that are kept after each."""
 
 from __future__ import annotations
 
