@@ -137,7 +137,11 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("validator", "order_rules", "time_rules", "memory_rule", "pass_rules", "cycle_rule")
     },
     "pipesched/validation/task_order_rules.py": (_RULES,),
-    "pipesched/validation/memory_order_rule.py": (_RULES, _OPTIONS, "tests/solver/tasks/test_task_solve.py"),
+    "pipesched/validation/memory_order_rule.py": (
+        _RULES,
+        _OPTIONS,
+        "tests/pipesched/validation/test_memory_on_any_timing.py",
+    ),
     **{
         f"pipesched/checking/{name}.py": _CHECK
         for name in (
