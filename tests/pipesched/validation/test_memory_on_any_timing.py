@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import combinations
 from random import Random
+from typing import Any
 
+import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
@@ -18,7 +21,9 @@ from pipesched.problem.passes import W, parse_pass
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, Wait
+from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
+from pipesched.validation.memory_order_rule import _Units
 from pipesched.validation.validator import validate
 from solver.tasks.job_graph import arcs_of_orders, graph_of
 from tests.support.task_brute_force import always_fits, tiny_tasks
@@ -74,8 +79,52 @@ def test_an_order_is_valid_if_no_state_of_it_holds_too_much(make: Callable[[Rand
     assert min(seen.values()) > 10
 
 
+def test_units_are_handed_out_wherever_all_takers_can_have_enough() -> None:
+    """By Hall's theorem: no takers together want more than the stock and what those give whom one of them may take of."""
+    exchanged = 0
+
+    class Counted(_Units):
+        def _search(self, taker: int) -> tuple[int | None, dict[int, int], dict[int, int | None]]:
+            nonlocal exchanged
+            source, asks, has = super()._search(taker)
+            exchanged += source is not None and asks[source] != taker
+            return source, asks, has
+
+    for seed in range(1500):
+        rng = Random(seed)
+        takers, givers, stock = rng.randint(2, 6), rng.randint(2, 5), rng.randint(0, 2)
+        given = np.array([[rng.random() < 0.6 for _ in range(givers)] for _ in range(takers)])
+        wanted, amounts = ([rng.randint(1, 3) for _ in range(count)] for count in (takers, givers))
+
+        def too_much(state: tuple[int, ...], given=given, wanted=wanted, amounts=amounts, stock=stock) -> bool:
+            may = given[list(state)].any(axis=0)
+            return sum(wanted[t] for t in state) > stock + sum(a for a, some in zip(amounts, may, strict=True) if some)
+
+        units = Counted(given, amounts, stock)
+        for taker in range(takers):
+            refused = any(too_much(state) for n in range(taker + 1) for state in combinations(range(taker + 1), n + 1))
+            state = units.hand_out(taker, wanted[taker])
+            assert bool(state) == refused, seed
+            if refused:
+                assert too_much(tuple(state)), seed
+                break
+            had = [sum(held.get(one, 0) for held in units._users) for one in range(taker + 1)]
+            assert had == wanted[: taker + 1], seed
+    assert exchanged > 40
+
+
+def test_a_mistake_says_what_may_be_held_with_what_the_device_always_holds() -> None:
+    document = OFFLOAD | {"memory": OFFLOAD["memory"] | {"capacity": 7, "static": 5}}
+    problem = problem_from(document)
+    timeline = simulate(problem, at(problem, STARTS))
+    bare = Schedule(timeline.schedule.orders, "", timeline.schedule.task_orders)
+    found = [one.text for one in validate(Timeline(problem, bare, timeline.starts)) if one.rule == "memory"]
+    assert "device 0 may hold 8 activations when F0.2 starts" in found[0]
+    assert "its capacity is 7 activations" in found[0]
+
+
 # Found by a model with timed memory: L0.2 starts while W0.1 has given back what F0.4, behind it, takes.
-OFFLOAD = {
+OFFLOAD: dict[str, Any] = {
     "devices": 3,
     "microbatches": 6,
     "streams": ["compute", "copy"],
@@ -98,19 +147,31 @@ F2.1 32 B2.1 42 W2.1 52 F2.2 58 B2.2 68 W2.2 104 F2.3 94 B2.3 156 W2.3 166 O2.3 
 """
 
 
+def starts_of(jobs: Jobs, text: str) -> dict[int, int]:
+    """The start of each job, in steps, of passes with their starts in ticks."""
+    words = text.split()
+    begin = {parse_pass(name): int(start) * jobs.scale for name, start in zip(words[::2], words[1::2], strict=True)}
+    return {n: begin[job.task.of] for n, job in enumerate(jobs.jobs) if job.task.of in begin}
+
+
+def at(problem: Problem, text: str) -> Schedule:
+    """The schedule with these starts."""
+    jobs = jobs_of(problem)
+    schedule = schedule_of_starts(jobs, starts_of(jobs, text))
+    assert schedule is not None
+    return schedule
+
+
 def test_what_is_given_back_before_a_pass_behind_begins_is_there() -> None:
     """A stricter rule called 202 optimal: this schedule takes 200, with six waits, and the model holds it."""
     problem = problem_from(OFFLOAD)
-    jobs, words = jobs_of(problem), STARTS.split()
-    begin = {parse_pass(name): int(start) * jobs.scale for name, start in zip(words[::2], words[1::2], strict=True)}
-    starts = {n: begin[job.task.of] for n, job in enumerate(jobs.jobs) if job.task.of in begin}
-    schedule = schedule_of_starts(jobs, starts)
-    assert schedule is not None
+    schedule = at(problem, STARTS)
     assert len(schedule.waits) == 6
     timeline = simulate(problem, schedule)
     assert validate(timeline) == []
     assert measure(timeline).makespan == 200
+    jobs = jobs_of(problem)
     model = TaskModel(jobs, 200)
-    for n, start in starts.items():
+    for n, start in starts_of(jobs, STARTS).items():
         model.cp.add(model.variables.start[n] == start)
     assert cp_model.CpSolver().solve(model.cp) == cp_model.OPTIMAL
