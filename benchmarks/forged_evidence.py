@@ -34,14 +34,9 @@ from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import (
-    CrossingBlocks,
+    OLD_FORMS,
     CrossingChains,
     Crossings,
-    CrossingSomeWhole,
-    CrossingStages,
-    CrossingSteps,
-    CrossingStepsBelow,
-    CrossingWhole,
     GuidedStages,
 )
 from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, ReturnTo, RowMultipliers
@@ -77,13 +72,7 @@ KINDS = {
     "cool-down": ReturnTo,
     "linear relaxation": RowMultipliers,
     "crossings": Crossings,
-    "crossings of steps": CrossingSteps,
-    "crossings of steps below a value": CrossingStepsBelow,
-    "crossings of steps of some stages": CrossingStages,
-    "crossings of steps of more stages": GuidedStages,
-    "crossings of steps with whole weight passes": CrossingWhole,
-    "crossings of steps with some whole weight passes": CrossingSomeWhole,
-    "crossings with blocks": CrossingBlocks,
+    **OLD_FORMS,
     "crossings of all chains": CrossingChains,
     "Lagrangian": DeviceMultipliers,
 }

@@ -41,7 +41,8 @@ os.chdir(source)
 sdist = build_meta.build_sdist(f"{out}/sdist")
 build_meta.build_wheel(f"{out}/checkout")
 build_meta.build_editable(f"{out}/editable")
-tarfile.open(f"{out}/sdist/{sdist}").extractall(f"{out}/unpacked", filter="data")
+safely = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from Python 3.11.4 on
+tarfile.open(f"{out}/sdist/{sdist}").extractall(f"{out}/unpacked", **safely)
 os.chdir(f"{out}/unpacked/" + os.listdir(f"{out}/unpacked")[0])
 build_meta.build_wheel(f"{out}/again")
 """

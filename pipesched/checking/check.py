@@ -12,7 +12,7 @@ from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_chains.argument import crossings_of_chains
 from pipesched.checking.crossings.argument import crossings
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
-from pipesched.checking.diagram.argument import OLD_FORMS, decision_diagram, old_form
+from pipesched.checking.diagram.argument import decision_diagram, old_form
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
 from pipesched.checking.lagrangian import lagrangian
@@ -36,7 +36,7 @@ from pipesched.problem.formatting import amount, visible
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
-from pipesched.results.crossing_evidence import CrossingChains, Crossings
+from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains, Crossings
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,

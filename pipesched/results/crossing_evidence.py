@@ -110,3 +110,24 @@ class CrossingBlocks:
     stage: int
     devices: tuple[int, ...]
     width: int
+
+
+# Those that are read as decision diagrams, by the name of their form, which is also the kind of their certificates.
+OldForm = (
+    CrossingBlocks
+    | CrossingSomeWhole
+    | CrossingStages
+    | CrossingSteps
+    | CrossingStepsBelow
+    | CrossingWhole
+    | GuidedStages
+)
+OLD_FORMS: dict[str, type[OldForm]] = {
+    "crossings of steps": CrossingSteps,
+    "crossings of steps below a value": CrossingStepsBelow,
+    "crossings of steps of some stages": CrossingStages,
+    "crossings of steps of more stages": GuidedStages,
+    "crossings of steps with whole weight passes": CrossingWhole,
+    "crossings of steps with some whole weight passes": CrossingSomeWhole,
+    "crossings with blocks": CrossingBlocks,
+}

@@ -14,15 +14,9 @@ import simplejson
 
 from pipesched.errors import BadInput
 from pipesched.results.crossing_evidence import (
-    CrossingBlocks,
+    OLD_FORMS,
     CrossingChains,
     Crossings,
-    CrossingSomeWhole,
-    CrossingStages,
-    CrossingSteps,
-    CrossingStepsBelow,
-    CrossingWhole,
-    GuidedStages,
 )
 from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
@@ -65,13 +59,7 @@ _FORMS: dict[str, type[Any]] = {
     "multipliers of modes": ModeMultipliers,
     "weights of resources": ResourceWeights,
     "crossings": Crossings,
-    "crossings of steps": CrossingSteps,
-    "crossings of steps below a value": CrossingStepsBelow,
-    "crossings of steps of some stages": CrossingStages,
-    "crossings of steps of more stages": GuidedStages,
-    "crossings of steps with whole weight passes": CrossingWhole,
-    "crossings of steps with some whole weight passes": CrossingSomeWhole,
-    "crossings with blocks": CrossingBlocks,
+    **OLD_FORMS,
     "crossings of all chains": CrossingChains,
     "decision diagram": Diagram,
     "refutation": Refutation,

@@ -10,31 +10,12 @@ from pipesched.results.crossing_evidence import (
     CrossingBlocks,
     CrossingSomeWhole,
     CrossingStages,
-    CrossingSteps,
     CrossingStepsBelow,
     CrossingWhole,
     GuidedStages,
+    OldForm,
 )
 from pipesched.results.diagram_evidence import Diagram
-
-OldForm = (
-    CrossingBlocks
-    | CrossingSomeWhole
-    | CrossingStages
-    | CrossingSteps
-    | CrossingStepsBelow
-    | CrossingWhole
-    | GuidedStages
-)
-OLD_FORMS: dict[str, type[OldForm]] = {
-    "crossings of steps": CrossingSteps,
-    "crossings of steps below a value": CrossingStepsBelow,
-    "crossings of steps of some stages": CrossingStages,
-    "crossings of steps of more stages": GuidedStages,
-    "crossings of steps with whole weight passes": CrossingWhole,
-    "crossings of steps with some whole weight passes": CrossingSomeWhole,
-    "crossings with blocks": CrossingBlocks,
-}
 
 _MOST_WIDTH, _NO_WIDTH = 1024, 2**40
 
