@@ -11,6 +11,7 @@ __version__ = VERSION
 # The public names, listed here and nowhere else. Each is imported, with the heavy library it needs, when first used.
 if TYPE_CHECKING:
     from heuristics.catalogue import HEURISTICS as HEURISTICS
+    from pipesched import megatron as megatron
     from pipesched import torch as torch
     from pipesched.errors import BadInput as BadInput
     from pipesched.errors import Deadlock as Deadlock
@@ -66,8 +67,8 @@ else:
     _names = LazyNames(__name__)
     _SHOWN = frozenset(("pipesched.problem.problem", "pipesched.schedule.schedule"))
 
-    # `from pipesched import *` must not need torch, nor replace a user's own `torch`.
-    __all__ = ["__version__", *_names.without("torch")]  # noqa: PLE0604 - all of them are strings
+    # `from pipesched import *` must not need torch, nor replace a user's own `torch` or `megatron`.
+    __all__ = ["__version__", *_names.without("torch", "megatron")]  # noqa: PLE0604 - all of them are strings
 
     def __getattr__(name):
         found = _names(name)

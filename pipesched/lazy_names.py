@@ -20,9 +20,9 @@ class LazyNames:
         self._homes = dict(_imports(_source(package)))
         self.names = tuple(self._homes)
 
-    def without(self, library: str) -> list[str]:
+    def without(self, *libraries: str) -> list[str]:
         """The names that come from no module named after a heavy library, such as "torch"."""
-        return [name for name, home in self._homes.items() if library not in f"{home}.{name}"]
+        return [name for name, home in self._homes.items() if not any(one in f"{home}.{name}" for one in libraries)]
 
     def __call__(self, name: str) -> Any:
         """The object of a name, as the `__getattr__` of the package gives it."""

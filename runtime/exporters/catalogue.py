@@ -57,6 +57,11 @@ class Exporter:
         there in a hang or in silently wrong gradients. Too little memory is no reason: the order itself is right.
         """
         settings = self._settings(options or {}) | {"stem": stem}
+        self.check(timeline)
+        return self.write(timeline, settings)
+
+    def check(self, timeline: Timeline) -> None:
+        """`BadInput` where the timeline is broken, or where no schedule of its kind can be written in this format."""
         broken = [violation for violation in validate(timeline) if violation.rule != "memory"]
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
@@ -79,7 +84,6 @@ class Exporter:
             raise BadInput(
                 f"{self.name}: the schedule runs {saving}, and this format has neither copies nor recomputation"
             )
-        return self.write(timeline, settings)
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """The value of every option; `BadInput` for one that this format does not have, or a value it does not take."""

@@ -1,0 +1,76 @@
+"""Writes a schedule as a Python module that has Megatron-Core train by it, with all that it needs.
+
+Micro-batches of weight passes are renumbered: Transformer Engine computes weight gradients in the order of the
+backwards.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import Pass
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
+from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain
+from runtime.exporters.megatron_module import module_text
+from runtime.lowering.deadlock import proved
+from runtime.lowering.programs import Compute, Instruction, Send, lower
+from runtime.lowering.weight_order import weight_microbatches
+
+_NAME, _SUFFIX = "megatron", ".megatron.py"
+
+
+def program_document(timeline: Timeline) -> dict[str, Any]:
+    """What every rank runs, as `runtime.megatron.program` reads it; `BadInput` for what Megatron cannot run."""
+    _refuse(timeline)
+    weights = weight_microbatches(timeline.schedule, fused=False)
+    return {
+        "schedule": timeline.schedule.name,
+        "problem": timeline.problem.name,
+        "microbatches": timeline.problem.microbatches,
+        "rank_of_stage": list(timeline.problem.placement.stage_device),
+        "rows": [" ".join(_word(step, weights) for step in row) for row in lower(timeline).rows],
+    }
+
+
+def _refuse(timeline: Timeline) -> None:
+    placement = timeline.problem.placement
+    one_chain(_NAME, "Megatron", placement)
+    every_device_works(_NAME, "Megatron", placement)
+    if any(where != stage % placement.devices for stage, where in enumerate(placement.stage_device)):
+        where = ", ".join(map(str, placement.stage_device))
+        raise BadInput(
+            f"{_NAME}: found stages on devices {where}, and Megatron puts stage s on rank s mod {placement.devices}; "
+            f"torch-csv and {ANYTHING} can express it"
+        )
+    if any(timeline.in_block(p) for p in timeline.schedule.passes()):
+        raise BadInput(f"{_NAME}: overlapped blocks are not supported; torch-csv and {ANYTHING} can express them")
+
+
+def _word(step: Instruction, weights: dict[Pass, int]) -> str:
+    if isinstance(step, Compute):
+        (p,) = step.passes
+        return str(p._replace(microbatch=weights.get(p, p.microbatch)))
+    transfer = step.transfer
+    peer = f"send{transfer.target}" if isinstance(step, Send) else f"recv{transfer.source}"
+    return f"{peer}:{transfer.producer}"
+
+
+def _write(timeline: Timeline, _: Settings) -> Files:
+    return {_SUFFIX: module_text(program_document(timeline), _proof(timeline))}
+
+
+def _proof(timeline: Timeline) -> str:
+    return proved(_NAME, lower(timeline))
+
+
+EXPORTERS.register(
+    Exporter(
+        name=_NAME,
+        description="Megatron-Core: a Python module that has it train by this order (linear and interleaved)",
+        suffix=_SUFFIX,
+        write=_write,
+        proof=_proof,
+    )
+)

@@ -1,0 +1,62 @@
+"""The one file that `export --format megatron` writes: the sources of `runtime/megatron`, then the schedule."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from pathlib import Path
+from pprint import pformat
+from typing import Any
+
+from pipesched.version import VERSION
+
+_SOURCES = Path(__file__).parent.parent / "megatron"
+# Each behind what it imports.
+_ORDER = ("program", "batches", "transfers", "weight_gradients", "reductions", "call", "iteration", "install")
+
+_MODULE = '''# schedule {schedule!a} of problem {problem!a}, by pipesched {version}
+"""A pipeline schedule for Megatron-Core, 0.16 or later: import this module before the first iteration.
+
+{proof}
+"""
+
+{sources}
+
+
+# ---- the schedule ----
+
+DOCUMENT = {document}
+
+install(DOCUMENT)
+'''
+
+
+def module_text(document: Mapping[str, Any], proof: str) -> str:
+    """The module that installs a document of `runtime.exporters.megatron` when it is imported."""
+    return _MODULE.format(
+        schedule=document["schedule"],
+        problem=document["problem"],
+        version=VERSION,
+        proof=proof[0].upper() + proof[1:] + ".",
+        sources=_sources(),
+        document=pformat(document, width=118, sort_dicts=False),
+    )
+
+
+def _sources() -> str:
+    """All modules as one: their imports first, without those of each other, and their first words as comments."""
+    imports, bodies = dict[str, None](), list[str]()
+    for name in _ORDER:
+        text = (_SOURCES / f"{name}.py").read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        found = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
+        imports |= {ast.unparse(node): None for node in found if not _is_own(node)}
+        words = "\n".join(f"# {line}".rstrip() for line in (ast.get_docstring(tree) or "").splitlines())
+        body = "\n".join(text.splitlines()[found[-1].end_lineno :]).strip()
+        bodies.append(f"# ---- {name} ----\n{words}\n\n{body}")
+    first = "from __future__ import annotations"
+    return "\n\n\n".join(["\n".join((first, "", *sorted(imports.keys() - {first}))), *bodies])
+
+
+def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
+    return isinstance(node, ast.ImportFrom) and str(node.module).rpartition(".")[0].endswith("runtime.megatron")

@@ -1,0 +1,154 @@
+"""One training iteration of one rank: its passes, sends and receives in the order of a program."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+from typing import Any
+
+import torch
+from megatron.core.enums import ModelType
+from megatron.core.pipeline_parallel import schedules
+
+from runtime.megatron.batches import NumberedBatches
+from runtime.megatron.call import Call
+from runtime.megatron.program import Program, Step
+from runtime.megatron.reductions import Reductions
+from runtime.megatron.transfers import Transfers
+from runtime.megatron.weight_gradients import WeightGradients
+
+
+class Iteration:
+    """Tensors are known by the pass that yields them: (kind, stage, micro-batch)."""
+
+    def __init__(self, program: Program, call: Call) -> None:
+        self._program, self._call, self._row = program, call, program.rows[call.rank]
+        self._chunk = {stage: chunk for chunk, stage in enumerate(program.stages_of(call.rank))}
+        self._batches = [None if one is None else NumberedBatches(one) for one in call.iterators]
+        self._transfers = Transfers(call.group, call.empty)
+        self._weights = WeightGradients(call.chunks)
+        self._reductions = Reductions(call.config, call.chunks, call.force_all_reduce)
+        self._last_backward = {step.stage: step for step in self._row if step.kind in ("B", "BW") and not step.transfer}
+        self._last_weight = {step.stage: step for step in self._row if step.kind in ("W", "BW") and not step.transfer}
+        self._inputs: dict[tuple[int, int], Any] = {}
+        self._outputs: dict[tuple[int, int], Any] = {}
+        self._gradients: dict[tuple[int, int], Any] = {}
+        self._begun = set[int]()
+        forwards = (self._chunk[step.stage] for step in self._row if step.kind == "F" and not step.transfer)
+        self._to_gather = iter(dict.fromkeys(forwards))
+        self._losses: dict[int, list[Any]] = {}
+        self.tokens = torch.zeros([], dtype=torch.int, device=torch.cuda.current_device())
+        self.executed: list[str] = []
+
+    @property
+    def losses(self) -> list[Any]:
+        """What the loss function gave, by micro-batch."""
+        return [one for microbatch in sorted(self._losses) for one in self._losses[microbatch]]
+
+    def run(self) -> None:
+        """All of the row; what is not this iteration's is left as it was, after an error too."""
+        run = {"F": self._forward, "B": self._backward, "BW": self._backward, "W": self._weight}
+        self._gather_parameters(2)
+        try:
+            for step in self._row:
+                if step.transfer:
+                    self._send(step) if step.transfer == "send" else self._transfers.receive(step.peer, step.yields)
+                else:
+                    run[step.kind](step)
+                self.executed.append(str(step))
+            self._transfers.finish()
+        finally:
+            self._reductions.close()
+
+    def _send(self, step: Step) -> None:
+        where = step.stage, step.microbatch
+        if step.kind == "F":
+            self._transfers.send(step.peer, self._outputs[where].detach())
+            self._free(self._outputs[where])
+        else:
+            self._transfers.send(step.peer, self._gradients.pop(where))
+
+    def _free(self, output: Any) -> None:
+        """Once it has left, only its place in the graph is needed; Megatron's backward wants it so."""
+        schedules.deallocate_output_tensor(output, self._call.config.deallocate_pipeline_outputs)
+
+    def _is_here(self, stage: int) -> bool:
+        return stage in self._chunk
+
+    def _forward(self, step: Step) -> None:
+        stage, microbatch = step.stage, step.microbatch
+        chunk = self._chunk[stage]
+        first = chunk not in self._begun
+        if first:
+            self._begun.add(chunk)
+            self._gather_parameters(1)
+        x = self._transfers.take(("F", stage - 1, microbatch)).requires_grad_() if stage else None
+        output, tokens = self._run_forward(step, x, first)
+        self.tokens += tokens
+        self._inputs[stage, microbatch], self._outputs[stage, microbatch] = x, output
+        if self._is_here(stage + 1):
+            self._transfers.hand_over(step.yields, output.detach())
+            self._free(output)
+
+    def _run_forward(self, step: Step, x: Any, first: bool) -> tuple[Any, Any]:
+        call, chunk, losses = self._call, self._chunk[step.stage], list[Any]()
+        batches = self._batches[chunk]
+        if batches is not None:
+            batches.begin(step.microbatch)
+        output, tokens = schedules.forward_step(
+            call.forward_step,
+            batches,
+            call.chunks[chunk],
+            call.microbatches,
+            x,
+            losses,
+            call.config,
+            cp_group_size=call.groups.cp.size(),
+            collect_non_loss_data=call.collect_non_loss_data,
+            is_first_microbatch=first,
+            current_microbatch=step.microbatch,
+            vp_stage=chunk if len(call.chunks) > 1 else None,
+            is_last_stage=step.stage == self._program.last_stage,
+        )
+        if batches is not None:
+            batches.end()
+            batches.forget(step.microbatch)
+        if losses:
+            self._losses[step.microbatch] = losses
+        return output, tokens
+
+    def _backward(self, step: Step) -> None:
+        stage, microbatch = step.stage, step.microbatch
+        where, chunk = (stage, microbatch), self._chunk[stage]
+        after = None if stage == self._program.last_stage else self._transfers.take(("B", stage + 1, microbatch))
+        if self._last_backward[stage] is step:
+            self._reductions.last_backward(chunk)
+        with self._weights.put_aside(chunk):
+            gradient = _backward_step(self._inputs.pop(where), self._outputs.pop(where), after, self._call.config)
+        self._reductions.after_backward(chunk)
+        if self._is_here(stage - 1):
+            self._transfers.hand_over(step.yields, gradient)
+        elif stage:
+            self._gradients[where] = gradient
+        if step.kind == "BW":
+            self._weight(step)
+
+    def _weight(self, step: Step) -> None:
+        chunk = self._chunk[step.stage]
+        self._weights.compute(chunk)
+        if self._last_weight[step.stage] is step:
+            self._reductions.last_weight(chunk)
+
+    def _gather_parameters(self, chunks: int) -> None:
+        """Begins to gather the parameters of so many chunks more, in the order of their first forwards."""
+        gather = self._call.config.param_sync_func
+        for chunk in itertools.islice(self._to_gather, chunks if gather is not None else 0):
+            (gather[chunk] if isinstance(gather, list) else gather)(self._call.chunks[chunk].parameters())
+
+
+def _backward_step(x: Any, output: Any, gradient: Any, config: Any) -> Any:
+    """Megatron's; before 0.17 it takes the type of the model too."""
+    more = (
+        (ModelType.encoder_or_decoder,) if "model_type" in inspect.signature(schedules.backward_step).parameters else ()
+    )
+    return schedules.backward_step(x, output, gradient, *more, config)

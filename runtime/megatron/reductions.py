@@ -1,0 +1,67 @@
+"""Data parallelism: the gradients of each chunk are reduced once its last weight gradient is there.
+
+Megatron's hook on a parameter runs in B, also for a weight whose gradient was left to W. So while an iteration runs,
+such weights are hidden from the hook, and are said to be ready after the last W of their chunk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from runtime.megatron.weight_gradients import linear_weights
+
+
+class Reductions:
+    """Of the chunks of one rank in one iteration: `close` leaves all as it was, after an error too."""
+
+    def __init__(self, config: Any, chunks: list[Any], force_all_reduce: bool) -> None:
+        self._chunks, self._force_all_reduce = chunks, force_all_reduce
+        self._start = _for_each(config.grad_sync_func, chunks)
+        self._hidden = [self._hide(chunk) for chunk in chunks]
+        self._held = [contextlib.ExitStack() for _ in chunks]
+        for held, no_sync in zip(self._held, _for_each(config.no_sync_func, chunks), strict=True):
+            if no_sync is not None:
+                held.enter_context(no_sync())
+
+    @staticmethod
+    def _hide(chunk: Any) -> dict[Any, Any]:
+        if not getattr(getattr(chunk, "ddp_config", None), "overlap_grad_reduce", False):
+            return {}
+        groups = chunk.param_to_bucket_group
+        return {weight: groups.pop(weight) for weight in linear_weights(chunk) if weight in groups}
+
+    def last_backward(self, chunk: int) -> None:
+        """The next backward is the chunk's last: what it yields itself is whole. With `grad_sync_func` all waits."""
+        if self._start[chunk] is None:
+            self._held[chunk].close()
+
+    def after_backward(self, chunk: int) -> None:
+        """Adds what autograd itself gave a hidden weight: one that is an embedding too."""
+        for weight in self._hidden[chunk]:
+            if weight.grad is not None:
+                if not getattr(weight, "grad_added_to_main_grad", False):
+                    weight.main_grad.add_(weight.grad)
+                weight.grad = None
+
+    def last_weight(self, chunk: int) -> None:
+        """All gradients of the chunk are there."""
+        self._held[chunk].close()
+        hidden, self._hidden[chunk] = self._hidden[chunk], {}
+        self._chunks[chunk].param_to_bucket_group.update(hidden) if hidden else None
+        if self._start[chunk] is not None:
+            self._start[chunk](self._chunks[chunk].parameters())
+            return
+        for weight, group in hidden.items():
+            group.register_grad_ready(weight, self._force_all_reduce)
+
+    def close(self) -> None:
+        for chunk, held, hidden in zip(self._chunks, self._held, self._hidden, strict=True):
+            held.close()
+            if hidden:
+                chunk.param_to_bucket_group.update(hidden)
+
+
+def _for_each(function: Any, chunks: list[Any]) -> list[Any]:
+    """Megatron's configuration has a function for each chunk, or one for all of them."""
+    return function if isinstance(function, list) else [function for _ in chunks]

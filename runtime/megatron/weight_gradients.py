@@ -1,0 +1,105 @@
+"""Weight gradients that B leaves to W: a queue for Megatron's own linears, `backward_dw` for Transformer Engine's.
+
+A W takes what the earliest B of its chunk has left, as Transformer Engine does; the exporter numbers them so.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+import torch
+import torch.distributed as dist
+from megatron.core.tensor_parallel import layers
+
+Later: TypeAlias = Callable[[], None]
+
+# What the backward that runs now leaves; None outside of one. Autograd's threads run no two at a time.
+_RUNNING: list[list[Later] | None] = [None]
+
+
+class WeightGradients:
+    """Of the chunks of one rank."""
+
+    def __init__(self, chunks: list[Any]) -> None:
+        self._waiting: list[deque[list[Later]]] = [deque() for _ in chunks]
+        self._engine = [[one for one in chunk.modules() if _is_delayed(one)] for chunk in chunks]
+
+    @contextmanager
+    def put_aside(self, chunk: int) -> Iterator[None]:
+        """The backward inside computes no weight gradient of a linear."""
+        left: list[Later] = []
+        _RUNNING[0] = left
+        try:
+            yield
+        finally:
+            _RUNNING[0] = None
+        self._waiting[chunk].append(left)
+
+    def compute(self, chunk: int) -> None:
+        """Those of the earliest backward that has left some."""
+        for later in self._waiting[chunk].popleft():
+            later()
+        for module in self._engine[chunk]:
+            module.backward_dw()
+
+
+def _is_delayed(module: Any) -> bool:
+    """Whether it is a module of Transformer Engine that leaves its weight gradient to `backward_dw`."""
+    store = getattr(module, "wgrad_store", None)
+    return store is not None and hasattr(module, "backward_dw") and bool(store.delay_wgrad_compute())
+
+
+def linear_weights(chunk: Any) -> list[torch.nn.Parameter]:
+    """The weights whose gradients are put aside here, in an order that is the same on all ranks of a stage."""
+    kinds = (layers.ColumnParallelLinear, layers.RowParallelLinear)
+    found = (one.weight for one in chunk.modules() if isinstance(one, kinds))
+    return list(dict.fromkeys(one for one in found if one is not None and one.requires_grad))
+
+
+def split_linears() -> None:
+    """Have Megatron's linear function leave its weight gradient where `put_aside` asks for it."""
+    function = layers.LinearWithGradAccumulationAndAsyncCommunication
+    forward, backward = function.forward, function.backward
+
+    def remembering(ctx: Any, x: Any, weight: Any, *more: Any) -> Any:
+        # Under saved-tensor hooks, as of offloading, the saved weight is a copy.
+        ctx.own_weight = weight
+        return forward(ctx, x, weight, *more)
+
+    def split(ctx: Any, grad_output: Any) -> Any:
+        left = _RUNNING[0]
+        # What is no parameter has a backward of its own, and another gradient is not the end of it.
+        if left is None or not isinstance(ctx.own_weight, torch.nn.Parameter) or ctx.sequence_parallel:
+            return backward(ctx, grad_output)
+        x, handle = ctx.saved_tensors[0], None
+        grad_x = grad_output.matmul(ctx.own_weight)
+        if ctx.allreduce_dgrad:
+            handle = dist.all_reduce(grad_x, group=ctx.tp_group, async_op=True)
+        weight, fused = ctx.own_weight, ctx.gradient_accumulation_fusion
+        left.append(lambda: _add_gradient(weight, grad_output, x, fused))
+        bias = grad_output.sum(dim=tuple(range(grad_output.dim() - 1))) if ctx.use_bias else None
+        if handle is not None:
+            handle.wait()
+        return grad_x, None, bias, *[None] * (len(ctx.needs_input_grad) - 3)
+
+    function.forward, function.backward = staticmethod(remembering), staticmethod(split)
+
+
+@torch.no_grad()
+def _add_gradient(weight: Any, grad_output: Any, x: Any, fused: bool) -> None:
+    """What Megatron's function, autograd and the hook of data parallelism do; it is reduced at the chunk's end."""
+    grad_output, x = layers.prepare_input_tensors_for_wgrad_compute(grad_output, x)
+    if fused:
+        whole = weight.main_grad.dtype == torch.float32
+        kernels = layers.fused_weight_gradient_mlp_cuda
+        add = kernels.wgrad_gemm_accum_fp32 if whole else kernels.wgrad_gemm_accum_fp16
+        add(x, grad_output, weight.main_grad)
+        return
+    gradient = grad_output.t().matmul(x)
+    if hasattr(weight, "main_grad"):
+        weight.main_grad.add_(gradient)
+    else:
+        weight.grad = gradient if weight.grad is None else weight.grad.add_(gradient)

@@ -1,0 +1,24 @@
+"""Installs schedule files in Megatron-Core, as the modules that `export --format megatron` writes do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipesched.errors import BadInput
+from pipesched.files.schedule_file import read_schedule
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.exporters.megatron import program_document
+
+
+def install(*schedules: str | Path) -> None:
+    """One for each number of micro-batches; `BadInput` for what Megatron cannot run, or where it is missing."""
+    documents = []
+    for path in schedules:
+        timeline = read_schedule(path).timeline
+        EXPORTERS["megatron"].check(timeline)
+        documents.append(program_document(timeline))
+    try:
+        from runtime.megatron.install import install as install_documents
+    except ImportError as error:
+        raise BadInput(f"pipesched.megatron: found no Megatron-Core ({error}); allowed: 0.16 or later") from None
+    install_documents(*documents)

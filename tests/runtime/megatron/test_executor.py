@@ -1,0 +1,150 @@
+"""Exported orders in Megatron-Core itself, four processes on a CPU: every gradient is that of Megatron's own schedule."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from commands.shared.file_arguments import write_schedule
+from heuristics.catalogue import schedule_named
+from pipesched.files.schedule_file import ScheduleFile
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from runtime.exporters.catalogue import EXPORTERS
+from runtime.exporters.megatron import program_document
+from tests.support.makers import problem, random_order
+
+pytest.importorskip("megatron.core.pipeline_parallel.schedules", exc_type=ImportError)
+
+ROOT = Path(__file__).resolve().parents[3]
+LINEARS = [
+    f"decoder.layers.0.{name}.weight"
+    for name in ("self_attention.linear_proj", "self_attention.linear_qkv", "mlp.linear_fc1", "mlp.linear_fc2")
+]
+INTERLEAVED = {"placement": "interleaved", "chunks": 2}
+
+
+@dataclass
+class Case:
+    """A model and the timelines that it trains by.
+
+    Backwards in the order of the micro-batches add up to the same gradients `to_the_last_bit`; others in float64 to a
+    relative difference of its rounding. `as_files` installs schedule files instead of modules. `dropped` is a pass that
+    is taken out of the exported module.
+    """
+
+    name: str
+    timelines: list[Timeline]
+    settings: dict[str, Any] = field(default_factory=dict)
+    to_the_last_bit: bool = True
+    as_files: bool = False
+    dropped: str = ""
+
+    def document(self, folder: Path) -> dict[str, Any]:
+        return {"name": self.name} | self.settings | {"schedules": [self._written(t, folder) for t in self.timelines]}
+
+    def _written(self, timeline: Timeline, folder: Path) -> dict[str, Any]:
+        path = folder / f"{self.name}-{timeline.problem.microbatches}"
+        if self.as_files:
+            path = path.with_suffix(".json")
+            write_schedule(path, ScheduleFile(timeline))
+        else:
+            (text,) = EXPORTERS["megatron"].export(timeline).values()
+            path = path.with_suffix(".py")
+            path.write_text(text.replace(f"{self.dropped} ", "") if self.dropped else text)
+        return {"path": str(path), "microbatches": timeline.problem.microbatches}
+
+
+def named(name: str, microbatches: int, devices: int = 4, **keys: Any) -> Timeline:
+    one = problem(devices, microbatches, **keys)
+    return simulate(one, schedule_named(name).order(one))
+
+
+def mixed(microbatches: int, seed: int, **keys: Any) -> Timeline:
+    """A random order, with full and split backwards; micro-batches overtake each other."""
+    one = problem(4, microbatches, times={"forward": 2, "backward": 2, "weight": 2, "fused": 4}, **keys)
+    return simulate(one, random_order(one, Random(seed)))
+
+
+# Megatron's own order takes six micro-batches on four ranks in one group only.
+RANDOM_GROUP = {"chunks": 2, "dtype": "float64", "config": {"microbatch_group_size_per_vp_stage": 6}}
+CASES = [
+    Case("linear", [named("zb-h1", 8), named("1f1b", 5)], {"refused": [{"microbatches": 6}]}),
+    Case("random", [mixed(6, 1)], {"dtype": "float64"}, to_the_last_bit=False),
+    Case("interleaved", [named("interleaved-zb", 8, **INTERLEAVED)], {"chunks": 2}, as_files=True),
+    Case("interleaved, random", [mixed(6, 2, **INTERLEAVED)], RANDOM_GROUP, to_the_last_bit=False),
+    Case("without one W", [named("zb-h1", 8)], dropped="W2.5"),
+]
+WHOLE = [case for case in CASES if not case.dropped]
+
+
+@cache
+def results(folder: Path) -> list[dict[str, Any]]:
+    """What each rank found, by the name of the case."""
+    (folder / "cases.json").write_text(json.dumps([case.document(folder) for case in CASES]))
+    command = [sys.executable, "-W", "ignore", "-m", "tests.support.megatron_jobs", folder / "cases.json", folder]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    found = [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
+    for rank in found:
+        for case in rank.values():
+            assert "error" not in case, case["error"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return results(tmp_path_factory.mktemp("megatron"))
+
+
+def of(case: Case, found: list[dict[str, Any]]) -> list[tuple[int, Timeline, dict[str, Any]]]:
+    """Rank, timeline and what was found, for each schedule of a case."""
+    return [
+        (rank, timeline, one)
+        for rank, cases in enumerate(found)
+        for timeline, one in zip(case.timelines, cases[case.name]["schedules"], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case.name)
+def test_every_gradient_and_loss_is_that_of_megatrons_own_schedule(case: Case, found: list[dict[str, Any]]) -> None:
+    most = 0.0 if case.to_the_last_bit else 1e-13
+    for rank, _, one in of(case, found):
+        assert one["parameters"] >= 12, rank
+        for unequal in one["unequal"]:
+            assert all(isinstance(far, float) and far <= most for far in unequal.values()), (rank, unequal)
+        assert one["losses"][1] == one["losses"][2] == one["losses"][0], rank
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case.name)
+def test_the_executed_order_is_the_planned_one(case: Case, found: list[dict[str, Any]]) -> None:
+    for rank, timeline, one in of(case, found):
+        assert one["executed"] == program_document(timeline)["rows"][rank]
+
+
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case.name)
+def test_evaluation_is_megatrons_own(case: Case, found: list[dict[str, Any]]) -> None:
+    for rank, _, one in of(case, found):
+        assert one["evaluated"][0] == one["evaluated"][1], rank
+
+
+def test_a_weight_pass_left_out_is_seen(found: list[dict[str, Any]]) -> None:
+    """The check of gradients sees it on the rank that lacks it, in all linears of its stage, and nowhere else."""
+    for rank, _, one in of(CASES[-1], found):
+        wrong = set(one["unequal"][0])
+        assert wrong == ({f"0.{name}" for name in LINEARS} if rank == 2 else set()), rank
+
+
+def test_another_number_of_microbatches_is_refused(found: list[dict[str, Any]]) -> None:
+    for cases in found:
+        assert cases["linear"]["refusals"] == [
+            "pipesched: found 6 micro-batches; schedules are installed for 5, 8: install one for each number that occurs"
+        ]

@@ -1,0 +1,113 @@
+"""What `export --format megatron` writes, without Megatron: the words of every rank, and one module with nothing of ours."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import BadInput, DoesNotApply
+from pipesched.problem.passes import B, W, parse_pass
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from runtime.exporters.catalogue import EXPORTERS
+from tests.support.makers import problem, schedule
+
+TIMES = {"forward": 2, "backward": 2, "weight": 1, "fused": 3, "transfer": 1}
+
+
+def document_of(text: str) -> Any:
+    (node,) = (n for n in ast.parse(text).body if isinstance(n, ast.Assign) and ast.unparse(n.targets[0]) == "DOCUMENT")
+    return ast.literal_eval(node.value)
+
+
+def published(**keys: Any) -> list[Timeline]:
+    one = problem(4, 8, times=TIMES, **keys)
+    found = []
+    for heuristic in HEURISTICS:
+        with suppress(DoesNotApply):
+            if not heuristic.name.endswith("-cost-aware"):
+                found.append(simulate(one, heuristic.order(one)))
+    return found
+
+
+def run(rows: list[list[str]]) -> None:
+    """Every row to its end, where a send and its receive happen together, and a pass has what it needs."""
+    done: set[str] = set()
+    rows = [list(row) for row in rows]
+    last = max(parse_pass(word).stage for row in rows for word in row if ":" not in word)
+
+    def needed(word: str) -> bool:
+        kind, stage, microbatch = parse_pass(word)
+        before = f"F{stage - 1}.{microbatch}" if kind == "F" else f"B{stage + 1}.{microbatch}"
+        return kind is W or (stage == (0 if kind == "F" else last)) or before in done
+
+    while any(rows):
+        heads = [(rank, row[0]) for rank, row in enumerate(rows) if row]
+        ready = [(rank, word) for rank, word in heads if ":" not in word and needed(word)]
+        if ready:
+            rank, word = ready[0]
+            done.add(word.replace("BW", "B"))
+            rows[rank].pop(0)
+            continue
+        met = [
+            (rank, int(word[4 : word.index(":")]))
+            for rank, word in heads
+            if word.startswith("send")
+            and (int(word[4 : word.index(":")]), f"recv{rank}:{word.partition(':')[2]}") in heads
+        ]
+        assert met, f"nothing can happen: {heads}"
+        for rank in met[0]:
+            rows[rank].pop(0)
+
+
+@pytest.mark.parametrize("keys", [{}, {"placement": "interleaved", "chunks": 2}], ids=["linear", "interleaved"])
+def test_published_schedules_run_to_their_end_in_their_order(keys: dict[str, Any]) -> None:
+    for timeline in published(**keys):
+        document = document_of(EXPORTERS["megatron"].export(timeline)[".megatron.py"])
+        rows = [row.split() for row in document["rows"]]
+        run(rows)
+        for device, row in enumerate(rows):
+            passes = [parse_pass(word) for word in row if ":" not in word]
+            planned = list(timeline.schedule.passes_on(device))
+            assert [(p.kind, p.stage) for p in passes] == [(p.kind, p.stage) for p in planned]
+            assert [p for p in passes if p.kind is not W] == [p for p in planned if p.kind is not W]
+            for stage in timeline.problem.placement.stages_of[device]:
+                backwards = [p.microbatch for p in passes if p.stage == stage and p.kind is B]
+                assert [p.microbatch for p in passes if p.stage == stage and p.kind is W] == backwards
+        assert document["rank_of_stage"] == list(timeline.problem.placement.stage_device)
+
+
+def test_the_module_needs_megatron_and_torch_alone() -> None:
+    text = EXPORTERS["megatron"].export(published()[0])[".megatron.py"]
+    imported = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(text))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [str(node.module)]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported - sys.stdlib_module_names == {"megatron", "torch"}
+    defined = [n.name for n in ast.parse(text).body if isinstance(n, (ast.FunctionDef, ast.ClassDef))]
+    assert len(defined) == len(set(defined)), "two sources of the module use one name"
+
+
+@pytest.mark.parametrize(
+    ("placement", "rows", "reason"),
+    [
+        ([0, 0, 1, 1], ("F0.0 F1.0 BW1.0 BW0.0", "F2.0 F3.0 BW3.0 BW2.0"), "found stages on devices 0, 0, 1, 1"),
+        ("bidirectional", ("F0.0 F3.1 BW3.1 BW0.0", "F1.0 F2.1 BW1.0 BW2.1"), "holds every stage on two devices"),
+    ],
+)
+def test_what_megatron_has_no_ranks_for_is_refused(placement: Any, rows: tuple[str, ...], reason: str) -> None:
+    one = problem(2, 2 if placement == "bidirectional" else 1, placement=placement, times=TIMES)
+    with pytest.raises(BadInput, match=reason):
+        EXPORTERS["megatron"].export(simulate(one, schedule(*rows)))

@@ -1,0 +1,239 @@
+"""Training steps of tiny models in Megatron-Core, in four processes: by its own schedule, then by exported ones.
+
+    python -m tests.support.megatron_jobs CASES.json FOLDER
+
+Megatron is imported once, then the processes are forked; each writes what it found to FOLDER/RANK.json.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from megatron.core import parallel_state as state
+from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+from megatron.core.models.gpt.gpt_model import GPTModel
+from megatron.core.pipeline_parallel import get_forward_backward_func, schedules
+from megatron.core.tensor_parallel.layers import LinearWithGradAccumulationAndAsyncCommunication as LINEAR  # noqa: N814
+from megatron.core.transformer.transformer_config import TransformerConfig
+
+import pipesched.megatron
+from tests.support import megatron_cpu
+
+RANKS, SEQUENCE, SAMPLES, VOCABULARY = 4, 8, 2, 32
+FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backward_pipelining_with_interleaving")
+ORIGINALS = {name: getattr(schedules, name) for name in FUNCTIONS}
+OWN_LINEAR = LINEAR.forward, LINEAR.backward
+
+
+class Job:
+    """A model of this process and its training step."""
+
+    def __init__(self, case: dict[str, Any]) -> None:
+        self.case, self.chunks_each, self.pp = case, case.get("chunks", 1), case.get("pp", RANKS)
+        self.float = getattr(torch, case.get("dtype", "float32"))
+        virtual = self.chunks_each if self.chunks_each > 1 else None
+        state.initialize_model_parallel(
+            case.get("tp", 1), self.pp, virtual, expert_model_parallel_size=case.get("ep", 1)
+        )
+        self.config = TransformerConfig(**self._config(virtual))
+        self.chunks = [self._chunk(number) for number in range(self.chunks_each)]
+        if "ddp" in case:
+            self._wrap(case["ddp"])
+
+    def _config(self, virtual: int | None) -> dict[str, Any]:
+        more = self.case.get("config", {})
+        return {
+            "num_layers": self.pp * self.chunks_each,
+            "hidden_size": 16,
+            "num_attention_heads": 2,
+            "use_cpu_initialization": True,
+            "pipeline_dtype": self.float,
+            "params_dtype": self.float,
+            "tensor_model_parallel_size": self.case.get("tp", 1),
+            "expert_model_parallel_size": self.case.get("ep", 1),
+            "pipeline_model_parallel_size": self.pp,
+            "virtual_pipeline_model_parallel_size": virtual,
+            "attention_dropout": 0.0,
+            "hidden_dropout": 0.0,
+            "gradient_accumulation_fusion": False,
+            "bias_dropout_fusion": False,
+            "masked_softmax_fusion": False,
+            "apply_rope_fusion": False,
+            "deallocate_pipeline_outputs": True,
+            "batch_p2p_comm": False,
+            "attention_softmax_in_fp32": self.float is not torch.float64,
+        } | more
+
+    def _chunk(self, number: int) -> Any:
+        rank = state.get_pipeline_model_parallel_rank()
+        torch.manual_seed(10 + number * self.pp + rank)
+        where: dict[str, Any] = {"ignore_virtual": False, "vp_stage": number}
+        spec = get_gpt_layer_local_spec(self.case.get("experts"), False)
+        return GPTModel(
+            self.config,
+            spec,
+            vocab_size=VOCABULARY,
+            max_sequence_length=SEQUENCE,
+            pre_process=state.is_pipeline_first_stage(**where),
+            post_process=state.is_pipeline_last_stage(**where),
+            share_embeddings_and_output_weights=self.case.get("tied", False),
+            position_embedding_type="rope",
+            vp_stage=number if self.chunks_each > 1 else None,
+        ).to(self.float)
+
+    def _wrap(self, options: dict[str, Any]) -> None:
+        config = DistributedDataParallelConfig(bucket_size=1000, **options)
+        self.chunks = [DistributedDataParallel(self.config, config, chunk) for chunk in self.chunks]
+        self.config.finalize_model_grads_func = finalize_model_grads
+        if config.overlap_grad_reduce:
+            functions = [chunk.no_sync for chunk in self.chunks]
+            self.config.no_sync_func = functions if len(functions) > 1 else functions[0]
+
+    def _data(self, microbatches: int) -> Iterator[Any]:
+        generator = torch.Generator().manual_seed(7 + state.get_data_parallel_rank())
+        for _ in range(microbatches):
+            yield torch.randint(0, VOCABULARY, (SAMPLES, SEQUENCE), generator=generator)
+
+    @staticmethod
+    def _forward(data: Iterator[Any], model: Any) -> Any:
+        tokens = next(data)
+        places = torch.arange(SEQUENCE).unsqueeze(0).expand(SAMPLES, SEQUENCE)
+        output = model(tokens, places, torch.ones(1, 1, SEQUENCE, SEQUENCE).tril() < 0.5, labels=tokens)
+        return output, lambda losses: (losses.mean(), {"loss": losses.detach().double().mean().item()})
+
+    def step(self, microbatches: int, forward_only: bool = False) -> tuple[list[float], dict[str, Any]]:
+        """Losses by micro-batch, and every parameter's gradient."""
+        for chunk in self.chunks:
+            chunk.zero_grad_buffer() if "ddp" in self.case else chunk.zero_grad()
+        several = self.chunks_each > 1
+        losses = get_forward_backward_func()(
+            forward_step_func=self._forward,
+            data_iterator=[self._data(microbatches) for _ in self.chunks] if several else self._data(microbatches),
+            model=self.chunks if several else self.chunks[0],
+            num_microbatches=microbatches,
+            seq_length=SEQUENCE,
+            micro_batch_size=SAMPLES,
+            forward_only=forward_only,
+        )
+        gradients = {
+            f"{number}.{name}": None if (found := _gradient(one)) is None else found.clone()
+            for number, chunk in enumerate(self.chunks)
+            for name, one in chunk.named_parameters()
+        }
+        return [one["loss"] for one in losses], gradients
+
+
+def _gradient(parameter: Any) -> Any:
+    return parameter.main_grad if hasattr(parameter, "main_grad") else parameter.grad
+
+
+def compared(right: dict[str, Any], found: dict[str, Any]) -> dict[str, float | str]:
+    """The parameters whose gradients are not equal to the last bit, each with its difference relative to its norm."""
+    assert right.keys() == found.keys()
+    unequal: dict[str, float | str] = {}
+    for name, want in right.items():
+        have = found[name]
+        if want is None or have is None:
+            unequal |= {} if want is have else {name: "missing"}
+        elif not (want.isfinite().all() and have.isfinite().all()):
+            unequal[name] = "not finite"
+        elif not torch.equal(want, have):
+            unequal[name] = ((want - have).norm() / want.norm()).item()
+    return unequal
+
+
+def run(case: dict[str, Any]) -> dict[str, Any]:
+    """For each schedule two steps beside one by Megatron's own, with all of them installed."""
+    _restore()
+    job = Job(case)
+    numbers = [one["microbatches"] for one in case["schedules"]]
+    before = [(job.step(number), job.step(number, forward_only=True)[0]) for number in numbers]
+    for one in case["schedules"]:
+        _install(one["path"])
+    executor = getattr(schedules, FUNCTIONS[job.chunks_each > 1])
+    found = []
+    for number, ((losses, right), evaluated) in zip(numbers, before, strict=True):
+        steps = [job.step(number) for _ in range(2)]
+        found.append(
+            {
+                "parameters": sum(one is not None for one in right.values()),
+                "unequal": [compared(right, step[1]) for step in steps],
+                "losses": [losses, *[step[0] for step in steps]],
+                "executed": " ".join(executor.executed),
+                "evaluated": [evaluated, job.step(number, forward_only=True)[0]],
+            }
+        )
+    refusals = [_refusal(job, **one) for one in case.get("refused", ())]
+    state.destroy_model_parallel()
+    return {"schedules": found, "refusals": refusals}
+
+
+def _restore() -> None:
+    for name, function in ORIGINALS.items():
+        setattr(schedules, name, function)
+    LINEAR.forward, LINEAR.backward = map(staticmethod, OWN_LINEAR)
+
+
+def _install(path: str) -> None:
+    if path.endswith(".json"):
+        pipesched.megatron.install(path)
+        return
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    assert spec is not None and spec.loader is not None
+    spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+
+def _refusal(job: Job, microbatches: int, **settings: Any) -> str:
+    """What is said to a step with other settings."""
+    was = {name: getattr(job.config, name) for name in settings}
+    vars(job.config).update(settings)
+    try:
+        job.step(microbatches)
+    except ValueError as error:
+        return str(error)
+    finally:
+        vars(job.config).update(was)
+    return "it ran"
+
+
+def rank_main(rank: int, cases: list[dict[str, Any]], folder: Path) -> None:
+    torch.set_num_threads(1)
+    store = dist.FileStore(str(folder / "store"), RANKS)
+    dist.init_process_group("gloo", rank=rank, world_size=RANKS, store=store, timeout=timedelta(seconds=60))
+    megatron_cpu.patch()
+    found = {}
+    with megatron_cpu.CudaIsCpu():
+        for case in cases:
+            try:
+                found[case["name"]] = run(case)
+            except Exception:
+                found[case["name"]] = {"error": traceback.format_exc()}
+                break
+    (folder / f"{rank}.json").write_text(json.dumps(found))
+
+
+def main() -> None:
+    cases, folder = json.loads(Path(sys.argv[1]).read_text()), Path(sys.argv[2])
+    children = []
+    for rank in range(RANKS):
+        child = os.fork()
+        if not child:
+            rank_main(rank, cases, folder)
+            os._exit(0)
+        children.append(child)
+    sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+
+
+if __name__ == "__main__":
+    main()
