@@ -41,6 +41,14 @@ def _fused_words(problem: Problem) -> tuple[str, ...]:
     return (*split, *blocks, "on the last stage every backward directly follows its forward")
 
 
+def _no_blocks(problem: Problem) -> Problem:
+    return replace(problem, stages=tuple(replace(stage, overlapped=None) for stage in problem.stages))
+
+
+def _no_blocks_words(problem: Problem) -> tuple[str, ...]:
+    return ("no overlapped blocks",) if problem.overlaps else ()
+
+
 def _backward_behind_forward(problem: Problem, schedule: Schedule) -> Schedule:
     """Each forward of the last stage moved to right before its backward.
 
@@ -113,5 +121,6 @@ RESTRICTIONS = {
         # Its chunked loss gives wrong gradients under a split backward: `runtime/configuration/torchtitan.py`.
         Restriction("torchtitan", "torchtitan", _whole_words("last"), _whole_on(-1), _fused_on(-1), _layers),
         Restriction("torch", "torch-csv"),
+        Restriction("megatron-order", "megatron", _no_blocks_words, _no_blocks),
     )
 }

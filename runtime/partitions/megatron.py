@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import RecomputeRule
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
 from runtime.partitions.megatron_flags import ORDERS, module_notes, order_notes, recompute_flags
 from runtime.partitions.megatron_hybrid import check_hybrid, is_pattern, read_pattern
-from runtime.partitions.megatron_layout import layout_mistakes, read_layout
+from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import told
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -25,11 +24,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
     if is_pattern(text):
         return read_pattern(text, devices, layers)
-    counts = read_layout(text)
-    broken = layout_mistakes(counts, devices, layers)
-    if broken:
-        raise BadInput(*(f"{_NAME}: {mistake}" for mistake in broken))
-    return counts
+    return checked_layout(_NAME, text, devices, layers)
 
 
 PARTITION_FORMATS.register(

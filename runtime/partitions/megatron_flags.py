@@ -27,7 +27,7 @@ def order_notes(model: StagedModel) -> tuple[str, ...]:
     own = "interleaved-1f1b" if len(model.stages) > model.devices else "1f1b"
     return (
         f"Megatron runs {own}, not the order of this plan: its time is that of a plan with `schedule: {own}`; "
-        "an executor of your own runs any order (`export --format program`).",
+        "a module inside it runs any order (`export --format megatron`, `plan --for megatron-order`).",
     )
 
 

@@ -14,7 +14,7 @@ from runtime.partitions.flags import flag_file
 from runtime.partitions.format_limits import first_recomputed, known_ways
 from runtime.partitions.megatron_flags import ORDERS, order_notes
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of
-from runtime.partitions.megatron_layout import layout_mistakes, read_layout
+from runtime.partitions.megatron_layout import checked_layout
 from runtime.partitions.megatron_partition import told
 from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
@@ -70,11 +70,7 @@ def _write(model: StagedModel) -> PartitionSettings:
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
-    counts = read_layout(text)
-    broken = layout_mistakes(counts, devices, layers)
-    if broken:
-        raise BadInput(*(f"{_NAME}: {mistake}" for mistake in broken))
-    return counts
+    return checked_layout(_NAME, text, devices, layers)
 
 
 def _no_hybrid(names: list[str]) -> None:

@@ -54,6 +54,15 @@ def _unrolled(text: str, pattern: str) -> str:
     return re.sub(pattern, lambda match: match[1] * int(match[2]), text)
 
 
+def checked_layout(name: str, text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    """The layers of each stage; `BadInput` with a line for each rule of Megatron that they break."""
+    counts = read_layout(text)
+    broken = layout_mistakes(counts, devices, layers)
+    if broken:
+        raise BadInput(*(f"{name}: {mistake}" for mistake in broken))
+    return counts
+
+
 def layout_mistakes(counts: Sequence[StageCounts], devices: int, layers: int) -> list[str]:
     """The rules of Megatron that the stages break, a line each; empty where it takes them."""
     if len(counts) % devices:

@@ -74,6 +74,24 @@ def test_a_plan_for_a_runtime_can_be_told_to_it_and_is_shown_beside_the_best_of_
     assert "For megatron" in (folder / "report.html").read_text()
 
 
+def test_what_any_order_inside_megatron_gains_over_its_flags_is_planned(file, tmp_path, capsys):
+    """Of the same plans it may choose any order, with split backwards; its schedule is what the module is made of."""
+    file.write_text(FILE.replace("backward: 3", "backward: 2, weight: 2").replace("capacity: 7", "capacity: 20"))
+    values = {}
+    for target, setting in (("megatron", "megatron-layout"), ("megatron-order", "megatron-order-layout")):
+        folder = tmp_path / target
+        words = ["plan", str(file), "--for", target, "--json", "--time-limit", "8", "--workers", "1", "-o", str(folder)]
+        assert main(words) == 0
+        found = json.loads(capsys.readouterr().out)
+        values[target] = found["value"]
+        assert found["settings"][setting]["value"] == found["value"]
+    assert values["megatron-order"] < values["megatron"]
+    order = folder / "schedule.megatron-order.json"
+    assert main(["export", str(order), "--format", "megatron", "-o", str(tmp_path / "order.py")]) == 0
+    assert "install(DOCUMENT)" in (tmp_path / "order.py").read_text()
+    assert (folder / "partition.megatron_order.args").is_file()
+
+
 def test_a_file_of_the_older_visualiser_is_refused_in_one_line(tmp_path, capsys):
     path = tmp_path / "old.yaml"
     path.write_text("num_stages: 4\nnum_batches: 8\n")

@@ -38,7 +38,7 @@ def linear(random: Random) -> Problem:
     return problem(2, 3, times=times, memory=memory, objective=random.choice(("makespan", "span")))
 
 
-@pytest.mark.parametrize("target", ["deepspeed", "jaxpp", "torchtitan"])
+@pytest.mark.parametrize("target", ["deepspeed", "jaxpp", "megatron-order", "torchtitan"])
 @pytest.mark.parametrize("seed", [0, 2])
 def test_what_is_solved_for_a_runtime_is_written_for_it(target: str, seed: int) -> None:
     whole = linear(Random(seed))

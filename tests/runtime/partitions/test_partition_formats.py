@@ -123,7 +123,7 @@ def recomputed_by_the_runtime(name: str, settings: PartitionSettings, model: Sta
     """Transformer and MTP layers recomputed on every stage, as the runtime reads the written file."""
     held, stages = [one.layers for one in model.counts], range(len(model.stages))
     mtp = [one.mtp for one in model.counts]
-    if name in ("megatron", "mindspeed"):
+    if name in ("megatron", "megatron-order", "mindspeed"):
         flags = flags_of(settings.text)
         if "recompute-granularity" not in flags:
             return [0 for _ in stages]

@@ -1,0 +1,66 @@
+"""Megatron-LM with the order of the plan: its flags for the partition, and a module that runs any order inside it.
+
+The module is what `export --format megatron` writes of the plan's schedule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pipesched.errors import BadInput
+from pipesched.layers.recompute_rule import RecomputeRule
+from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
+from runtime.partitions.flags import flag_file
+from runtime.partitions.megatron_flags import module_notes, recompute_flags
+from runtime.partitions.megatron_hybrid import is_hybrid, names_of
+from runtime.partitions.megatron_layout import checked_layout
+from runtime.partitions.megatron_partition import told
+from runtime.partitions.plan_limits import MtpPlace, PlanLimits
+from runtime.partitions.staged_model import StageCounts, StagedModel
+
+_NAME = "megatron-order"
+_HYBRID = "hybrid models, in which no order but Megatron's own was run"
+_MTP = "multi-token prediction layers, with which no order but Megatron's own was run"
+
+
+def _write(model: StagedModel) -> PartitionSettings:
+    for found, what in ((is_hybrid(names_of(model)), _HYBRID), (model.mtp, _MTP)):
+        if found:
+            raise BadInput(f"{_NAME}: not supported: {what}")
+    # Evaluation stays Megatron's own, in groups that it takes.
+    values, flags = told(_NAME, replace(model, schedule=None))
+    flags |= recompute_flags(_NAME, model)
+    note = "Megatron runs this plan's order with the module of `export --format megatron` imported, and else its own."
+    return PartitionSettings(
+        {"megatron-order-layout": values["megatron-layout"]},
+        flag_file(model, "Megatron-LM", flags),
+        (note, *module_notes(model)),
+    )
+
+
+def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:
+    return checked_layout(_NAME, text, devices, layers)
+
+
+def _check(names: list[str]) -> None:
+    if is_hybrid(names):
+        raise BadInput(f"found a hybrid model; allowed: transformer layers ({_HYBRID})")
+
+
+PARTITION_FORMATS.register(
+    PartitionFormat(
+        name=_NAME,
+        description="Megatron-LM in the plan's own order: the layout, beside the module of `export --format megatron`",
+        main="megatron-order-layout",
+        suffix=".megatron_order.args",
+        write=_write,
+        read=_read,
+        limits=PlanLimits(
+            ("linear", "interleaved"),
+            RecomputeRule.SAME,
+            mtp=MtpPlace.NOWHERE,
+            groups=True,
+            check=_check,
+        ),
+    )
+)
