@@ -20,13 +20,11 @@ from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "megatron-order"
 _HYBRID = "hybrid models, in which no order but Megatron's own was run"
-_MTP = "multi-token prediction layers, with which no order but Megatron's own was run"
 
 
 def _write(model: StagedModel) -> PartitionSettings:
-    for found, what in ((is_hybrid(names_of(model)), _HYBRID), (model.mtp, _MTP)):
-        if found:
-            raise BadInput(f"{_NAME}: not supported: {what}")
+    if is_hybrid(names_of(model)):
+        raise BadInput(f"{_NAME}: not supported: {_HYBRID}")
     # Evaluation stays Megatron's own, in groups that it takes.
     values, flags = told(_NAME, replace(model, schedule=None))
     flags |= recompute_flags(_NAME, model)
@@ -58,7 +56,7 @@ PARTITION_FORMATS.register(
         limits=PlanLimits(
             ("linear", "interleaved"),
             RecomputeRule.SAME,
-            mtp=MtpPlace.NOWHERE,
+            mtp=MtpPlace.ONE_STAGE,
             groups=True,
             check=_check,
         ),

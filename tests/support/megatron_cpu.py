@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from types import SimpleNamespace
 from typing import Any
 
 import torch
-from megatron.core.tensor_parallel import random
+from megatron.core.tensor_parallel import layers, random
+from megatron.core.transformer.moe import moe_utils
 from torch.overrides import TorchFunctionMode
 
 
@@ -24,7 +26,16 @@ class _Stream:
     """There is one order of execution, so streams wait for nothing."""
 
     def __getattr__(self, name: str) -> Any:
-        return lambda *_, **__: None
+        return lambda *_, **__: self
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _add_product(x: torch.Tensor, grad_output: torch.Tensor, main_grad: torch.Tensor) -> None:
+    """What Apex' kernel does: the gradient of a weight, added to what is there."""
+    main_grad.add_(grad_output.t().matmul(x))
 
 
 def patch() -> None:
@@ -32,8 +43,15 @@ def patch() -> None:
     cuda.current_device = lambda: "cpu"
     cuda.synchronize = lambda *_, **__: None
     cuda.current_stream = cuda.default_stream = lambda *_, **__: _Stream()
+    cuda.Stream = cuda.Event = lambda *_, **__: _Stream()
+    cuda.stream = lambda stream: stream
     tensor: Any = torch.Tensor
     tensor.cuda = lambda self, *_, **__: self
+    tensor.record_stream = lambda self, stream: None
+    if not hasattr(moe_utils, "te_general_gemm"):
+        moe_utils.te_general_gemm = None  # without Transformer Engine 0.16 forgets the name
+    layers.fused_weight_gradient_mlp_cuda = SimpleNamespace(wgrad_gemm_accum_fp32=_add_product)
+    layers._grad_accum_fusion_available = True
     states: Any = random
     states.CudaRNGStatesTracker.fork = lambda self, name=None: contextlib.nullcontext()
     states._get_cuda_rng_state = lambda *_, **__: torch.get_rng_state()

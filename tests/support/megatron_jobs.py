@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from megatron.core import parallel_state as state
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads
-from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec
+from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec, get_gpt_mtp_block_spec
 from megatron.core.models.gpt.gpt_model import GPTModel
 from megatron.core.pipeline_parallel import get_forward_backward_func, schedules
 from megatron.core.tensor_parallel.layers import LinearWithGradAccumulationAndAsyncCommunication as LINEAR  # noqa: N814
@@ -90,15 +90,32 @@ class Job:
             share_embeddings_and_output_weights=self.case.get("tied", False),
             position_embedding_type="rope",
             vp_stage=number if self.chunks_each > 1 else None,
+            mtp_block_spec=get_gpt_mtp_block_spec(self.config, spec, False) if self.config.mtp_num_layers else None,
         ).to(self.float)
 
     def _wrap(self, options: dict[str, Any]) -> None:
-        config = DistributedDataParallelConfig(bucket_size=1000, **options)
+        config = DistributedDataParallelConfig(bucket_size=1000, **{"average_in_collective": False} | options)
         self.chunks = [DistributedDataParallel(self.config, config, chunk) for chunk in self.chunks]
         self.config.finalize_model_grads_func = finalize_model_grads
         if config.overlap_grad_reduce:
             functions = [chunk.no_sync for chunk in self.chunks]
             self.config.no_sync_func = functions if len(functions) > 1 else functions[0]
+        if self.case.get("aligned"):
+            self.config.grad_sync_func = [chunk.start_grad_sync for chunk in self.chunks]
+            self.config.param_sync_func = [chunk.start_param_sync for chunk in self.chunks]
+            if len(self.chunks) == 1:
+                (self.config.grad_sync_func,) = self.config.grad_sync_func
+                (self.config.param_sync_func,) = self.config.param_sync_func
+
+    def _forget_what_others_hold(self) -> None:
+        """With a distributed optimizer: what this rank gets of the parameters by gathering is no number before."""
+        for chunk in self.chunks:
+            for group in chunk.bucket_groups + chunk.expert_parallel_bucket_groups:
+                for bucket in () if group.param_gather_dispatched else group.buckets:
+                    shards = bucket.param_data.view(group.intra_distributed_optimizer_instance_size, -1)
+                    for rank, shard in enumerate(shards):
+                        if rank != group.intra_distributed_optimizer_instance_rank:
+                            shard.fill_(float("nan"))
 
     def _data(self, microbatches: int) -> Iterator[Any]:
         generator = torch.Generator().manual_seed(7 + state.get_data_parallel_rank())
@@ -116,6 +133,8 @@ class Job:
         """Losses by micro-batch, and every parameter's gradient."""
         for chunk in self.chunks:
             chunk.zero_grad_buffer() if "ddp" in self.case else chunk.zero_grad()
+        if self.case.get("ddp", {}).get("overlap_param_gather"):
+            self._forget_what_others_hold()
         several = self.chunks_each > 1
         losses = get_forward_backward_func()(
             forward_step_func=self._forward,
@@ -159,6 +178,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     job = Job(case)
     numbers = [one["microbatches"] for one in case["schedules"]]
     before = [(job.step(number), job.step(number, forward_only=True)[0]) for number in numbers]
+    if case.get("anew"):
+        state.destroy_model_parallel()
+        job = Job(case)
     for one in case["schedules"]:
         _install(one["path"])
     executor = getattr(schedules, FUNCTIONS[job.chunks_each > 1])
@@ -175,8 +197,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
             }
         )
     refusals = [_refusal(job, **one) for one in case.get("refused", ())]
+    rank = state.get_pipeline_model_parallel_rank()
     state.destroy_model_parallel()
-    return {"schedules": found, "refusals": refusals}
+    return {"rank": rank, "schedules": found, "refusals": refusals}
 
 
 def _restore() -> None:
