@@ -38,10 +38,11 @@ def _refuse(timeline: Timeline) -> None:
     placement = timeline.problem.placement
     one_chain(_NAME, "Megatron", placement)
     every_device_works(_NAME, "Megatron", placement)
-    if any(where != stage % placement.devices for stage, where in enumerate(placement.stage_device)):
-        where = ", ".join(map(str, placement.stage_device))
+    counts = [len(stages) for stages in placement.stages_of]
+    if len(set(counts)) > 1:
+        found = ", ".join(map(str, counts))
         raise BadInput(
-            f"{_NAME}: found stages on devices {where}, and Megatron puts stage s on rank s mod {placement.devices}; "
+            f"{_NAME}: found {found} stages on the devices, and Megatron's ranks have equally many model chunks; "
             f"torch-csv and {ANYTHING} can express it"
         )
     if any(timeline.in_block(p) for p in timeline.schedule.passes()):
@@ -68,7 +69,7 @@ def _proof(timeline: Timeline) -> str:
 EXPORTERS.register(
     Exporter(
         name=_NAME,
-        description="Megatron-Core: a Python module that has it train by this order (linear and interleaved)",
+        description="Megatron-Core: a Python module that has it train by this order (equally many stages a rank)",
         suffix=_SUFFIX,
         write=_write,
         proof=_proof,

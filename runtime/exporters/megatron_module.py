@@ -12,10 +12,22 @@ from pipesched.version import VERSION
 
 _SOURCES = Path(__file__).parent.parent / "megatron"
 # Each behind what it imports.
-_ORDER = ("program", "batches", "transfers", "weight_gradients", "reductions", "call", "iteration", "install")
+_ORDER = (
+    "program",
+    "batches",
+    "transfers",
+    "weight_gradients",
+    "reductions",
+    "call",
+    "forwards",
+    "iteration",
+    "evaluation",
+    "placement",
+    "install",
+)
 
 _MODULE = '''# schedule {schedule!a} of problem {problem!a}, by pipesched {version}
-"""A pipeline schedule for Megatron-Core, 0.16 or later: import this module before the first iteration.
+"""A pipeline schedule for Megatron-Core, 0.16 or later: import this module before the model is built.
 
 {proof}
 """

@@ -9,7 +9,7 @@ import torch
 from megatron.core import parallel_state
 from megatron.core.pipeline_parallel import schedules
 from megatron.core.process_groups_config import ProcessGroupCollection
-from megatron.core.utils import get_model_config
+from megatron.core.utils import get_attr_wrapped_model, get_model_config
 
 from runtime.megatron.program import Program
 
@@ -41,6 +41,7 @@ class Call(NamedTuple):
     shape: tuple[int, ...]
     collect_non_loss_data: bool
     force_all_reduce: bool
+    first_val_step: bool
 
     @property
     def rank(self) -> int:
@@ -70,6 +71,7 @@ def call_of(arguments: Mapping[str, Any]) -> Call:
         shape=shape,
         collect_non_loss_data=arguments.get("collect_non_loss_data", False),
         force_all_reduce=bool(arguments.get("force_all_reduce")),
+        first_val_step=not arguments.get("forward_only") or arguments.get("first_val_step") in (None, True),
     )
 
 
@@ -77,6 +79,8 @@ def check_fits(call: Call, program: Program) -> None:
     """`ValueError` if the schedule is for another number of ranks or stages."""
     ranks = len(program.rows)
     stages = len(program.stages_of(call.rank)) if call.group.size() == ranks else 0
+    if not program.is_loop:
+        _refuse_there(call.config, call.chunks)
     if (call.group.size(), len(call.chunks)) != (ranks, stages):
         raise ValueError(
             f"pipesched: schedule {program.schedule} is for {ranks} ranks and {len(program.rank_of_stage)} stages; "
@@ -100,6 +104,28 @@ def _refuse(arguments: Mapping[str, Any], config: Any, chunks: list[Any], groups
     found += ["one no_sync_func for several model chunks"] if one_for_all and len(chunks) > 1 else []
     if found:
         raise ValueError(f"pipesched: a schedule of its own was never run in Megatron with {', '.join(found)}")
+
+
+def _refuse_there(config: Any, chunks: list[Any]) -> None:
+    """What does not go with stages where Megatron does not put them by itself."""
+    if not hasattr(config.pipeline_model_parallel_layout, "stages"):
+        raise ValueError(
+            "pipesched: the stages of this schedule are not where Megatron puts them by itself; allowed: the schedule "
+            "installed before the model is built, and a --pipeline-model-parallel-layout"
+        )
+    tied = any(
+        getattr(
+            get_attr_wrapped_model(one, "pre_process", return_model_obj=True),
+            "share_embeddings_and_output_weights",
+            False,
+        )
+        for one in chunks
+    )
+    found = [
+        what for what, there in (("tied embeddings", tied), ("multi-token prediction", config.mtp_num_layers)) if there
+    ]
+    if found:
+        raise ValueError(f"pipesched: stages in places of their own were never run in Megatron with {', '.join(found)}")
 
 
 def _is_sharded(chunk: Any) -> bool:

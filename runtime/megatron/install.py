@@ -7,8 +7,10 @@ from typing import Any
 
 from megatron.core.pipeline_parallel import schedules
 
-from runtime.megatron.call import call_of, check_fits
+from runtime.megatron.call import Call, call_of, check_fits
+from runtime.megatron.evaluation import evaluate
 from runtime.megatron.iteration import Iteration
+from runtime.megatron.placement import place
 from runtime.megatron.program import Program, program_of
 from runtime.megatron.weight_gradients import split_linears
 
@@ -27,12 +29,29 @@ class ForwardBackward:
     def add(self, document: Mapping[str, Any]) -> None:
         """A schedule more; of two for one number of micro-batches the last one counts."""
         program = program_of(document)
+        known = next(iter(self.programs.values()), program)
+        if program.rank_of_stage != known.rank_of_stage:
+            raise ValueError(
+                f"pipesched: found stages on ranks {program.rank_of_stage} in schedule {program.schedule}; allowed: "
+                f"{known.rank_of_stage}, as in the schedules installed before"
+            )
         self.programs[program.microbatches] = program
 
     def __call__(self, **arguments: Any) -> list[Any]:
-        if arguments.get("forward_only"):
+        forward_only = arguments.get("forward_only")
+        if forward_only and all(program.is_loop for program in self.programs.values()):
             return list(self.original(**arguments))
         call = call_of(arguments)
+        program = self._program_for(call)
+        timers = call.config.timers
+        if timers is not None:
+            timers("forward-backward", log_level=1).start(barrier=call.config.barrier_with_L1_time)
+        losses = evaluate(program, call) if forward_only else self._train(program, call)
+        if timers is not None:
+            timers("forward-backward").stop()
+        return losses
+
+    def _program_for(self, call: Call) -> Program:
         program = self.programs.get(call.microbatches)
         if program is None:
             known = ", ".join(map(str, sorted(self.programs)))
@@ -41,22 +60,20 @@ class ForwardBackward:
                 f"for each number that occurs"
             )
         check_fits(call, program)
-        timers = call.config.timers
-        if timers is not None:
-            timers("forward-backward", log_level=1).start(barrier=call.config.barrier_with_L1_time)
+        return program
+
+    def _train(self, program: Program, call: Call) -> list[Any]:
         iteration = Iteration(program, call)
         iteration.run()
         self.executed = iteration.executed
         if call.config.finalize_model_grads_func is not None:
             call.config.finalize_model_grads_func(
                 call.chunks,
-                iteration.tokens if call.config.calculate_per_token_loss else None,
+                iteration.forwards.tokens if call.config.calculate_per_token_loss else None,
                 pg_collection=call.groups,
                 force_all_reduce=call.force_all_reduce,
             )
-        if timers is not None:
-            timers("forward-backward").stop()
-        return iteration.losses
+        return iteration.forwards.losses
 
 
 def install(*documents: Mapping[str, Any]) -> None:
@@ -65,6 +82,8 @@ def install(*documents: Mapping[str, Any]) -> None:
         split_linears()
         for name in _FUNCTIONS:
             setattr(schedules, name, ForwardBackward(getattr(schedules, name)))
+    if documents and not getattr(schedules, _FUNCTIONS[0]).programs:
+        place(program_of(documents[0]))
     # What stands there may be that of another exported module.
     for name in _FUNCTIONS:
         for document in documents:

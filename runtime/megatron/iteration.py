@@ -6,12 +6,11 @@ import inspect
 import itertools
 from typing import Any
 
-import torch
 from megatron.core.enums import ModelType
 from megatron.core.pipeline_parallel import schedules
 
-from runtime.megatron.batches import NumberedBatches
 from runtime.megatron.call import Call
+from runtime.megatron.forwards import Forwards
 from runtime.megatron.program import Program, Step
 from runtime.megatron.reductions import Reductions
 from runtime.megatron.transfers import Transfers
@@ -24,7 +23,7 @@ class Iteration:
     def __init__(self, program: Program, call: Call) -> None:
         self._program, self._call, self._row = program, call, program.rows[call.rank]
         self._chunk = {stage: chunk for chunk, stage in enumerate(program.stages_of(call.rank))}
-        self._batches = [None if one is None else NumberedBatches(one) for one in call.iterators]
+        self.forwards = Forwards(program, call)
         self._transfers = Transfers(call.group, call.empty)
         self._weights = WeightGradients(call.chunks)
         self._reductions = Reductions(call.config, call.chunks, call.force_all_reduce)
@@ -33,17 +32,9 @@ class Iteration:
         self._inputs: dict[tuple[int, int], Any] = {}
         self._outputs: dict[tuple[int, int], Any] = {}
         self._gradients: dict[tuple[int, int], Any] = {}
-        self._begun = set[int]()
         forwards = (self._chunk[step.stage] for step in self._row if step.kind == "F" and not step.transfer)
         self._to_gather = iter(dict.fromkeys(forwards))
-        self._losses: dict[int, list[Any]] = {}
-        self.tokens = torch.zeros([], dtype=torch.int, device=torch.cuda.current_device())
         self.executed: list[str] = []
-
-    @property
-    def losses(self) -> list[Any]:
-        """What the loss function gave, by micro-batch."""
-        return [one for microbatch in sorted(self._losses) for one in self._losses[microbatch]]
 
     def run(self) -> None:
         """All of the row; what is not this iteration's is left as it was, after an error too."""
@@ -77,45 +68,14 @@ class Iteration:
 
     def _forward(self, step: Step) -> None:
         stage, microbatch = step.stage, step.microbatch
-        chunk = self._chunk[stage]
-        first = chunk not in self._begun
-        if first:
-            self._begun.add(chunk)
+        if self.forwards.is_first(stage):
             self._gather_parameters(1)
         x = self._transfers.take(("F", stage - 1, microbatch)).requires_grad_() if stage else None
-        output, tokens = self._run_forward(step, x, first)
-        self.tokens += tokens
+        output = self.forwards.run(step, x)
         self._inputs[stage, microbatch], self._outputs[stage, microbatch] = x, output
         if self._is_here(stage + 1):
             self._transfers.hand_over(step.yields, output.detach())
             self._free(output)
-
-    def _run_forward(self, step: Step, x: Any, first: bool) -> tuple[Any, Any]:
-        call, chunk, losses = self._call, self._chunk[step.stage], list[Any]()
-        batches = self._batches[chunk]
-        if batches is not None:
-            batches.begin(step.microbatch)
-        output, tokens = schedules.forward_step(
-            call.forward_step,
-            batches,
-            call.chunks[chunk],
-            call.microbatches,
-            x,
-            losses,
-            call.config,
-            cp_group_size=call.groups.cp.size(),
-            collect_non_loss_data=call.collect_non_loss_data,
-            is_first_microbatch=first,
-            current_microbatch=step.microbatch,
-            vp_stage=chunk if len(call.chunks) > 1 else None,
-            is_last_stage=step.stage == self._program.last_stage,
-        )
-        if batches is not None:
-            batches.end()
-            batches.forget(step.microbatch)
-        if losses:
-            self._losses[step.microbatch] = losses
-        return output, tokens
 
     def _backward(self, step: Step) -> None:
         stage, microbatch = step.stage, step.microbatch

@@ -44,6 +44,11 @@ class Program(NamedTuple):
     def last_stage(self) -> int:
         return len(self.rank_of_stage) - 1
 
+    @property
+    def is_loop(self) -> bool:
+        """Whether stages are where Megatron puts them by itself: stage s on rank s mod p."""
+        return all(where == stage % len(self.rows) for stage, where in enumerate(self.rank_of_stage))
+
     def stages_of(self, rank: int) -> list[int]:
         """The stages of a rank, by the number of their model chunk."""
         return [stage for stage, where in enumerate(self.rank_of_stage) if where == rank]

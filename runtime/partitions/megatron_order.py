@@ -9,8 +9,10 @@ from dataclasses import replace
 
 from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.problem.placement import v_shape
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
 from runtime.partitions.flags import flag_file
+from runtime.partitions.format_limits import one_chain
 from runtime.partitions.megatron_flags import module_notes, recompute_flags
 from runtime.partitions.megatron_hybrid import is_hybrid, names_of
 from runtime.partitions.megatron_layout import checked_layout
@@ -25,8 +27,12 @@ _HYBRID = "hybrid models, in which no order but Megatron's own was run"
 def _write(model: StagedModel) -> PartitionSettings:
     if is_hybrid(names_of(model)):
         raise BadInput(f"{_NAME}: not supported: {_HYBRID}")
-    # Evaluation stays Megatron's own, in groups that it takes.
-    values, flags = told(_NAME, replace(model, schedule=None))
+    one_chain(_NAME, model)
+    in_v = model.placement.stage_device == v_shape(model.devices).stage_device
+    if in_v and model.mtp:
+        raise BadInput(f"{_NAME}: not supported: multi-token prediction layers with stages in a V")
+    # Evaluation of a loop stays Megatron's own, in groups that it takes.
+    values, flags = told(_NAME, replace(model, schedule=None), placed=in_v)
     flags |= recompute_flags(_NAME, model)
     note = "Megatron runs this plan's order with the module of `export --format megatron` imported, and else its own."
     return PartitionSettings(
@@ -54,9 +60,10 @@ PARTITION_FORMATS.register(
         write=_write,
         read=_read,
         limits=PlanLimits(
-            ("linear", "interleaved"),
+            ("linear", "interleaved", "v-shape"),
             RecomputeRule.SAME,
             mtp=MtpPlace.ONE_STAGE,
+            without_mtp=("v-shape",),
             groups=True,
             check=_check,
         ),

@@ -19,9 +19,13 @@ class Told(NamedTuple):
     flags: dict[str, object]
 
 
-def told(name: str, model: StagedModel) -> Told:
-    """`BadInput` where Megatron refuses it; flags that it takes beside a layout or a pattern, and no others."""
-    loop(name, model)
+def told(name: str, model: StagedModel, placed: bool = False) -> Told:
+    """`BadInput` where Megatron refuses it; flags that it takes beside a layout or a pattern, and no others.
+
+    `placed`: stages are where the plan has them, and not where Megatron puts them by itself.
+    """
+    if not placed:
+        loop(name, model)
     flags: dict[str, object] = {"pipeline-model-parallel-size": model.devices}
     names = names_of(model)
     if is_hybrid(names):

@@ -39,16 +39,17 @@ class MtpPlace(Enum):
 class PlanLimits:
     """Of one runtime. `schedules` are the orders that it runs; empty: any.
 
-    `layers_divide`: with several chunks, the stages divide the number of transformer layers. `whole_backwards`: none
-    is split into B and W; `whole_last`: none of the last stage. `groups`: the interleaved order takes groups of
-    micro-batches, as Megatron does; `as_many_as_devices`: no fewer micro-batches than devices. `check` raises
-    `BadInput` for names of layers.
+    `without_mtp`: placements for models without multi-token prediction only. `layers_divide`: with several chunks, the
+    stages divide the number of transformer layers. `whole_backwards`: none is split into B and W; `whole_last`: none of
+    the last stage. `groups`: the interleaved order takes groups of micro-batches, as Megatron does;
+    `as_many_as_devices`: no fewer micro-batches than devices. `check` raises `BadInput` for names of layers.
     """
 
     placements: tuple[str, ...]
     rule: RecomputeRule
     schedules: tuple[str, ...] = ()
     mtp: MtpPlace = MtpPlace.ANYWHERE
+    without_mtp: tuple[str, ...] = ()
     recomputes_mtp: bool = True
     layers_divide: bool = False
     whole_backwards: bool = False
@@ -112,6 +113,9 @@ def _choices(plan: PlanProblem, name: str, limits: PlanLimits) -> tuple[Choice, 
     layers = sum(role_of(layer.name) is Role.TRANSFORMER for layer in plan.model.sequence)
     found = [choice for choice in plan.choices if choice.placement in limits.placements]
     more = []
+    if limits.without_mtp and any(role_of(layer.name) is Role.MTP for layer in plan.model.layers):
+        found = [one for one in found if one.placement not in limits.without_mtp]
+        more.append(f"{', '.join(limits.without_mtp)} without multi-token prediction layers only")
     if limits.layers_divide:
         found = [one for one in found if one.chunks == 1 or layers % (one.chunks * plan.cluster.devices) == 0]
         more.append("the stages of several chunks divide the layers")

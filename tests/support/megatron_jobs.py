@@ -23,30 +23,33 @@ from megatron.core import parallel_state as state
 from megatron.core.distributed import DistributedDataParallel, DistributedDataParallelConfig, finalize_model_grads
 from megatron.core.models.gpt.gpt_layer_specs import get_gpt_layer_local_spec, get_gpt_mtp_block_spec
 from megatron.core.models.gpt.gpt_model import GPTModel
-from megatron.core.pipeline_parallel import get_forward_backward_func, schedules
+from megatron.core.pipeline_parallel import get_forward_backward_func, schedules, utils
 from megatron.core.tensor_parallel.layers import LinearWithGradAccumulationAndAsyncCommunication as LINEAR  # noqa: N814
 from megatron.core.transformer.transformer_config import TransformerConfig
+from megatron.core.utils import get_attr_wrapped_model
 
 import pipesched.megatron
+import runtime.running.megatron  # noqa: F401 - once, before the processes are forked
 from tests.support import megatron_cpu
 
 RANKS, SEQUENCE, SAMPLES, VOCABULARY = 4, 8, 2, 32
 FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backward_pipelining_with_interleaving")
 ORIGINALS = {name: getattr(schedules, name) for name in FUNCTIONS}
+_SIZES: list[tuple[int, int, int]] = []
 OWN_LINEAR = LINEAR.forward, LINEAR.backward
 
 
 class Job:
     """A model of this process and its training step."""
 
-    def __init__(self, case: dict[str, Any]) -> None:
+    def __init__(self, case: dict[str, Any], rank_of_stage: list[int]) -> None:
         self.case, self.chunks_each, self.pp = case, case.get("chunks", 1), case.get("pp", RANKS)
         self.float = getattr(torch, case.get("dtype", "float32"))
         virtual = self.chunks_each if self.chunks_each > 1 else None
-        state.initialize_model_parallel(
-            case.get("tp", 1), self.pp, virtual, expert_model_parallel_size=case.get("ep", 1)
-        )
+        _initialize(case.get("tp", 1), self.pp, case.get("ep", 1))
+        state.set_virtual_pipeline_model_parallel_world_size(virtual)
         self.config = TransformerConfig(**self._config(virtual))
+        self.stages = [s for s, where in enumerate(rank_of_stage) if where == state.get_pipeline_model_parallel_rank()]
         self.chunks = [self._chunk(number) for number in range(self.chunks_each)]
         if "ddp" in case:
             self._wrap(case["ddp"])
@@ -76,17 +79,16 @@ class Job:
         } | more
 
     def _chunk(self, number: int) -> Any:
-        rank = state.get_pipeline_model_parallel_rank()
-        torch.manual_seed(10 + number * self.pp + rank)
-        where: dict[str, Any] = {"ignore_virtual": False, "vp_stage": number}
+        torch.manual_seed(10 + self.stages[number])
+        group, virtual = state.get_pipeline_model_parallel_group(), self.config.virtual_pipeline_model_parallel_size
         spec = get_gpt_layer_local_spec(self.case.get("experts"), False)
         return GPTModel(
             self.config,
             spec,
             vocab_size=VOCABULARY,
             max_sequence_length=SEQUENCE,
-            pre_process=state.is_pipeline_first_stage(**where),
-            post_process=state.is_pipeline_last_stage(**where),
+            pre_process=utils.is_pp_first_stage(group) and utils.is_vp_first_stage(number, virtual),
+            post_process=utils.is_pp_last_stage(group) and utils.is_vp_last_stage(number, virtual),
             share_embeddings_and_output_weights=self.case.get("tied", False),
             position_embedding_type="rope",
             vp_stage=number if self.chunks_each > 1 else None,
@@ -146,23 +148,44 @@ class Job:
             forward_only=forward_only,
         )
         gradients = {
-            f"{number}.{name}": None if (found := _gradient(one)) is None else found.clone()
-            for number, chunk in enumerate(self.chunks)
+            f"{stage}.{name}": None if (found := _gradient(one)) is None else found.clone()
+            for stage, chunk in zip(self.stages, self.chunks, strict=True)
             for name, one in chunk.named_parameters()
         }
-        return [one["loss"] for one in losses], gradients
+        return [one["loss"] for rank in _of_all_ranks(losses) for one in rank], gradients
+
+
+def _initialize(tensor: int, pipeline: int, expert: int) -> None:
+    """Megatron's process groups, which take long to make: those of the case before where they are the same."""
+    if _SIZES and _SIZES[-1] == (tensor, pipeline, expert):
+        return
+    if _SIZES:
+        state.destroy_model_parallel()
+    state.initialize_model_parallel(tensor, pipeline, expert_model_parallel_size=expert)
+    _SIZES.append((tensor, pipeline, expert))
 
 
 def _gradient(parameter: Any) -> Any:
     return parameter.main_grad if hasattr(parameter, "main_grad") else parameter.grad
 
 
+def _of_all_ranks(one: Any) -> list[Any]:
+    """What every rank of this pipeline has."""
+    group = state.get_pipeline_model_parallel_group()
+    found = [None] * group.size()
+    dist.all_gather_object(found, one, group=group)
+    return found
+
+
+def _of_all_stages(gradients: dict[str, Any]) -> dict[str, Any]:
+    return {name: one for rank in _of_all_ranks(gradients) for name, one in rank.items()}
+
+
 def compared(right: dict[str, Any], found: dict[str, Any]) -> dict[str, float | str]:
     """The parameters whose gradients are not equal to the last bit, each with its difference relative to its norm."""
-    assert right.keys() == found.keys()
     unequal: dict[str, float | str] = {}
-    for name, want in right.items():
-        have = found[name]
+    for name, have in found.items():
+        want = right[name]
         if want is None or have is None:
             unequal |= {} if want is have else {name: "missing"}
         elif not (want.isfinite().all() and have.isfinite().all()):
@@ -175,22 +198,23 @@ def compared(right: dict[str, Any], found: dict[str, Any]) -> dict[str, float | 
 def run(case: dict[str, Any]) -> dict[str, Any]:
     """For each schedule two steps beside one by Megatron's own, with all of them installed."""
     _restore()
-    job = Job(case)
+    devices, where = max(case["rank_of_stage"]) + 1, case["rank_of_stage"]
+    loop = [stage % devices for stage in range(len(where))]
+    job = Job(case, loop)
     numbers = [one["microbatches"] for one in case["schedules"]]
     before = [(job.step(number), job.step(number, forward_only=True)[0]) for number in numbers]
-    if case.get("anew"):
-        state.destroy_model_parallel()
-        job = Job(case)
     for one in case["schedules"]:
         _install(one["path"])
+    if case.get("anew") or where != loop:
+        job = Job(case, where)
     executor = getattr(schedules, FUNCTIONS[job.chunks_each > 1])
     found = []
     for number, ((losses, right), evaluated) in zip(numbers, before, strict=True):
         steps = [job.step(number) for _ in range(2)]
         found.append(
             {
-                "parameters": sum(one is not None for one in right.values()),
-                "unequal": [compared(right, step[1]) for step in steps],
+                "parameters": sum(one is not None for one in steps[0][1].values()),
+                "unequal": [compared(_of_all_stages(right), step[1]) for step in steps],
                 "losses": [losses, *[step[0] for step in steps]],
                 "executed": " ".join(executor.executed),
                 "evaluated": [evaluated, job.step(number, forward_only=True)[0]],
@@ -198,8 +222,12 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         )
     refusals = [_refusal(job, **one) for one in case.get("refused", ())]
     rank = state.get_pipeline_model_parallel_rank()
-    state.destroy_model_parallel()
-    return {"rank": rank, "schedules": found, "refusals": refusals}
+    layers = {f"{stage}": _layer_numbers(chunk) for stage, chunk in zip(job.stages, job.chunks, strict=True)}
+    return {"rank": rank, "schedules": found, "refusals": refusals, "layers": layers}
+
+
+def _layer_numbers(chunk: Any) -> list[int]:
+    return [one.layer_number for one in get_attr_wrapped_model(chunk, "decoder").layers]
 
 
 def _restore() -> None:

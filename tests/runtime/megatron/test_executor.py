@@ -50,12 +50,9 @@ class Case:
 
     def document(self, folder: Path) -> dict[str, Any]:
         dtype = {"dtype": "float64"} if self.rounded else {}
-        return (
-            {"name": self.name}
-            | dtype
-            | self.settings
-            | {"schedules": [self._written(t, folder) for t in self.timelines]}
-        )
+        where = {"rank_of_stage": self.timelines[0].problem.placement.stage_device}
+        schedules = [self._written(timeline, folder) for timeline in self.timelines]
+        return {"name": self.name, "schedules": schedules} | where | dtype | self.settings
 
     def _written(self, timeline: Timeline, folder: Path) -> dict[str, Any]:
         path = folder / f"{self.name}-{timeline.problem.microbatches}"
@@ -86,12 +83,10 @@ OVERLAP = {"pp": 2, "ddp": {"overlap_grad_reduce": True}}
 GATHER = {"overlap_grad_reduce": True, "use_distributed_optimizer": True, "overlap_param_gather": True}
 RECOMPUTE = {"recompute_granularity": "full", "recompute_method": "uniform", "recompute_num_layers": 1}
 EXPERTS = {"num_moe_experts": 2, "moe_router_topk": 2, "moe_aux_loss_coeff": 0.01, "add_bias_linear": False}
+LAID_OUT = {"chunks": 2, "config": {"pipeline_model_parallel_layout": "Et|t|t|t|t|t|t|tL"}}
+NO_LAYOUT = [{"microbatches": 8, "pipeline_model_parallel_layout": None}, {"microbatches": 8, "mtp_num_layers": 1}]
+# Those with the same process groups together.
 CASES = [
-    Case("linear", [named("zb-h1", 8), named("1f1b", 5)], {"refused": [{"microbatches": 6}]}),
-    Case("random", [mixed(6, 1)], rounded=True),
-    Case("interleaved", [named("interleaved-zb", 8, **INTERLEAVED)], {"chunks": 2}, as_files=True),
-    Case("interleaved, random", [mixed(6, 2, **INTERLEAVED)], ONE_GROUP, rounded=True),
-    Case("prediction of several tokens", [named("zb-h1", 4)], {"config": {"mtp_num_layers": 1}}, rounded=True),
     Case("data parallel, tied, recomputed", [named("zb-h1", 4, 2)], OVERLAP | {"tied": True, "config": RECOMPUTE}),
     Case("data parallel, random", [mixed(4, 3, 2, **INTERLEAVED)], OVERLAP | {"chunks": 2, "anew": True}, rounded=True),
     Case("accumulation fused", [named("zb-h1", 4, 2)], OVERLAP | {"config": {"gradient_accumulation_fusion": True}}),
@@ -103,7 +98,18 @@ CASES = [
     ),
     Case("experts", [named("zb-h1", 4, 2)], OVERLAP | {"ep": 2, "experts": 2, "config": EXPERTS}),
     Case("tensor parallel", [named("zb-h1", 4, 2)], {"pp": 2, "tp": 2}),
-    Case("without one W", [named("zb-h1", 8)], dropped="W2.5"),
+    Case("linear", [named("zb-h1", 8), named("1f1b", 5)], {"refused": [{"microbatches": 6}]}),
+    Case("random", [mixed(6, 1)], rounded=True),
+    Case("interleaved", [named("interleaved-zb", 4, **INTERLEAVED)], {"chunks": 2}, as_files=True),
+    Case("interleaved, random", [mixed(6, 2, **INTERLEAVED)], ONE_GROUP, rounded=True),
+    Case("prediction of several tokens", [named("zb-h1", 4)], {"config": {"mtp_num_layers": 1}}, rounded=True),
+    Case("without one W", [named("zb-h1", 4)], dropped="W2.1"),
+    # Last: where stages are is told to Megatron's modules for good.
+    Case(
+        "V",
+        [named("zbv", 8, placement="v-shape"), named("v-half", 4, placement="v-shape")],
+        LAID_OUT | {"refused": NO_LAYOUT},
+    ),
 ]
 WHOLE = [case for case in CASES if not case.dropped]
 
@@ -158,11 +164,26 @@ def test_evaluation_is_megatrons_own(case: Case, found: list[dict[str, Any]]) ->
         assert one["evaluated"][0] == one["evaluated"][1], rank
 
 
+@pytest.mark.parametrize("case", WHOLE, ids=lambda case: case.name)
+def test_every_stage_holds_its_layers(case: Case, found: list[dict[str, Any]]) -> None:
+    for cases in found:
+        placement, one = case.timelines[0].problem.placement, cases[case.name]
+        stages = placement.stages_of[one["rank"]]
+        assert one["layers"] == {str(stage): [stage + 1] for stage in stages}
+
+
 def test_a_weight_pass_left_out_is_seen(found: list[dict[str, Any]]) -> None:
     """The check of gradients sees it on the rank that lacks it, in all linears of its stage, and nowhere else."""
-    for rank, _, one in of(CASES[-1], found):
+    for rank, _, one in of(next(case for case in CASES if case.dropped), found):
         wrong = set(one["unequal"][0])
-        assert wrong == ({f"0.{name}" for name in LINEARS} if rank == 2 else set()), rank
+        assert wrong == ({f"2.{name}" for name in LINEARS} if rank == 2 else set()), rank
+
+
+def test_a_model_built_without_the_places_of_a_v_is_refused(found: list[dict[str, Any]]) -> None:
+    for cases in found:
+        without, mtp = cases["V"]["refusals"]
+        assert "the stages of this schedule are not where Megatron puts them by itself" in without
+        assert mtp == "pipesched: stages in places of their own were never run in Megatron with multi-token prediction"
 
 
 def test_another_number_of_microbatches_is_refused(found: list[dict[str, Any]]) -> None:

@@ -65,7 +65,10 @@ def run(rows: list[list[str]]) -> None:
             rows[rank].pop(0)
 
 
-@pytest.mark.parametrize("keys", [{}, {"placement": "interleaved", "chunks": 2}], ids=["linear", "interleaved"])
+PLACED: list[dict[str, Any]] = [{}, {"placement": "interleaved", "chunks": 2}, {"placement": "v-shape"}]
+
+
+@pytest.mark.parametrize("keys", PLACED, ids=["linear", "interleaved", "v-shape"])
 def test_published_schedules_run_to_their_end_in_their_order(keys: dict[str, Any]) -> None:
     for timeline in published(**keys):
         document = document_of(EXPORTERS["megatron"].export(timeline)[".megatron.py"])
@@ -103,7 +106,7 @@ def test_the_module_needs_megatron_and_torch_alone() -> None:
 @pytest.mark.parametrize(
     ("placement", "rows", "reason"),
     [
-        ([0, 0, 1, 1], ("F0.0 F1.0 BW1.0 BW0.0", "F2.0 F3.0 BW3.0 BW2.0"), "found stages on devices 0, 0, 1, 1"),
+        ([0, 1, 0], ("F0.0 F2.0 BW2.0 BW0.0", "F1.0 BW1.0"), "found 2, 1 stages on the devices"),
         ("bidirectional", ("F0.0 F3.1 BW3.1 BW0.0", "F1.0 F2.1 BW1.0 BW2.1"), "holds every stage on two devices"),
     ],
 )

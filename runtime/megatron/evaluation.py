@@ -1,0 +1,34 @@
+"""The forwards of a program alone, for stages in places that Megatron's own evaluation does not know."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from runtime.megatron.call import Call
+from runtime.megatron.forwards import Forwards
+from runtime.megatron.program import Program
+from runtime.megatron.transfers import Transfers
+
+
+@torch.no_grad()
+def evaluate(program: Program, call: Call) -> list[Any]:
+    """What the loss function gives. A part of a proved order is one: what it leaves out nothing else waits for."""
+    forwards, transfers = Forwards(program, call), Transfers(call.group, call.empty)
+    here, outputs = program.stages_of(call.rank), dict[tuple[int, int], Any]()
+    for step in program.rows[call.rank]:
+        where = step.stage, step.microbatch
+        if step.kind != "F":
+            continue
+        if step.transfer == "send":
+            transfers.send(step.peer, outputs.pop(where))
+        elif step.transfer:
+            transfers.receive(step.peer, step.yields)
+        else:
+            x = transfers.take(("F", step.stage - 1, step.microbatch)) if step.stage else None
+            outputs[where] = forwards.run(step, x)
+            if step.stage + 1 in here:
+                transfers.hand_over(step.yields, outputs.pop(where))
+    transfers.finish()
+    return forwards.losses

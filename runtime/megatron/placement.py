@@ -1,0 +1,71 @@
+"""Stages where the schedule has them, as in a V, and not stage s on rank s mod p as Megatron's layout has them.
+
+Chunk c of a rank is the c-th of its stages, so the first stage is a chunk 0 and the last stage a last chunk. Megatron
+asks a layout how many layers a chunk has and how many come before, and functions of two modules which rank has an end
+of the pipeline. These are told so before the model is built.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from megatron.core import parallel_state
+from megatron.core.pipeline_parallel import utils
+from megatron.core.transformer.enums import LayerType
+from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
+
+from runtime.megatron.program import Program
+
+
+def place(program: Program) -> None:
+    """Has Megatron build the stages of each rank where the program runs them."""
+    if program.is_loop:
+        return
+    first, last = program.rank_of_stage[0], program.rank_of_stage[-1]
+    _replace(utils, "is_pp_first_stage", lambda pp_group: pp_group.rank() == first)
+    _replace(utils, "is_pp_last_stage", lambda pp_group: pp_group.rank() == last)
+    _replace(parallel_state, "is_pipeline_first_stage", _end(first, lambda _: 0))
+    _replace(parallel_state, "is_pipeline_last_stage", _end(last, lambda chunks: chunks - 1))
+    _lay_out(program)
+
+
+def _end(rank: int, chunk: Any) -> Any:
+    """Whether a rank, or a chunk of it, has an end of the pipeline."""
+
+    def is_there(ignore_virtual: bool = True, vp_stage: int | None = None) -> bool:
+        chunks = parallel_state.get_virtual_pipeline_model_parallel_world_size()
+        if not ignore_virtual and chunks is not None and vp_stage != chunk(chunks):
+            return False
+        return bool(parallel_state.get_pipeline_model_parallel_rank() == rank)
+
+    return is_there
+
+
+def _replace(module: Any, name: str, function: Any) -> None:
+    """In the module, and wherever Megatron has imported it by name."""
+    was = getattr(module, name)
+    for one in [*sys.modules.values()]:
+        if getattr(one, "__name__", "").startswith("megatron.") and vars(one).get(name) is was:
+            setattr(one, name, function)
+
+
+def _lay_out(program: Program) -> None:
+    """Layouts that are made from now on give each rank its stages; they are written in the order of the stages."""
+    init, ranks = PipelineParallelLayerLayout.__init__, len(program.rows)
+
+    def placed(self: Any, layout: Any, pipeline_model_parallel_size: int) -> None:
+        init(self, layout, pipeline_model_parallel_size)
+        stages = [self.layout[stage % ranks][stage // ranks] for stage in range(len(program.rank_of_stage))]
+        self.layout = [[stages[stage] for stage in program.stages_of(rank)] for rank in range(ranks)]
+        self.stages = stages
+
+    def offset(
+        self: Any, layer_type: Any = LayerType.decoder, vp_stage: int | None = None, pp_rank: int | None = None
+    ) -> int:
+        rank = parallel_state.get_pipeline_model_parallel_rank() if pp_rank is None else pp_rank
+        stage = program.stages_of(rank)[vp_stage or 0]
+        return sum(layers.count(layer_type) for layers in self.stages[:stage])
+
+    PipelineParallelLayerLayout.from_str.cache_clear()
+    PipelineParallelLayerLayout.__init__, PipelineParallelLayerLayout.get_layer_offset = placed, offset
