@@ -37,7 +37,8 @@ class Exporter:
     side files. `warnings` says what the other program does otherwise than a reader of the schedule would think.
     `proof` says under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the cycle
     of waits if it is not; it is None for what nobody executes. `streams` says whether the format holds the order of
-    tasks on several streams, and not of whole passes only; `unequal` whether it is for micro-batches of several shapes.
+    tasks on several streams, and not of whole passes only; `copies` whether it holds copies to the host on streams of
+    their own, and recomputation, of whole passes; `unequal` whether it is for micro-batches of several shapes.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Exporter:
     proof: Callable[[Timeline], str] | None = None
     options: tuple[Option, ...] = ()
     streams: bool = False
+    copies: bool = False
     unequal: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
@@ -66,7 +68,8 @@ class Exporter:
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
             raise BadInput(f"{self.name}: only a valid schedule can be exported; in this one {broken[0].text}{more}")
-        if not self.streams and (timeline.schedule.task_orders or timeline.schedule.waits):
+        whole = self.copies and all(len([*timeline.problem.tasks(p)]) == 1 for p in timeline.schedule.passes())
+        if not (self.streams or whole) and (timeline.schedule.task_orders or timeline.schedule.waits):
             able = ", ".join(other.name for other in EXPORTERS if other.streams)
             several = len(timeline.problem.streams) > 1
             held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
@@ -80,7 +83,7 @@ class Exporter:
                 f"{able} can express it"
             )
         saving = next((p for p in timeline.schedule.passes() if p.kind not in (F, B, W, BW)), None)
-        if not self.streams and saving is not None:
+        if not (self.streams or self.copies) and saving is not None:
             raise BadInput(
                 f"{self.name}: the schedule runs {saving}, and this format has neither copies nor recomputation"
             )

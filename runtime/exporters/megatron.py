@@ -6,6 +6,7 @@ backwards.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 from pipesched.errors import BadInput
@@ -14,6 +15,7 @@ from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain
 from runtime.exporters.megatron_module import module_text
+from runtime.exporters.megatron_streams import proof_of_streams, runs_on_streams, stream_words
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import Compute, Instruction, Send, lower
 from runtime.lowering.weight_order import weight_microbatches
@@ -24,14 +26,23 @@ _NAME, _SUFFIX = "megatron", ".megatron.py"
 def program_document(timeline: Timeline) -> dict[str, Any]:
     """What every rank runs, as `runtime.megatron.program` reads it; `BadInput` for what Megatron cannot run."""
     _refuse(timeline)
-    weights = weight_microbatches(timeline.schedule, fused=False)
+    problem = timeline.problem
     return {
         "schedule": timeline.schedule.name,
-        "problem": timeline.problem.name,
-        "microbatches": timeline.problem.microbatches,
-        "rank_of_stage": list(timeline.problem.placement.stage_device),
-        "rows": [" ".join(_word(step, weights) for step in row) for row in lower(timeline).rows],
+        "problem": problem.name,
+        "microbatches": problem.microbatches,
+        "rank_of_stage": list(problem.placement.stage_device),
+        "offloaded": [
+            float(Fraction(stage.offload.amount, stage.activation)) if stage.offload else 0.0
+            for stage in problem.stages
+        ],
+        "rows": stream_words(timeline) if _on_streams(timeline) else _words(timeline),
     }
+
+
+def _words(timeline: Timeline) -> list[str]:
+    weights = weight_microbatches(timeline.schedule)
+    return [" ".join(_word(step, weights) for step in row) for row in lower(timeline).rows]
 
 
 def _refuse(timeline: Timeline) -> None:
@@ -45,8 +56,10 @@ def _refuse(timeline: Timeline) -> None:
             f"{_NAME}: found {found} stages on the devices, and Megatron's ranks have equally many model chunks; "
             f"torch-csv and {ANYTHING} can express it"
         )
-    if any(timeline.in_block(p) for p in timeline.schedule.passes()):
-        raise BadInput(f"{_NAME}: overlapped blocks are not supported; torch-csv and {ANYTHING} can express them")
+    copies = timeline.problem.overlaps and timeline.schedule.task_orders
+    if copies or any(timeline.in_block(p) for p in timeline.schedule.passes()):
+        what = "overlapped blocks beside copies are" if copies else "overlapped blocks are"
+        raise BadInput(f"{_NAME}: {what} not supported; torch-csv and {ANYTHING} can express them")
 
 
 def _word(step: Instruction, weights: dict[Pass, int]) -> str:
@@ -63,7 +76,11 @@ def _write(timeline: Timeline, _: Settings) -> Files:
 
 
 def _proof(timeline: Timeline) -> str:
-    return proved(_NAME, lower(timeline))
+    return proof_of_streams(_NAME, timeline) if _on_streams(timeline) else proved(_NAME, lower(timeline))
+
+
+def _on_streams(timeline: Timeline) -> bool:
+    return not timeline.problem.overlaps and runs_on_streams(timeline)
 
 
 EXPORTERS.register(
@@ -73,5 +90,6 @@ EXPORTERS.register(
         suffix=_SUFFIX,
         write=_write,
         proof=_proof,
+        copies=True,
     )
 )

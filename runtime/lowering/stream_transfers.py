@@ -39,6 +39,15 @@ Streams: TypeAlias = Mapping[Resource, Sequence[Step]]
 
 def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
     """The transfers of every device; the same timeline always gives the same ones."""
+    return tuple(tuple(one for one in row if isinstance(one, TaskTransfer)) for row in sequence_rows(timeline, streams))
+
+
+def sequence_rows(timeline: Timeline, streams: Streams) -> tuple[tuple[Task | TaskTransfer, ...], ...]:
+    """What every device has of the one sequence: its tasks, and the transfers that it sends and receives.
+
+    A device that starts them in this order starts those of every stream in that stream's, each behind what it waits for
+    on the device; so one thread can start them all.
+    """
     problem = timeline.problem
     transfers = [
         TaskTransfer(before, step.task, problem.device(before.of), problem.device(step.task.of))
@@ -58,10 +67,11 @@ def transfer_rows(timeline: Timeline, streams: Streams) -> TransferRows:
             return timeline.starts[tasks[number]], 1
         return ends[transfers[number - len(tasks)].producer], 0
 
-    order = in_order(waits, rank, str)
-    rows: list[list[TaskTransfer]] = [[] for _ in range(problem.devices)]
-    for number in order:
-        if number >= len(tasks):
+    rows: list[list[Task | TaskTransfer]] = [[] for _ in range(problem.devices)]
+    for number in in_order(waits, rank, str):
+        if number < len(tasks):
+            rows[problem.device(tasks[number].of)].append(tasks[number])
+        else:
             one = transfers[number - len(tasks)]
             rows[one.source].append(one)
             rows[one.target].append(one)

@@ -23,6 +23,8 @@ _NEVER_TRIED = {
     "external_cuda_graph": "CUDA graphs",
     "defer_embedding_wgrad_compute": "deferred weight gradients of the head",
     "num_microbatches_with_partial_activation_checkpoints": "micro-batches with partial activation checkpoints",
+    "fp8": "FP8",
+    "fp4": "FP4",
     "hybrid_context_parallel": "hybrid context parallelism",
     "moe_paged_stash": "paged stashes of experts",
 }

@@ -31,8 +31,11 @@ class Forwards:
         """Whether no forward of the stage has run."""
         return stage not in self._begun
 
-    def run(self, step: Step, x: Any) -> Any:
-        """The output for an input; the loss on the last stage."""
+    def run(self, step: Step, x: Any, again: bool = False, kept: bool = False) -> Any:
+        """The output for an input; the loss on the last stage.
+
+        `again`: the forward has run before, and counts no more; `kept`: it will run again.
+        """
         call, chunk, losses = self._call, self._chunk[step.stage], list[Any]()
         batches = self._batches[chunk]
         if batches is not None:
@@ -54,7 +57,10 @@ class Forwards:
         )
         if batches is not None:
             batches.end()
-            batches.forget(step.microbatch)
+            if not kept:
+                batches.forget(step.microbatch)
+        if again:
+            return output
         self._begun.add(step.stage)
         if losses:
             self._losses[step.microbatch] = losses

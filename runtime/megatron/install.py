@@ -20,11 +20,12 @@ _FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backw
 class ForwardBackward:
     """Trains by the schedule for the number of micro-batches that it is called with; evaluation stays Megatron's own.
 
-    `executed` is what this rank ran in the last iteration.
+    `executed` is what this rank ran in the last iteration, `moved` how many bytes went to the host.
     """
 
     def __init__(self, original: Any) -> None:
-        self.original, self.programs, self.executed = original, dict[int, Program](), list[str]()
+        self.original, self.programs = original, dict[int, Program]()
+        self.executed, self.moved = list[str](), 0
 
     def add(self, document: Mapping[str, Any]) -> None:
         """A schedule more; of two for one number of micro-batches the last one counts."""
@@ -65,15 +66,15 @@ class ForwardBackward:
     def _train(self, program: Program, call: Call) -> list[Any]:
         iteration = Iteration(program, call)
         iteration.run()
-        self.executed = iteration.executed
+        self.executed, self.moved = iteration.executed, iteration.activations.moved
         if call.config.finalize_model_grads_func is not None:
             call.config.finalize_model_grads_func(
                 call.chunks,
-                iteration.forwards.tokens if call.config.calculate_per_token_loss else None,
+                iteration.activations.forwards.tokens if call.config.calculate_per_token_loss else None,
                 pg_collection=call.groups,
                 force_all_reduce=call.force_all_reduce,
             )
-        return iteration.forwards.losses
+        return iteration.activations.forwards.losses
 
 
 def install(*documents: Mapping[str, Any]) -> None:

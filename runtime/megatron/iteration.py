@@ -9,10 +9,11 @@ from typing import Any
 from megatron.core.enums import ModelType
 from megatron.core.pipeline_parallel import schedules
 
+from runtime.megatron.activations import Activations
 from runtime.megatron.call import Call
-from runtime.megatron.forwards import Forwards
 from runtime.megatron.program import Program, Step
 from runtime.megatron.reductions import Reductions
+from runtime.megatron.streams import Streams
 from runtime.megatron.transfers import Transfers
 from runtime.megatron.weight_gradients import WeightGradients
 
@@ -23,14 +24,12 @@ class Iteration:
     def __init__(self, program: Program, call: Call) -> None:
         self._program, self._call, self._row = program, call, program.rows[call.rank]
         self._chunk = {stage: chunk for chunk, stage in enumerate(program.stages_of(call.rank))}
-        self.forwards = Forwards(program, call)
+        self.activations = Activations(program, call)
         self._transfers = Transfers(call.group, call.empty)
         self._weights = WeightGradients(call.chunks)
         self._reductions = Reductions(call.config, call.chunks, call.force_all_reduce)
         self._last_backward = {step.stage: step for step in self._row if step.kind in ("B", "BW") and not step.transfer}
         self._last_weight = {step.stage: step for step in self._row if step.kind in ("W", "BW") and not step.transfer}
-        self._inputs: dict[tuple[int, int], Any] = {}
-        self._outputs: dict[tuple[int, int], Any] = {}
         self._gradients: dict[tuple[int, int], Any] = {}
         forwards = (self._chunk[step.stage] for step in self._row if step.kind == "F" and not step.transfer)
         self._to_gather = iter(dict.fromkeys(forwards))
@@ -38,64 +37,55 @@ class Iteration:
 
     def run(self) -> None:
         """All of the row; what is not this iteration's is left as it was, after an error too."""
+        kept, streams = self.activations, Streams(self._row)
         run = {"F": self._forward, "B": self._backward, "BW": self._backward, "W": self._weight}
+        run |= {"O": kept.move_out, "L": kept.move_in}
         self._gather_parameters(2)
         try:
             for step in self._row:
                 if step.transfer:
                     self._send(step) if step.transfer == "send" else self._transfers.receive(step.peer, step.yields)
                 else:
-                    run[step.kind](step)
+                    streams.run(step, run.get(step.kind, kept.again))
                 self.executed.append(str(step))
             self._transfers.finish()
         finally:
             self._reductions.close()
 
     def _send(self, step: Step) -> None:
-        where = step.stage, step.microbatch
         if step.kind == "F":
-            self._transfers.send(step.peer, self._outputs[where].detach())
-            self._free(self._outputs[where])
+            self._transfers.send(step.peer, self.activations.leaving(step))
         else:
-            self._transfers.send(step.peer, self._gradients.pop(where))
-
-    def _free(self, output: Any) -> None:
-        """Once it has left, only its place in the graph is needed; Megatron's backward wants it so."""
-        schedules.deallocate_output_tensor(output, self._call.config.deallocate_pipeline_outputs)
-
-    def _is_here(self, stage: int) -> bool:
-        return stage in self._chunk
+            self._transfers.send(step.peer, self._gradients.pop((step.stage, step.microbatch)))
 
     def _forward(self, step: Step) -> None:
         stage, microbatch = step.stage, step.microbatch
-        if self.forwards.is_first(stage):
+        if self.activations.forwards.is_first(stage):
             self._gather_parameters(1)
         x = self._transfers.take(("F", stage - 1, microbatch)).requires_grad_() if stage else None
-        output = self.forwards.run(step, x)
-        self._inputs[stage, microbatch], self._outputs[stage, microbatch] = x, output
-        if self._is_here(stage + 1):
-            self._transfers.hand_over(step.yields, output.detach())
-            self._free(output)
+        self.activations.forward(step, x)
+        if stage + 1 in self._chunk:
+            self._transfers.hand_over(step.yields, self.activations.leaving(step))
 
     def _backward(self, step: Step) -> None:
         stage, microbatch = step.stage, step.microbatch
-        where, chunk = (stage, microbatch), self._chunk[stage]
+        chunk = self._chunk[stage]
         after = None if stage == self._program.last_stage else self._transfers.take(("B", stage + 1, microbatch))
         if self._last_backward[stage] is step:
             self._reductions.last_backward(chunk)
-        with self._weights.put_aside(chunk):
-            gradient = _backward_step(self._inputs.pop(where), self._outputs.pop(where), after, self._call.config)
+        with self._weights.put_aside(chunk, microbatch):
+            gradient = _backward_step(*self.activations.take(step), after, self._call.config)
         self._reductions.after_backward(chunk)
-        if self._is_here(stage - 1):
+        if stage - 1 in self._chunk:
             self._transfers.hand_over(step.yields, gradient)
         elif stage:
-            self._gradients[where] = gradient
+            self._gradients[stage, microbatch] = gradient
         if step.kind == "BW":
             self._weight(step)
 
     def _weight(self, step: Step) -> None:
         chunk = self._chunk[step.stage]
-        self._weights.compute(chunk)
+        self._weights.compute(chunk, step.microbatch)
         if self._last_weight[step.stage] is step:
             self._reductions.last_weight(chunk)
 

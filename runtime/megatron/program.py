@@ -1,7 +1,7 @@
 """What each rank runs, in order, read from the words that an exported module holds.
 
 `F0.3` is the forward of micro-batch 3 on stage 0; `send1:F0.3` sends what it yields to pipeline rank 1, `recv0:F0.3`
-receives it there from rank 0.
+receives it there from rank 0. `O0.3@1!F0.3` runs on stream 1 once `F0.3` has ended on another stream of this rank.
 """
 
 from __future__ import annotations
@@ -10,21 +10,31 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-_WORD = re.compile(r"(?:(send|recv)(\d+):)?(F|BW|B|W)(\d+)\.(\d+)")
+_WORD = re.compile(r"(?:(send|recv)(\d+):)?(F|BW|B|W|O|L|R[b-f]?)(\d+)\.(\d+)(?:@(\d+))?((?:![A-Z]\w*\.\d+)*)")
 
 
 class Step(NamedTuple):
-    """A pass; or, with `transfer`, the sending or receiving of what that pass yields, to or from rank `peer`."""
+    """A pass; or, with `transfer`, the sending or receiving of what that pass yields, to or from rank `peer`.
+
+    `stream` 0 computes. `waits` are passes on other streams of the rank.
+    """
 
     kind: str
     stage: int
     microbatch: int
     transfer: str = ""
     peer: int = -1
+    stream: int = 0
+    waits: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         where = f"{self.transfer}{self.peer}:" if self.transfer else ""
-        return f"{where}{self.kind}{self.stage}.{self.microbatch}"
+        stream = f"@{self.stream}" if self.stream else ""
+        return f"{where}{self.name}{stream}{''.join(f'!{one}' for one in self.waits)}"
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}{self.stage}.{self.microbatch}"
 
     @property
     def yields(self) -> tuple[str, int, int]:
@@ -33,12 +43,16 @@ class Step(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A schedule as ranks run it: `rows[r]` is rank r's, and stage s is on rank `rank_of_stage[s]`."""
+    """A schedule as ranks run it: `rows[r]` is rank r's, and stage s is on rank `rank_of_stage[s]`.
+
+    `offloaded[s]` is the share of what a forward of stage s leaves that its copy to the host moves.
+    """
 
     schedule: str
     microbatches: int
     rank_of_stage: tuple[int, ...]
     rows: tuple[tuple[Step, ...], ...]
+    offloaded: tuple[float, ...]
 
     @property
     def last_stage(self) -> int:
@@ -57,12 +71,14 @@ class Program(NamedTuple):
 def program_of(document: Mapping[str, Any]) -> Program:
     """The program of a document as the exporter writes it."""
     rows = tuple(tuple(map(_step, row.split())) for row in document["rows"])
-    return Program(document["schedule"], document["microbatches"], tuple(document["rank_of_stage"]), rows)
+    where, offloaded = tuple(document["rank_of_stage"]), tuple(document["offloaded"])
+    return Program(document["schedule"], document["microbatches"], where, rows, offloaded)
 
 
 def _step(word: str) -> Step:
     match = _WORD.fullmatch(word)
     if match is None:
         raise ValueError(f"pipesched: found {word!r} in a program; allowed: F0.3, send1:F0.3, recv0:F0.3")
-    transfer, peer, kind, stage, microbatch = match.groups()
-    return Step(kind, int(stage), int(microbatch), transfer or "", int(peer or -1))
+    transfer, peer, kind, stage, microbatch, stream, waits = match.groups()
+    names = tuple(waits.split("!")[1:])
+    return Step(kind, int(stage), int(microbatch), transfer or "", int(peer or -1), int(stream or 0), names)

@@ -1,11 +1,10 @@
 """Weight gradients that B leaves to W: a queue for Megatron's own linears, `backward_dw` for Transformer Engine's.
 
-A W takes what the earliest B of its chunk has left, as Transformer Engine does; the exporter numbers them so.
+Transformer Engine computes those of the earliest B of the chunk first; the exporter numbers W passes so.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -24,11 +23,11 @@ class WeightGradients:
     """Of the chunks of one rank."""
 
     def __init__(self, chunks: list[Any]) -> None:
-        self._waiting: list[deque[list[Later]]] = [deque() for _ in chunks]
+        self._waiting: dict[tuple[int, int], list[Later]] = {}
         self._engine = [[one for one in chunk.modules() if _is_delayed(one)] for chunk in chunks]
 
     @contextmanager
-    def put_aside(self, chunk: int) -> Iterator[None]:
+    def put_aside(self, chunk: int, microbatch: int) -> Iterator[None]:
         """The backward inside computes no weight gradient of a linear."""
         left: list[Later] = []
         _RUNNING[0] = left
@@ -36,11 +35,11 @@ class WeightGradients:
             yield
         finally:
             _RUNNING[0] = None
-        self._waiting[chunk].append(left)
+        self._waiting[chunk, microbatch] = left
 
-    def compute(self, chunk: int) -> None:
-        """Those of the earliest backward that has left some."""
-        for later in self._waiting[chunk].popleft():
+    def compute(self, chunk: int, microbatch: int) -> None:
+        """Those that the backward has left."""
+        for later in self._waiting.pop((chunk, microbatch)):
             later()
         for module in self._engine[chunk]:
             module.backward_dw()

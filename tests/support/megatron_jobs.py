@@ -217,6 +217,7 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
                 "unequal": [compared(_of_all_stages(right), step[1]) for step in steps],
                 "losses": [losses, *[step[0] for step in steps]],
                 "executed": " ".join(executor.executed),
+                "moved": executor.moved,
                 "evaluated": [evaluated, job.step(number, forward_only=True)[0]],
             }
         )

@@ -20,7 +20,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.megatron import program_document
-from tests.support.makers import problem, random_order
+from tests.support.makers import problem, random_order, schedule
 
 pytest.importorskip("megatron.core.pipeline_parallel.schedules", exc_type=ImportError)
 
@@ -77,6 +77,26 @@ def mixed(microbatches: int, seed: int, devices: int = 4, **keys: Any) -> Timeli
     return simulate(one, random_order(one, Random(seed)))
 
 
+SAVING = {
+    "activation": 4,
+    "offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"]},
+    "recompute": [{"name": "full", "time": 2, "keeps": 1}],
+    "decide": {"offload": "free", "recompute": "free"},
+}
+HALF = SAVING | {"offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"], "amount": 2}}
+ALL = SAVING | {"decide": {"recompute": "always", "offload": "never"}}
+
+
+def both() -> Timeline:
+    """Copies to the host, recomputation and neither, on both stages."""
+    one = problem(2, 4, memory=SAVING)
+    order = schedule(
+        "F0.0 O0.0 F0.1 F0.2 L0.0 B0.0 W0.0 R0.1 B0.1 F0.3 W0.1 B0.2 W0.2 BW0.3",
+        "F1.0 B1.0 F1.1 O1.1 W1.0 F1.2 L1.1 B1.1 W1.1 R1.2 BW1.2 F1.3 BW1.3",
+    )
+    return simulate(one, order)
+
+
 # Megatron's own order takes six micro-batches on four ranks in one group only.
 ONE_GROUP = {"chunks": 2, "config": {"microbatch_group_size_per_vp_stage": 6}}
 OVERLAP = {"pp": 2, "ddp": {"overlap_grad_reduce": True}}
@@ -97,12 +117,16 @@ CASES = [
         {"pp": 2, "ddp": GATHER, "chunks": 2, "aligned": True, "anew": True},
     ),
     Case("experts", [named("zb-h1", 4, 2)], OVERLAP | {"ep": 2, "experts": 2, "config": EXPERTS}),
+    Case("copies and recomputation, data parallel", [both()], OVERLAP),
     Case("tensor parallel", [named("zb-h1", 4, 2)], {"pp": 2, "tp": 2}),
     Case("linear", [named("zb-h1", 8), named("1f1b", 5)], {"refused": [{"microbatches": 6}]}),
     Case("random", [mixed(6, 1)], rounded=True),
     Case("interleaved", [named("interleaved-zb", 4, **INTERLEAVED)], {"chunks": 2}, as_files=True),
     Case("interleaved, random", [mixed(6, 2, **INTERLEAVED)], ONE_GROUP, rounded=True),
     Case("prediction of several tokens", [named("zb-h1", 4)], {"config": {"mtp_num_layers": 1}}, rounded=True),
+    Case("offloaded", [named("pipeoffload-full", 4, memory=SAVING)]),
+    Case("half offloaded", [named("pipeoffload-half", 4, memory=HALF, **INTERLEAVED)], {"chunks": 2}),
+    Case("recomputed", [named("uniform-recompute", 4, memory=ALL)]),
     Case("without one W", [named("zb-h1", 4)], dropped="W2.1"),
     # Last: where stages are is told to Megatron's modules for good.
     Case(
@@ -170,6 +194,16 @@ def test_every_stage_holds_its_layers(case: Case, found: list[dict[str, Any]]) -
         placement, one = case.timelines[0].problem.placement, cases[case.name]
         stages = placement.stages_of[one["rank"]]
         assert one["layers"] == {str(stage): [stage + 1] for stage in stages}
+
+
+def test_copies_move_what_forwards_have_saved(found: list[dict[str, Any]]) -> None:
+    """All but the last stage, which needs what it has saved at once, copies; half of it is less."""
+    moved = {
+        name: [cases[name]["schedules"][0]["moved"] for cases in found]
+        for name in ("offloaded", "half offloaded", "recomputed")
+    }
+    assert min(moved["offloaded"][:3]) > 10_000 and moved["recomputed"] == [0] * 4
+    assert 0 < moved["half offloaded"][1] < moved["offloaded"][1]
 
 
 def test_a_weight_pass_left_out_is_seen(found: list[dict[str, Any]]) -> None:

@@ -85,6 +85,24 @@ def test_published_schedules_run_to_their_end_in_their_order(keys: dict[str, Any
         assert document["rank_of_stage"] == list(timeline.problem.placement.stage_device)
 
 
+def test_copies_stand_behind_what_they_wait_for_on_their_rank() -> None:
+    """One thread that starts a row in its order never waits for what it starts later."""
+    memory = {"activation": 4, "offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"]}, "decide": {"offload": "free"}}
+    one = problem(4, 8, times=TIMES, memory=memory)
+    timeline = simulate(one, HEURISTICS["pipeoffload-full"].order(one))
+    document = document_of(EXPORTERS["megatron"].export(timeline)[".megatron.py"])
+    assert document["offloaded"] == [1.0] * 4
+    copies = 0
+    for row in document["rows"]:
+        done = set[str]()
+        for word in row.split():
+            name, *waits = word.split("!")
+            assert done.issuperset(waits), word
+            copies += name.endswith(("@1", "@2"))
+            done.add(name.partition("@")[0])
+    assert copies == 2 * sum(p.kind == "O" for p in timeline.schedule.passes()) > 0
+
+
 def test_the_module_needs_megatron_and_torch_alone() -> None:
     text = EXPORTERS["megatron"].export(published()[0])[".megatron.py"]
     imported = {

@@ -1,0 +1,50 @@
+"""Orders with copies on streams of their own, in words: one order a rank, in which one thread starts all of it."""
+
+from __future__ import annotations
+
+from pipesched.errors import BadInput
+from pipesched.schedule.timeline import Timeline
+from runtime.lowering.stream_programs import Step, needed_by, stream_programs
+from runtime.lowering.stream_transfers import TaskTransfer, proved_streams, sequence_rows, transfer_rows
+
+
+def runs_on_streams(timeline: Timeline) -> bool:
+    """Whether a device has more than one stream that runs something, or waits between streams."""
+    resources = list(stream_programs(timeline))
+    return bool(timeline.schedule.waits) or len(resources) > len({resource.device for resource in resources})
+
+
+def stream_words(timeline: Timeline) -> list[str]:
+    """The row of every rank. A wait for a task of another rank is the receipt of what that yields."""
+    streams = stream_programs(timeline)
+    numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
+    steps = {step.task: (numbers[resource.stream], step) for resource, row in streams.items() for step in row}
+    return [
+        " ".join(
+            _transfer(timeline, one, device) if isinstance(one, TaskTransfer) else _step(timeline, *steps[one])
+            for one in row
+        )
+        for device, row in enumerate(sequence_rows(timeline, streams))
+    ]
+
+
+def proof_of_streams(name: str, timeline: Timeline) -> str:
+    """That the rows end, as a sentence."""
+    streams = stream_programs(timeline)
+    return proved_streams(name, timeline, streams, transfer_rows(timeline, streams))
+
+
+def _step(timeline: Timeline, stream: int, step: Step) -> str:
+    device = timeline.problem.device
+    here = [before for before in step.waits if device(before.of) == device(step.task.of)]
+    return f"{step.task.of}{f'@{stream}' if stream else ''}{''.join(f'!{before.of}' for before in here)}"
+
+
+def _transfer(timeline: Timeline, one: TaskTransfer, device: int) -> str:
+    if one.producer not in needed_by(timeline, one.consumer):
+        raise BadInput(
+            f"megatron: {one.consumer.of} waits for {one.producer.of} of another device and uses nothing of it, which "
+            "is not supported; program can express it"
+        )
+    peer = f"send{one.target}" if one.source == device else f"recv{one.source}"
+    return f"{peer}:{one.producer.of}"

@@ -1,0 +1,71 @@
+"""What forwards leave for their backwards: kept, moved to the host and back, or computed again from the input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from megatron.core.pipeline_parallel import schedules
+
+from runtime.megatron.call import Call
+from runtime.megatron.forwards import Forwards
+from runtime.megatron.program import Program, Step
+from runtime.megatron.random_state import RandomState
+from runtime.megatron.saved import Saved
+
+
+class Activations:
+    """Of one rank in one iteration, by stage and micro-batch; `moved` counts the bytes that went to the host."""
+
+    def __init__(self, program: Program, call: Call) -> None:
+        self._program, self._call = program, call
+        self._chunks = dict(zip(program.stages_of(call.rank), call.chunks, strict=True))
+        passes = [step for step in program.rows[call.rank] if not step.transfer]
+        self._recomputed = {(step.stage, step.microbatch) for step in passes if step.kind[0] == "R"}
+        self._offloaded = {(step.stage, step.microbatch) for step in passes if step.kind == "O"}
+        self.forwards, self.moved = Forwards(program, call), 0
+        self._inputs, self._outputs = dict[tuple[int, int], Any](), dict[tuple[int, int], Any]()
+        self._saved, self._random = dict[tuple[int, int], Saved](), dict[tuple[int, int], RandomState]()
+
+    def forward(self, step: Step, x: Any) -> None:
+        """Runs it, and keeps of it what the schedule says."""
+        where = step.stage, step.microbatch
+        self._inputs[where] = x
+        if where in self._recomputed:
+            self._random[where] = RandomState.now()
+            with torch.no_grad():
+                self._outputs[where] = self.forwards.run(step, x, kept=True)
+        elif where in self._offloaded:
+            stay = [*self._chunks[step.stage].parameters(), *([] if x is None else [x])]
+            self._saved[where] = Saved(stay, self._program.offloaded[step.stage])
+            with self._saved[where].collect():
+                self._outputs[where] = self.forwards.run(step, x)
+        else:
+            self._outputs[where] = self.forwards.run(step, x)
+
+    def leaving(self, step: Step) -> torch.Tensor:
+        """The output of a stage, for the next one. Here only its place in the graph is needed from now on."""
+        output = self._outputs[step.stage, step.microbatch]
+        left = output.detach()
+        schedules.deallocate_output_tensor(output, self._call.config.deallocate_pipeline_outputs)
+        return left  # type: ignore[no-any-return]
+
+    def move_out(self, step: Step) -> None:
+        self.moved += self._saved[step.stage, step.microbatch].move_out()
+
+    def move_in(self, step: Step) -> None:
+        self._saved[step.stage, step.microbatch].move_in()
+
+    def again(self, step: Step) -> None:
+        """The forward once more, from the same input, items of data and random state."""
+        where = step.stage, step.microbatch
+        with self._random.pop(where).again():
+            self._outputs[where] = self.forwards.run(step, self._inputs[where], again=True)
+        if step.stage != self._program.last_stage:
+            self.leaving(step)
+
+    def take(self, step: Step) -> tuple[Any, Any]:
+        """Input and output of the forward, for its backward; what it saved goes when that ends."""
+        where = step.stage, step.microbatch
+        self._saved.pop(where, None)
+        return self._inputs.pop(where), self._outputs.pop(where)

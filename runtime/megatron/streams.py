@@ -1,0 +1,47 @@
+"""Streams of a rank beside the one that computes, and events that steps wait for; on a CPU there is one stream."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+
+from runtime.megatron.program import Step
+
+# Those of all iterations: each has memory of its own that it gets again.
+_STREAMS: dict[int, Any] = {}
+
+
+class Streams:
+    """Of one iteration. Steps are started by one thread in one order, in which each stands behind what it waits for."""
+
+    def __init__(self, row: Iterable[Step]) -> None:
+        steps = [step for step in row if not step.transfer]
+        self._waited_for = {name for step in steps for name in step.waits}
+        for number in {step.stream for step in steps} - {0, *_STREAMS} if _is_gpu() else ():
+            _STREAMS[number] = _stream()
+        self._ended: dict[str, Any] = {}
+
+    def run(self, step: Step, start: Callable[[Step], None]) -> None:
+        """Starts a step on its stream, behind the events that it waits for."""
+        if not _is_gpu():
+            start(step)
+            return
+        own = _STREAMS.get(step.stream)
+        with torch.cuda.stream(own) if own is not None else contextlib.nullcontext():
+            now = torch.cuda.current_stream()
+            for name in step.waits:
+                now.wait_event(self._ended[name])
+            start(step)
+            if step.name in self._waited_for:
+                self._ended[step.name] = now.record_event()
+
+
+def _stream() -> Any:
+    return torch.cuda.Stream()  # type: ignore[no-untyped-call]
+
+
+def _is_gpu() -> bool:
+    return bool(torch.cuda.is_available())
