@@ -15,3 +15,10 @@ def install(*schedules: str | Path) -> None:
     from runtime.running.megatron import install as install_files
 
     install_files(*schedules)
+
+
+def delay_transformer_engine() -> None:
+    """Have linears of Transformer Engine leave weight gradients to the schedule's W; before the model is built."""
+    from runtime.megatron.transformer_engine import delay_transformer_engine as delay
+
+    delay()

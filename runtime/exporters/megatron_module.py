@@ -16,6 +16,7 @@ _ORDER = (
     "program",
     "batches",
     "transfers",
+    "transformer_engine",
     "weight_gradients",
     "reductions",
     "call",

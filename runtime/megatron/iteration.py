@@ -26,7 +26,7 @@ class Iteration:
         self._chunk = {stage: chunk for chunk, stage in enumerate(program.stages_of(call.rank))}
         self.activations = Activations(program, call)
         self._transfers = Transfers(call.group, call.empty)
-        self._weights = WeightGradients(call.chunks)
+        self._weights = WeightGradients(call.chunks, any(step.kind == "W" for step in self._row))
         self._reductions = Reductions(call.config, call.chunks, call.force_all_reduce)
         self._last_backward = {step.stage: step for step in self._row if step.kind in ("B", "BW") and not step.transfer}
         self._last_weight = {step.stage: step for step in self._row if step.kind in ("W", "BW") and not step.transfer}

@@ -13,6 +13,8 @@ import torch
 import torch.distributed as dist
 from megatron.core.tensor_parallel import layers
 
+from runtime.megatron.transformer_engine import delayed_modules
+
 Later: TypeAlias = Callable[[], None]
 
 # What the backward that runs now leaves; None outside of one. Autograd's threads run no two at a time.
@@ -20,11 +22,11 @@ _RUNNING: list[list[Later] | None] = [None]
 
 
 class WeightGradients:
-    """Of the chunks of one rank."""
+    """Of the chunks of one rank; `split` says whether the schedule has W passes."""
 
-    def __init__(self, chunks: list[Any]) -> None:
+    def __init__(self, chunks: list[Any], split: bool) -> None:
         self._waiting: dict[tuple[int, int], list[Later]] = {}
-        self._engine = [[one for one in chunk.modules() if _is_delayed(one)] for chunk in chunks]
+        self._engine = [delayed_modules(chunk.modules(), split) for chunk in chunks]
 
     @contextmanager
     def put_aside(self, chunk: int, microbatch: int) -> Iterator[None]:
@@ -43,12 +45,6 @@ class WeightGradients:
             later()
         for module in self._engine[chunk]:
             module.backward_dw()
-
-
-def _is_delayed(module: Any) -> bool:
-    """Whether it is a module of Transformer Engine that leaves its weight gradient to `backward_dw`."""
-    store = getattr(module, "wgrad_store", None)
-    return store is not None and hasattr(module, "backward_dw") and bool(store.delay_wgrad_compute())
 
 
 def linear_weights(chunk: Any) -> list[torch.nn.Parameter]:

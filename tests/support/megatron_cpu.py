@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from megatron.core.tensor_parallel import layers, random
 from megatron.core.transformer.moe import moe_utils
-from torch.overrides import TorchFunctionMode
 
 
-class CudaIsCpu(TorchFunctionMode):
-    """Tensors that are made on a GPU are made on the CPU."""
+def _on_cpu(make: Any) -> Any:
+    """A function that makes tensors, on the CPU where a GPU is asked for."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = dict(kwargs or {})
-        if str(kwargs.get("device", "")).startswith("cuda"):
-            kwargs["device"] = "cpu"
-        return func(*args, **kwargs)
+    def made(*args: Any, **named: Any) -> Any:
+        if str(named.get("device", "")).startswith("cuda"):
+            named["device"] = "cpu"
+        return make(*args, **named)
+
+    return made
 
 
 class _Stream:
@@ -39,6 +39,9 @@ def _add_product(x: torch.Tensor, grad_output: torch.Tensor, main_grad: torch.Te
 
 
 def patch() -> None:
+    functions: Any = torch
+    for name in ("arange", "empty", "full", "ones", "tensor", "zeros"):
+        setattr(functions, name, _on_cpu(getattr(functions, name)))
     cuda: Any = torch.cuda
     cuda.current_device = lambda: "cpu"
     cuda.synchronize = lambda *_, **__: None
