@@ -1,6 +1,6 @@
 """Ablation: random problems of every kind, and each part of the engine left out where it does most.
 
-    python -m benchmarks.ablation --resume --write docs/engine.md --picture docs/images/gap-over-time.png
+    python -m benchmarks.ablation --resume --write docs/results/ablation.md --picture docs/images/gap-over-time.png
 
 Seventeen problems of `benchmarks.wild`, two of `benchmarks.growth`, a profile of `benchmarks.engine` and unequal
 micro-batches of `benchmarks.unequal`, 20 seconds each: once with the whole engine, once with plain CP-SAT, then each
@@ -144,7 +144,7 @@ def arguments() -> Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=Path("results/ablation.json"), metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="keep what was already measured with these settings")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/engine.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/ablation.md")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw gap over time as PNG or SVG")
     return parser.parse_args()
 

@@ -1,6 +1,6 @@
 """How long a frame of the interactive chart takes while it is moved and zoomed, in a headless Chromium without a GPU.
 
-python -m benchmarks.chart_frames [--write docs/report.md]
+python -m benchmarks.chart_frames [--write docs/results/chart-frames.md]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The engine benchmark, in one table: value, bound, gap, and when each was reached.
 
-    python -m benchmarks.engine --seconds 60 --workers 2 --write docs/engine.md
+    python -m benchmarks.engine --seconds 60 --workers 2 --write docs/results/published.md
 
 Rivals in the same run: the Zero Bubble paper's own search, which `solve` tries on every problem, and with --plain a
 plain CP-SAT model (intervals, no-overlap, cumulative; no bounds) given the same time. Results are kept in a file after
@@ -93,7 +93,7 @@ def arguments() -> Namespace:
     parser.add_argument("--plain", action="store_true", help="also plain CP-SAT: doubles the time")
     parser.add_argument("--results", type=Path, default=Path("results/engine.json"), metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="keep rows already measured with these settings")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/engine.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/published.md")
     return parser.parse_args()
 
 

@@ -1,6 +1,6 @@
 """Expert parallelism: published schedules and ours on Kimi K2's layers, at equal device memory, parameters counted.
 
-    python -m benchmarks.expert_parallel --write docs/expert-parallel.md --plot docs/images/expert-parallel.png
+    python -m benchmarks.expert_parallel --write docs/results/expert-parallel.md --plot docs/images/expert-parallel.png
 
 The first tables have one model on as many devices on every placement that a schedule asks for. The last one has four
 devices, with communication from half to twice as long as computation.

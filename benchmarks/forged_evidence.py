@@ -1,6 +1,6 @@
 """Forged certificates of tiny problems, whose optimum is found by trying every order: does the check refuse them?
 
-    python -m benchmarks.forged_evidence [--mutations 10000] [--seed 0] [--write docs/checking.md]
+    python -m benchmarks.forged_evidence [--mutations 10000] [--seed 0] [--write docs/results/forged-evidence.md]
 
 A mutation changes the value, the argument, the device, or the numbers of a certificate's evidence. Then the claim is
 either false, above the optimum: the check must refuse it. Or it still is true: the check may find that the changed
@@ -54,7 +54,7 @@ from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.bounds.lp_bound import lp_bounds
 from solver.cyclic.period_bounds import period_certificates
 
-COMMAND = "python -m benchmarks.forged_evidence --write docs/checking.md"
+COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
 _EACH, _AT_MOST = 40, 10_000
 # For multipliers of one problem, which take a few hundredths.
@@ -213,7 +213,7 @@ def main() -> int:
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("--mutations", type=int, default=10_000, help="at least so many (default 10000)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/checking.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/forged-evidence.md")
     return exit_code(lambda: _run(parser.parse_args()))
 
 

@@ -1,6 +1,6 @@
 """How the time to a gap of 1 % grows with devices and micro-batches: linear and V placement at 1p and .6p.
 
-    python -m benchmarks.growth --seconds 15 --write docs/growth.md --picture docs/images/growth.png
+    python -m benchmarks.growth --seconds 15 --write docs/results/growth.md --picture docs/images/growth.png
 
 Every point is one solve that stops at a gap of 1 %, or after --seconds: 60 points take at most 60 times as long.
 Results are kept in a file after every point; --resume runs only those that are not there yet.
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=Path("results/growth.json"), metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="keep what was already measured with these settings")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/growth.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/growth.md")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw seconds over passes as PNG or SVG")
     args = parser.parse_args(arguments)
     return exit_code(lambda: run(args))

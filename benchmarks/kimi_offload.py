@@ -1,6 +1,6 @@
 """Kimi K2's offload: its schedule with and without copies, the rules of others and ours, and copies of other lengths.
 
-    python -m benchmarks.kimi_offload --write docs/expert-parallel.md
+    python -m benchmarks.kimi_offload --write docs/results/expert-parallel.md
 
 A row says what the same order would save if copies, or transfers between devices, took no time. PipeOffload's orders
 have the waits that memory needs.

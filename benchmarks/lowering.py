@@ -1,6 +1,6 @@
 """Compares placements of sends and receives: PyTorch's own lowering against ours, on stages of exact duration.
 
-    python -m benchmarks.lowering --write docs/exporting.md
+    python -m benchmarks.lowering --write docs/results/lowering.md
 
 PyTorch's runtime posts a send or receive and goes on. How long what is posted takes depends on what it shares a stream
 with: over gloo nothing, over NCCL with batched operations one stream a pair of ranks, and on one communicator (the

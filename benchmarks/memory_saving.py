@@ -2,7 +2,7 @@
 
 `python -m benchmarks.memory_saving`: one pipeline, best known without a limit of memory; with less of it the search
 under each of the options, and the published schedules of each option, for several lengths of a copy. The table goes
-into `docs/memory-saving.md`.
+into `docs/results/memory-saving.md`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DEVICES, MICROBATCHES, FORWARD, BACKWARD, WEIGHT, TRANSFER = 4, 8, 10, 10, 10, 1
 # Copies in units of a forward, and memory in activations: half and a quarter of what 1F1B needs.
 RATIOS = (0.25, 0.5, 1, 2, 4)
 ROOMS = (2, 1)
-PAGE = Path(__file__).parent.parent / "docs" / "memory-saving.md"
+PAGE = Path(__file__).parent.parent / "docs" / "results" / "memory-saving.md"
 
 
 def problem(room: int | None, ratio: float | None, recompute: bool) -> Problem:

@@ -1,6 +1,6 @@
 """Modes: overlapped blocks and fused backwards, published schedules against what the engine finds and proves.
 
-    python -m benchmarks.modes --write docs/modes.md
+    python -m benchmarks.modes --write docs/results/modes.md
 
 The first table has problems on which blocks gain or a fused backward is cheaper than B and W. The second compares
 DualPipe, DualPipeV and 1F1B with overlapped blocks over the length of a block: one model on as many devices, with the

@@ -1,4 +1,4 @@
-"""Plans for published models: `python -m benchmarks.plans [NAME ...] [--seconds S] [--workers N] [-o docs/plans.md]`.
+"""Plans for published models: `python -m benchmarks.plans [NAME ...] [-o docs/results/plans.md]`.
 
 Every row is one `plan`, every schedule validated; a NAME is the beginning of a case's name, or `llama3`.
 """

@@ -1,6 +1,6 @@
 """Time to a proof of optimality: the engine against the Zero Bubble paper's integer program with CBC, in pairs.
 
-    python -m benchmarks.proof --write docs/engine.md
+    python -m benchmarks.proof --write docs/results/ilp.md
 
 Each case is given to both, one after the other, with the same time and workers; the seconds of both count all from
 the problem to the proof. Where CBC proves, the ratio of the two times counts, and the geometric mean over those cases
@@ -173,7 +173,7 @@ def arguments() -> Namespace:
     parser.add_argument("--beyond", type=float, nargs="?", const=300, metavar="SECONDS", help="larger cases (300)")
     parser.add_argument("--cases", metavar="TEXT,...", help="only problems whose name contains one of these")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/engine.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/ilp.md")
     return parser.parse_args()
 
 

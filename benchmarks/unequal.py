@@ -1,6 +1,6 @@
 """Unequal micro-batches: the instance of DynaPipe's tests, random factors, and bounds against every order.
 
-python -m benchmarks.unequal --seconds 60 --attacked 3000 --write docs/unequal.md
+python -m benchmarks.unequal --seconds 60 --attacked 3000 --write docs/results/unequal.md
 """
 
 from __future__ import annotations

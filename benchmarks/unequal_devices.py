@@ -1,6 +1,6 @@
 """What arguments about some of the devices can prove of DynaPipe's interleaved instance, order of micro-batches free.
 
-    python -m benchmarks.unequal_devices --seconds 30 --write docs/unequal.md
+    python -m benchmarks.unequal_devices --seconds 30 --write docs/results/unequal.md
 
 On the devices named one pass runs at a time; on all others any number do, so that their passes are delays. A schedule
 of that takes less time than one of all devices. A bound that looks at these devices, and knows of the others no more

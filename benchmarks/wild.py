@@ -1,6 +1,6 @@
 """Random problems of every kind a user may have: what the engine finds and proves on each, with fixed seeds.
 
-    python -m benchmarks.wild --seconds 60 --workers 2 --write docs/random.md
+    python -m benchmarks.wild --seconds 60 --workers 2 --write docs/results/random.md
 
 Results are kept in a file after every problem; --resume runs only those that are not there yet, and none at all if they
 all are.
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the problems and of the search (default 0)")
     parser.add_argument("--results", type=Path, default=Path("results/wild.json"), metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="keep what was already measured with these settings")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/random.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/random.md")
     args = parser.parse_args(arguments)
     if args.list:
         print("\n".join(problem.name for problem in random_problems(args.seed)))

@@ -32,12 +32,10 @@ MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE)
 
 HEADER = f"""# Published schedules
 
-Generated from the catalogue (`python -m docs.make_schedules`). Bubble time and peak are the papers' formulas for equal
-stages and free transfers; the tests hold the simulator's result equal to them. The pictures show each schedule on
-{DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is forward, light green backward
-for the input, blue backward for the weights, dark green full backward. Those of unequal micro-batches have factors
-from 0.5 to 2.5. Those that hold less of activations may copy them out and back in 1 each, or recompute them in 1, and
-have no limit of memory.
+Bubble time and peak activations are the papers' formulas for equal stages and free transfers, tested against the
+simulator. The pictures show {DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is
+forward, light green backward for the input, blue backward for the weights, dark green full backward. Unequal
+micro-batches have factors from 0.5 to 2.5; offload takes 1 each way, recomputation 1.
 """
 
 
@@ -70,8 +68,8 @@ def page() -> str:
             f"- reference: {heuristic.reference}",
             f"- needs: {heuristic.needs}",
             f"- bubble time: {heuristic.bubble}",
-            f"- peak activations: {heuristic.peak}",
-            f"- in the picture ({timeline.problem.placement.name} placement): makespan "
+            f"- peak: {heuristic.peak}",
+            f"- picture ({timeline.problem.placement.name} placement): makespan "
             f"{float(metrics.makespan * tick):g}, span {float(metrics.span * tick):g}, "
             f"bubble(makespan) {100 * metrics.bubbles['makespan']:.2f} %, "
             f"bubble(span) {100 * metrics.bubbles['span']:.2f} %, "

@@ -95,8 +95,9 @@ def test_the_readme_shows_the_result_of_its_command() -> None:
 
 
 PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
-    (ROOT / "docs").glob("*.md")
+    (ROOT / "docs").rglob("*.md")
 )
+INDEX = ROOT / "docs" / "README.md"
 
 
 def links(page: Path) -> set[Path]:
@@ -110,7 +111,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert [path for path in links(page) if not path.exists()] == []
     for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
@@ -118,9 +119,21 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_index_of_the_docs_leads_to_every_page() -> None:
-    index = ROOT / "docs" / "README.md"
-    assert {*PAGES} - {ROOT / "README.md", index} <= links(index)
-    assert index in links(ROOT / "README.md")
+    results = ROOT / "docs" / "results" / "README.md"
+    assert {*PAGES} - {ROOT / "README.md", INDEX} <= links(INDEX) | links(results)
+    assert INDEX in links(ROOT / "README.md")
+
+
+def words(page: Path) -> int:
+    return len(page.read_text().split())
+
+
+def test_pages_are_short_enough_to_be_read() -> None:
+    of_users = INDEX.read_text().partition("## For contributors")[0]
+    named = {INDEX.parent / target for target in re.findall(r"\]\(([\w-]+\.md)\)", of_users)}
+    assert len(named) > 20
+    assert {page.name: words(page) for page in named if words(page) > 2500} == {}
+    assert words(ROOT / "docs" / "engine.md") <= 4000
 
 
 def test_every_module_that_a_page_or_a_docstring_tells_to_run_is_there() -> None:

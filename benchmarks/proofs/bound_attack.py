@@ -1,6 +1,6 @@
 """Stress test of every branch of every bound: problems on which it is strongest, against the optimum over all orders.
 
-    python -m benchmarks.proofs.bound_attack --count 10000 --seconds 3600 --resume --write docs/proofs.md
+    python -m benchmarks.proofs.bound_attack --count 10000 --seconds 3600 --resume --write docs/results/bound-attack.md
 
 Works in rounds, each of one branch with a seed of its own; the branches take turns. Counts are kept in a file after
 every round; --resume adds to them until every branch has the problems that are asked for.
@@ -204,7 +204,7 @@ def arguments() -> Namespace:
     parser.add_argument("--branches", metavar="TEXT", default="", help="only those whose names have this text")
     parser.add_argument("--results", type=Path, default=_RESULTS, metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="add to the counts of the file")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/proofs.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/bound-attack.md")
     return parser.parse_args()
 
 

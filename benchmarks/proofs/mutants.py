@@ -1,6 +1,6 @@
 """Mutation testing: runs the tests meant for a file on copies of it with one mistake each.
 
-    python -m benchmarks.proofs.mutants --count 40 --seed 0 --resume --write docs/proofs.md
+    python -m benchmarks.proofs.mutants --count 40 --seed 0 --resume --write docs/results/mutants.md
     python -m benchmarks.proofs.mutants --changed main --results changed.json     the functions changed since main
 
 Names every mutant that its tests do not notice, unless benchmarks/proofs/mutation/equivalent_mutants.py says why it

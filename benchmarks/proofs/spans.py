@@ -1,7 +1,7 @@
 """Spans of random tiny problems, solved and compared with every possible order, to the fraction of a tick.
 
     python -m benchmarks.proofs.spans                 150 problems of every sort, as a Markdown table
-    python -m benchmarks.proofs.spans --problems 3000 --first 1000 --sorts "two ways" --write docs/engine.md
+    python -m benchmarks.proofs.spans --problems 3000 --first 1000 --sorts "two ways" --write docs/results/spans.md
 
 The brute force (tests/support/exact_span.py) knows neither simulator nor solver. Each problem is solved by one worker
 with a limit that counts work, so that the table is the same on every machine. Exits with 1 if anything wrong was said.

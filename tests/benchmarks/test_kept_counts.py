@@ -25,11 +25,11 @@ def rows(text: str) -> list[str]:
 
 def test_the_table_is_of_the_counts_that_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    page = (ROOT / "docs/proofs.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/results/bound-attack.md").read_text(encoding="utf-8")
     shown = page.partition(begin(bound_attack.COMMAND))[2].partition(END)[0]
     assert rows(shown) == rows(bound_attack.markdown(kept("bound_attack.json"), "here")) != []
 
 
 def test_plans_that_were_proved_are_those_that_are_kept() -> None:
     proved = sum(one["proved"] for one in kept("plan_attack.json"))
-    assert f"{proved} plans were proved in the work given" in (ROOT / "docs/plans.md").read_text(encoding="utf-8")
+    assert f"{proved} plans were proved in the work given" in (ROOT / "docs/proofs.md").read_text(encoding="utf-8")

@@ -68,5 +68,5 @@ def options(about: str | None, results: Path, count: tuple[int, str]) -> Argumen
     parser.add_argument("--files", metavar="TEXT", default="", help="only those whose names have this text")
     parser.add_argument("--results", type=Path, default=results, metavar="FILE")
     parser.add_argument("--resume", action="store_true", help="run only mutants that were not noticed, or not run")
-    parser.add_argument("--write", type=Path, metavar="PAGE", help="put the table into this page, docs/proofs.md")
+    parser.add_argument("--write", type=Path, metavar="PAGE", help="the page to write, docs/results/mutants.md")
     return parser
