@@ -68,24 +68,26 @@ class Exporter:
         if broken:
             more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
             raise BadInput(f"{self.name}: only a valid schedule can be exported; in this one {broken[0].text}{more}")
-        whole = self.copies and all(len([*timeline.problem.tasks(p)]) == 1 for p in timeline.schedule.passes())
-        if not (self.streams or whole) and (timeline.schedule.task_orders or timeline.schedule.waits):
-            able = ", ".join(other.name for other in EXPORTERS if other.streams)
+        whole = all(len([*timeline.problem.tasks(p)]) == 1 for p in timeline.schedule.passes())
+        able = ", ".join(other.name for other in EXPORTERS if other.streams or (whole and other.copies))
+        holds_streams = self.streams or (whole and self.copies)
+        if not holds_streams and (timeline.schedule.task_orders or timeline.schedule.waits):
             several = len(timeline.problem.streams) > 1
             held = "orders the tasks of several streams" if several else "orders tasks and has waits between them"
             raise BadInput(
                 f"{self.name}: the schedule {held}, and this format orders whole passes only; {able} can express it"
+            )
+        saving = next((p for p in timeline.schedule.passes() if p.kind not in (F, B, W, BW)), None)
+        if not holds_streams and saving is not None:
+            raise BadInput(
+                f"{self.name}: the schedule runs {saving}, and this format has neither copies nor recomputation; "
+                f"{able} can express it"
             )
         if not self.unequal and timeline.problem.microbatch_scale:
             able = ", ".join(other.name for other in EXPORTERS if other.unequal)
             raise BadInput(
                 f"{self.name}: the micro-batches are unequal, and this format is for micro-batches of one shape; "
                 f"{able} can express it"
-            )
-        saving = next((p for p in timeline.schedule.passes() if p.kind not in (F, B, W, BW)), None)
-        if not (self.streams or self.copies) and saving is not None:
-            raise BadInput(
-                f"{self.name}: the schedule runs {saving}, and this format has neither copies nor recomputation"
             )
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:

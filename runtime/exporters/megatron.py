@@ -6,11 +6,12 @@ backwards.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import Pass
+from pipesched.problem.passes import RECOMPUTATIONS, Pass, W
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain
@@ -75,6 +76,17 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     return {_SUFFIX: module_text(program_document(timeline), _proof(timeline))}
 
 
+def _notes(timeline: Timeline) -> Iterator[str]:
+    kinds = {p.kind for p in timeline.schedule.passes()}
+    if W in kinds:
+        yield (
+            "W computes weight gradients of Megatron's own linears; B computes those of Transformer Engine, unless "
+            "delay_transformer_engine() of the module is called before the model is built"
+        )
+    if kinds.intersection(RECOMPUTATIONS):
+        yield "R runs the forward of the whole stage again: its time, and what it keeps, should be those of that"
+
+
 def _proof(timeline: Timeline) -> str:
     return proof_of_streams(_NAME, timeline) if _on_streams(timeline) else proved(_NAME, lower(timeline))
 
@@ -89,6 +101,7 @@ EXPORTERS.register(
         description="Megatron-Core: a Python module that has it train by this order (equally many stages a rank)",
         suffix=_SUFFIX,
         write=_write,
+        warnings=lambda timeline: [*_notes(timeline)],
         proof=_proof,
         copies=True,
     )

@@ -75,7 +75,7 @@ class Iteration:
             self._reductions.last_backward(chunk)
         with self._weights.put_aside(chunk, microbatch):
             gradient = _backward_step(*self.activations.take(step), after, self._call.config)
-        self._reductions.after_backward(chunk)
+        self._reductions.add_gradients(chunk)
         if stage - 1 in self._chunk:
             self._transfers.hand_over(step.yields, gradient)
         elif stage:
@@ -86,6 +86,7 @@ class Iteration:
     def _weight(self, step: Step) -> None:
         chunk = self._chunk[step.stage]
         self._weights.compute(chunk, step.microbatch)
+        self._reductions.add_gradients(chunk)
         if self._last_weight[step.stage] is step:
             self._reductions.last_weight(chunk)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from runtime.megatron.weight_gradients import linear_weights
+from runtime.megatron.weight_gradients import computed_in_w
 
 
 class Reductions:
@@ -29,15 +29,18 @@ class Reductions:
         if not getattr(getattr(chunk, "ddp_config", None), "overlap_grad_reduce", False):
             return {}
         groups = chunk.param_to_bucket_group
-        return {weight: groups.pop(weight) for weight in linear_weights(chunk) if weight in groups}
+        return {weight: groups.pop(weight) for weight in computed_in_w(chunk) if weight in groups}
 
     def last_backward(self, chunk: int) -> None:
         """The next backward is the chunk's last: what it yields itself is whole. With `grad_sync_func` all waits."""
         if self._start[chunk] is None:
             self._held[chunk].close()
 
-    def after_backward(self, chunk: int) -> None:
-        """Adds what autograd itself gave a hidden weight: one that is an embedding too."""
+    def add_gradients(self, chunk: int) -> None:
+        """What the hook does with `.grad` of a hidden weight: of Transformer Engine's, or of one that is an embedding.
+
+        After every B and every W: the next one of Transformer Engine may write over it.
+        """
         for weight in self._hidden[chunk]:
             if weight.grad is not None:
                 if not getattr(weight, "grad_added_to_main_grad", False):

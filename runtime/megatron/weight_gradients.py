@@ -47,10 +47,14 @@ class WeightGradients:
             module.backward_dw()
 
 
-def linear_weights(chunk: Any) -> list[torch.nn.Parameter]:
-    """The weights whose gradients are put aside here, in an order that is the same on all ranks of a stage."""
+def computed_in_w(chunk: Any) -> list[torch.nn.Parameter]:
+    """The parameters whose gradients W computes, in an order that is the same on all ranks of a stage.
+
+    Transformer Engine marks those of modules that delay weight gradients.
+    """
     kinds = (layers.ColumnParallelLinear, layers.RowParallelLinear)
-    found = (one.weight for one in chunk.modules() if isinstance(one, kinds))
+    found = [one.weight for one in chunk.modules() if isinstance(one, kinds)]
+    found += [one for one in chunk.parameters() if getattr(one, "skip_backward_post_hook", False)]
     return list(dict.fromkeys(one for one in found if one is not None and one.requires_grad))
 
 

@@ -89,8 +89,26 @@ def test_what_autograd_gives_a_hidden_weight_is_added(chunk: Chunk) -> None:
     weight.main_grad = torch.full((2,), 2.0)
     one = begun(chunk)
     weight.grad = torch.ones(2)
-    one.after_backward(0)
+    one.add_gradients(0)
     assert weight.main_grad.tolist() == [3, 3] and weight.grad is None
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_transformer_engines_weights_are_hidden_too(chunk: Chunk, fused: bool) -> None:
+    """Each W writes its own gradient to `.grad`, or adds it to `main_grad` itself and leaves what is no gradient."""
+    weight: Any = torch.nn.Parameter(torch.ones(2))
+    weight.skip_backward_post_hook, weight.main_grad, weight.grad_added_to_main_grad = True, torch.zeros(2), fused
+    chunk.other = weight
+    chunk.param_to_bucket_group[weight] = chunk.group
+    one = begun(chunk)
+    assert chunk.param_to_bucket_group == {}
+    one.last_backward(0)
+    for _ in range(3):
+        weight.grad = torch.full((2,), 5.0)
+        one.add_gradients(0)
+    assert weight.main_grad.tolist() == ([0, 0] if fused else [15, 15]) and not chunk.group.ready
+    one.last_weight(0)
+    assert [ready for ready, _ in chunk.group.ready] == [chunk.linear.weight, weight]
 
 
 class Delayed(torch.nn.Module):

@@ -100,7 +100,29 @@ def test_copies_stand_behind_what_they_wait_for_on_their_rank() -> None:
             assert done.issuperset(waits), word
             copies += name.endswith(("@1", "@2"))
             done.add(name.partition("@")[0])
+    with pytest.raises(BadInput, match=r"torch-csv: .*; chrome-trace, megatron, program can express it"):
+        EXPORTERS["torch-csv"].export(timeline)
     assert copies == 2 * sum(p.kind == "O" for p in timeline.schedule.passes()) > 0
+
+
+def test_split_backwards_and_recomputation_are_noted() -> None:
+    one = problem(4, 4, times=TIMES)
+    (note,) = EXPORTERS["megatron"].warnings(simulate(one, HEURISTICS["zb-h1"].order(one)))
+    assert "delay_transformer_engine()" in note
+    assert not EXPORTERS["megatron"].warnings(simulate(one, HEURISTICS["1f1b"].order(one)))
+    memory = {
+        "activation": 4,
+        "recompute": [{"name": "full", "time": 2, "keeps": 1}],
+        "decide": {"recompute": "always"},
+    }
+    one = problem(4, 4, times=TIMES, memory=memory)
+    timeline = simulate(one, HEURISTICS["uniform-recompute"].order(one))
+    (note,) = EXPORTERS["megatron"].warnings(timeline)
+    assert note.startswith("R runs the forward of the whole stage again")
+    with pytest.raises(
+        BadInput, match=r"deepspeed: .*neither copies nor recomputation; .*megatron, program can express it"
+    ):
+        EXPORTERS["deepspeed"].export(timeline)
 
 
 def test_the_module_needs_megatron_and_torch_alone() -> None:

@@ -90,3 +90,13 @@ def test_fsdp_is_refused() -> None:
     with pytest.raises(ValueError, match="with FSDP"):
         call.call_of(given)
     assert call.call_of(arguments()).shape == (8, 2, 4)
+
+
+@pytest.mark.parametrize(("ranks", "chunks"), [(2, 1), (4, 2)])
+def test_a_schedule_for_another_pipeline_is_refused(ranks: int, chunks: int) -> None:
+    document = {"schedule": "mine", "microbatches": 4, "rank_of_stage": [0, 1, 2, 3], "rows": [""] * 4, "offloaded": []}
+    made = call.call_of(arguments())._replace(
+        group=SimpleNamespace(size=lambda: ranks, rank=lambda: 0), chunks=[torch.nn.Module()] * chunks
+    )
+    with pytest.raises(ValueError, match=f"mine is for 4 ranks and 4 stages; found {ranks} ranks with {chunks} model"):
+        call.check_fits(made, program.program_of(document))
