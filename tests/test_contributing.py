@@ -1,4 +1,4 @@
-"""The examples of the contributor page: what a new rule, bound, heuristic or exporter is held to, they keep."""
+"""The examples of the page for contributors: what a new rule, bound, heuristic or exporter is held to, they keep."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.formulations.test_constraints import feasible, granted, random_timeli
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.makers import problem
 
-PAGE = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text()
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "adding.md").read_text()
 EXAMPLES = dict(re.findall(r"<!-- example: (.*?) -->\n```python\n(.*?)```", PAGE, re.DOTALL))
 Adds = Callable[[Registry, str], object]
 

@@ -134,6 +134,7 @@ def test_pages_are_short_enough_to_be_read() -> None:
     assert len(named) > 20
     assert {page.name: words(page) for page in named if words(page) > 2500} == {}
     assert words(ROOT / "docs" / "engine.md") <= 4000
+    assert words(ROOT / "CONTRIBUTING.md") <= 1500
 
 
 def test_every_module_that_a_page_or_a_docstring_tells_to_run_is_there() -> None:
