@@ -31,10 +31,10 @@ def add_for(parser: ArgumentParser) -> None:
 
 def restricted(problem: Problem, target: str) -> Problem:
     """The problem that the runtime can run every schedule of; `BadInput` with the exporter's reason if it runs none."""
-    if not problem.network.one_task_each:
-        single = problem.network.what_is_not_single
-        raise BadInput(f"--for {target}: found {single}; allowed: passes that are single tasks")
-    one = RESTRICTIONS[target]
+    one, network = RESTRICTIONS[target], problem.network
+    copies = EXPORTERS[one.exporter].copies and all(len(tasks) == 1 for tasks in network.tasks.values())
+    if not (network.one_task_each or copies):
+        raise BadInput(f"--for {target}: found {network.what_is_not_single}; allowed: passes that are single tasks")
     left = one.restricted(problem)
     # Whatever the exporter refuses in one micro-batch after the other it refuses in every order.
     _export(one, best_times(left, one.adapted(left, sequential(left))))

@@ -13,7 +13,7 @@ from commands.main import main
 from commands.shared.runtime_restrictions import expressed, restricted
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import read_schedule
-from pipesched.problem.passes import BW, F, Pass, W
+from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.validation.validator import validate
@@ -83,6 +83,23 @@ def test_torchtitan_gets_no_lone_b_on_the_last_stage() -> None:
     assert done.timeline is not None
     kinds = [{p.kind for p in done.timeline.schedule.passes_on(device)} for device in range(3)]
     assert kinds[2] == {F, BW} and W in kinds[1]
+
+
+def test_copies_and_recomputation_are_solved_for_what_has_them() -> None:
+    memory = {
+        "capacity": 8,
+        "activation": 4,
+        "offload": {"out": 5, "in": 5, "on": ["d2h", "h2d"]},
+        "recompute": [{"name": "full", "time": 10, "keeps": 1}],
+        "decide": {"offload": "free", "recompute": "free"},
+    }
+    whole = problem(3, 4, times={"forward": 10, "backward": 10, "weight": 6, "transfer": 1}, memory=memory)
+    with pytest.raises(BadInput, match="--for torch: found offload or recomputation; allowed: passes that are single"):
+        restricted(whole, "torch")
+    done = expressed(solve(restricted(whole, "megatron-order"), SURE), "megatron-order", whole)
+    assert done.timeline is not None and not validate(done.timeline)
+    assert {p.kind for p in done.timeline.schedule.passes()} - {F, BW, B, W}
+    assert EXPORTERS["megatron"].export(done.timeline)
 
 
 @pytest.mark.parametrize("target", sorted(RESTRICTIONS))
