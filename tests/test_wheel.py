@@ -241,6 +241,14 @@ def test_the_program_that_compiles_is_found_in_the_wheel(wheel_python: Path, sha
     run(wheel_python, "-P", "-c", f"import {name}")
 
 
+def test_the_wheel_exports_the_same_module_for_megatron(wheel_python: Path, shadows: Path) -> None:
+    """It is made of sources, which the wheel holds with other imports."""
+    export = ["export", "schedule.json", "--format", "megatron", "-o"]
+    assert main([*export, "ours.py"]) == 0
+    run(wheel_python, "-P", "-m", "pipesched", *export, "theirs_too.py")
+    assert Path("theirs_too.py").read_text() == Path("ours.py").read_text()
+
+
 def test_go_uses_our_modules(editable_python: Path, shadows: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go = script("go")
     monkeypatch.delenv("PYTHONPATH", raising=False)

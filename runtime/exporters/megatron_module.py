@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pprint import pformat
 from typing import Any
@@ -62,17 +62,28 @@ def module_text(document: Mapping[str, Any], proof: str) -> str:
 
 def _sources() -> str:
     """All modules as one: their imports first, without those of each other, and their first words as comments."""
-    imports, bodies = dict[str, None](), list[str]()
+    imports, bodies = list[ast.Import | ast.ImportFrom](), list[str]()
     for name in _ORDER:
         text = (_SOURCES / f"{name}.py").read_text(encoding="utf-8")
         tree = ast.parse(text)
         found = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom))]
-        imports |= {ast.unparse(node): None for node in found if not _is_own(node)}
+        imports += [node for node in found if not _is_own(node)]
         words = "\n".join(f"# {line}".rstrip() for line in (ast.get_docstring(tree) or "").splitlines())
         body = "\n".join(text.splitlines()[found[-1].end_lineno :]).strip()
         bodies.append(f"# ---- {name} ----\n{words}\n\n{body}")
-    first = "from __future__ import annotations"
-    return "\n\n\n".join(["\n".join((first, "", *sorted(imports.keys() - {first}))), *bodies])
+    return "\n\n\n".join([_merged(imports), *bodies])
+
+
+def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
+    """Every module once, as it stands in the sources: `import` first, `from __future__` before all."""
+    whole = sorted({ast.unparse(node) for node in imports if isinstance(node, ast.Import)})
+    names: dict[str, set[str]] = {}
+    for node in imports:
+        if isinstance(node, ast.ImportFrom):
+            names.setdefault(str(node.module), set()).update(map(ast.unparse, node.names))
+    future = names.pop("__future__")
+    parts = [f"from {module} import {', '.join(sorted(names[module]))}" for module in sorted(names)]
+    return "\n".join((f"from __future__ import {', '.join(future)}", "", *whole, *parts))
 
 
 def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
