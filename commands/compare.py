@@ -18,7 +18,6 @@ from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.measurement.calibration import with_measured_times
 from pipesched.measurement.comparison import compared
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
@@ -55,8 +54,8 @@ def configure(parser: ArgumentParser) -> None:
         "--measured",
         metavar="TRACE",
         nargs="+",
-        help="instead: what `run` measured, beside the prediction and a replay with the measured durations; or "
-        "traces of other programs, as `profile --from-trace` reads them, with the best order for the measured times",
+        help="instead: what `run` measured, or traces of other programs as `profile --from-trace` reads them, beside "
+        "the prediction, with what each of its assumptions costs; of one run also the best order for its times",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="with --noise: picture of the samples, .png or .svg")
 
@@ -174,30 +173,25 @@ def _published(problem: Problem, args: Namespace) -> Solution:
 
 
 def _measured(args: Namespace) -> Exit:
-    """Traces beside their prediction; for those of other programs the best order with the measured times, too."""
+    """Traces beside their prediction, and why they differ; of a single one the best order with its times, too."""
     problem = problem_of(args.problems[0], args.objective) if args.problems else None
+    notes: list[str] | None = None
     if traced.is_foreign(args.measured):
-        return _foreign(args, problem)
-    found = measured_table.comparisons(args.measured, problem)
+        run, trace = traced.foreign_run(args.measured, problem, args.objective)
+        found, notes = [measured_table.explained(run, run.problem)], list(trace.notes)
+    else:
+        found = measured_table.comparisons(args.measured, problem)
+    again = found[0].recalibrated if len(found) == 1 else None
+    best = None if args.no_optimal or again is None else search(again, args)
     if args.json:
-        write_json(measured_table.document(found))
+        unread = {} if notes is None else {"not_read": notes}
+        write_json(measured_table.document(found) | unread | traced.best_document(best))
     else:
         measured_table.show(found)
-    return Exit.DONE
-
-
-def _foreign(args: Namespace, problem: Problem | None) -> Exit:
-    run, trace = traced.foreign_run(args.measured, problem, args.objective)
-    found = compared(run, run.problem)
-    best = None if args.no_optimal else search(with_measured_times(run.problem, run), args)
-    if args.json:
-        write_json(measured_table.document([found]) | {"not_read": list(trace.notes)} | traced.best_document(best))
-        return Exit.DONE
-    measured_table.show([found])
-    for text in trace.notes:
-        print(f"not read: {text}")
-    if best is not None:
-        traced.show_best(compared(run, with_measured_times(run.problem, run)), best)
+        for text in notes or ():
+            print(f"not read: {text}")
+        if best is not None and again is not None:
+            traced.show_best(compared(found[0].run, again), best)
     return Exit.INTERRUPTED if best is not None and best.interrupted else Exit.DONE
 
 

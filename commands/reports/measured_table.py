@@ -4,22 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from typing import NamedTuple
 
+from commands.reports import late_starts as late
 from commands.shared.tables import Column, table
 from pipesched.errors import BadInput
+from pipesched.measurement.calibration import with_measured_times
 from pipesched.measurement.comparison import Comparison, compared
+from pipesched.measurement.late_starts import LateStarts, late_starts
 from pipesched.measurement.trace import Measured, read_measured
 from pipesched.problem.problem import Problem
 from runtime.running.torch_timing import SPLITS, as_run
 
 
-def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Comparison]:
+class Explained(NamedTuple):
+    """A measured schedule beside its prediction, and why they differ, where that can be told."""
+
+    run: Measured
+    problem: Problem
+    times: Comparison
+    late: LateStarts | None
+
+    @property
+    def recalibrated(self) -> Problem | None:
+        """The problem with the run's own times; None where a trace does not tell those of everything in it."""
+        told = self.late is not None and not self.problem.microbatch_scale
+        return with_measured_times(self.problem, self.run) if told else None
+
+
+def explained(measured: Measured, problem: Problem) -> Explained:
+    """A trace beside a problem of the same passes; `BadInput` where they do not match."""
+    return Explained(measured, problem, compared(measured, problem), late_starts(measured, problem))
+
+
+def comparisons(paths: Sequence[str], problem: Problem | None) -> list[Explained]:
     """Each trace beside the problem, or beside the one it was run for; `BadInput` names the trace."""
     found = []
     for path in paths:
         measured = read_measured(path)
         try:
-            found.append(compared(measured, _as_run(problem or measured.problem, measured)))
+            found.append(explained(measured, _as_run(problem or measured.problem, measured)))
         except BadInput as error:
             raise BadInput(*(f"{path}: {mistake}" for mistake in error.mistakes)) from None
     return found
@@ -30,13 +54,16 @@ def _as_run(problem: Problem, measured: Measured) -> Problem:
     return as_run(problem, measured.split) if measured.split in SPLITS else problem
 
 
-def document(found: Sequence[Comparison]) -> dict[str, object]:
+def document(found: Sequence[Explained]) -> dict[str, object]:
     """The object of `compare --measured --json`; times in seconds."""
-    return {"unit": "s", "rows": [asdict(one) for one in found]}
+    return {
+        "unit": "s",
+        "rows": [asdict(times) | {"late_starts": late.document(why)} for _, _, times, why in found],
+    }
 
 
-def show(found: Sequence[Comparison]) -> None:
-    """Print one row a schedule, then one a device of each."""
+def show(found: Sequence[Explained]) -> None:
+    """Print one row a schedule, then one a device of each, and why the measured step differs."""
     columns = [
         Column("schedule"),
         Column("predicted", True),
@@ -55,11 +82,12 @@ def show(found: Sequence[Comparison]) -> None:
             _difference(one.measured, one.replayed),
             str(one.steps),
         ]
-        for one in found
+        for _, _, one, _ in found
     ]
     table("makespan (ms): predicted from the problem, replayed with each pass's measured time, measured", columns, rows)
-    for one in found:
+    for _, _, one, why in found:
         _show_devices(one)
+        late.show(one.schedule, why)
 
 
 def _show_devices(one: Comparison) -> None:

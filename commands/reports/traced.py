@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-from commands.reports import measured_table
 from commands.shared.catalogue import Exit
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.tables import Column, table
@@ -112,7 +112,7 @@ def _document(trace: PipelineTrace | BlockTrace, run: Comparison | None) -> dict
     document |= {"device_of_stage": list(trace.stage_device), "microbatches": trace.microbatches, "times": times}
     document["transfers"] = {str(stage): fastest_quartile(one) for stage, one in trace.transfers.items()}
     document["peaks"] = None if trace.peaks is None else list(trace.peaks)
-    return document | ({} if run is None else {"run": measured_table.document([run])["rows"]})
+    return document | ({} if run is None else {"run": [asdict(run)]})
 
 
 def _show(trace: PipelineTrace | BlockTrace, run: Comparison | None) -> None:

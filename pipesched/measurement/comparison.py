@@ -45,14 +45,14 @@ class Comparison:
     devices: tuple[DeviceTimes, ...]
 
 
-def executed(measured: Measured) -> Schedule:
-    """The order in which every device ran its passes, in the first step."""
-    return schedule_of([[one.of for one in row] for row in measured.steps[0]], measured.schedule)
+def executed(measured: Measured, step: int = 0) -> Schedule:
+    """The order in which every device ran its passes in a step."""
+    return schedule_of([[one.of for one in row] for row in measured.steps[step]], measured.schedule)
 
 
 def compared(measured: Measured, problem: Problem) -> Comparison:
     """A trace compared with the prediction of a problem of the same passes; `BadInput` where they do not match."""
-    schedule = _matching(measured, problem)
+    schedule = matching_order(measured, problem)
     tick = float(seconds_per_unit(problem, measured) * problem.tick)
     predicted = simulate(problem, schedule)
     work = measure(predicted).work
@@ -79,8 +79,9 @@ def compared(measured: Measured, problem: Problem) -> Comparison:
     )
 
 
-def _matching(measured: Measured, problem: Problem) -> Schedule:
-    schedule = executed(measured)
+def matching_order(measured: Measured, problem: Problem, step: int = 0) -> Schedule:
+    """The order that was executed, as a schedule of the problem; `BadInput` where it is none."""
+    schedule = executed(measured, step)
     wrong = validate_schedule(problem, schedule)
     if wrong:
         raise BadInput(

@@ -198,7 +198,7 @@ def test_the_prediction_knows_that_autograd_does_not_split_the_first_stage(tmp_p
 
     path = tmp_path / "measured.json"
     path.write_text(to_text(trace(one, "zb-h1", step_of(one, orders, really), split="autograd")))
-    (found,) = comparisons([str(path)], None)
+    found = comparisons([str(path)], None)[0].times
     assert found.predicted == pytest.approx(found.measured)
     assert found.measured == pytest.approx(0.008)
     assert one.in_units(measure(simulate(one, orders)).makespan) == 9

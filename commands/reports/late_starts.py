@@ -1,0 +1,120 @@
+"""Why a measured step took longer than predicted: what each assumption costs, and how late passes start."""
+
+from __future__ import annotations
+
+from statistics import mean
+
+from commands.shared.tables import Column, table
+from pipesched.measurement.late_starts import ASSUMPTIONS, LateStart, LateStarts
+from pipesched.measurement.pass_causes import Cause, Split
+
+_ASSUMED = {
+    Cause.STAGE_TIMES: "a stage's passes take the problem's times",
+    Cause.CONTENTION: "passes take as long beside a message of their device",
+    Cause.MICROBATCHES: "micro-batches take the same time",
+    Cause.JITTER: "steps take the same time",
+    Cause.TRANSFERS: "messages take the problem's transfer time",
+    Cause.PAUSES: "devices go from pass to pass without a pause",
+    Cause.OTHER_PATH: "(the prediction waits for other passes there)",
+}
+_HEADS = {
+    Cause.TRANSFERS: "transfers",
+    Cause.PAUSES: "pauses",
+    Cause.CONTENTION: "contention",
+    Cause.JITTER: "jitter",
+    Cause.MICROBATCHES: "micro-\nbatches",
+    Cause.STAGE_TIMES: "stage\ntimes",
+    Cause.OTHER_PATH: "other\npath",
+}
+
+
+def document(found: LateStarts | None) -> dict[str, object] | None:
+    """The object under `late_starts` of a row; times in seconds."""
+    if found is None:
+        return None
+    return {
+        "step": found.step,
+        "predicted": found.predicted,
+        "measured": found.measured,
+        "causes": _plain(found.causes),
+        "replaced_alone": _plain(found.alone),
+        "costs_most": found.costliest.value,
+        "largest": [{"pass": str(p), "cause": cause.value, "seconds": seconds} for p, cause, seconds in found.largest],
+        "devices": [{"mean_late": mean(p.late for p in own), "causes": _means(own)} for own in _by_device(found)],
+        "passes": [
+            {"pass": str(p.of), "device": p.device, "predicted": p.predicted, "measured": p.measured,
+             "causes": _plain(p.causes)}
+            for p in found.passes
+        ],
+    }  # fmt: skip
+
+
+def show(schedule: str, found: LateStarts | None) -> None:
+    """Print what each assumption costs, the one that costs most, and the late starts of each device."""
+    if found is None:
+        print(f"{schedule}: passes of several tasks, of which the trace tells no single one: late starts are not split")
+        return
+    where = f"step {found.step + 1}, the median: {_ms(found.measured)} ms for {_ms(found.predicted)} ms predicted"
+    rows = [
+        [_ASSUMED[cause], _signed(found.causes[cause]), _ms(found.alone[cause]) if cause in found.alone else ""]
+        for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)
+    ]
+    rows.append(["measured less predicted", _signed(found.measured - found.predicted), ""])
+    columns = [
+        Column("assumed"),
+        Column("costs on the\ncritical path", True),
+        Column("predicted with\nwhat was measured", True),
+    ]
+    table(f"{schedule}, what each assumption costs ({where})", columns, rows, bold=[len(rows) - 1])
+    alone = found.alone[found.costliest]
+    print(
+        f"costs most: that {_ASSUMED[found.costliest]}; with what was measured instead, and all else as assumed, "
+        f"{_ms(found.predicted)} ms become {_ms(alone)} ms"
+    )
+    if found.largest:
+        named = (f"{p} {_signed(seconds)} ({_in_line(cause)})" for p, cause, seconds in found.largest)
+        print(f"largest delays on the critical path, ms: {', '.join(named)}")
+    _show_devices(schedule, found)
+
+
+def _show_devices(schedule: str, found: LateStarts) -> None:
+    columns = [
+        Column("device", True),
+        Column("passes", True, 3),
+        Column("start late\n(mean)", True),
+        *(Column(head, True, 1 + (cause is Cause.OTHER_PATH)) for cause, head in _HEADS.items()),
+        Column("latest"),
+    ]
+    rows = []
+    for device, own in enumerate(_by_device(found)):
+        latest = max(own, key=lambda p: p.late)
+        split = _means(own)
+        figures = [_signed(mean(p.late for p in own)), *(_signed(split[cause]) for cause in _HEADS)]
+        rows.append([str(device), str(len(own)), *figures, f"{latest.of} by {_ms(latest.late)}"])
+    table(f"{schedule}, late starts of each device, mean of its passes, and why (ms)", columns, rows)
+
+
+def _in_line(cause: Cause) -> str:
+    """A head of a column as words in a line: broken words joined."""
+    return _HEADS[cause].replace("-\n", "-").replace("\n", " ")
+
+
+def _by_device(found: LateStarts) -> list[list[LateStart]]:
+    devices = 1 + max(p.device for p in found.passes)
+    return [[p for p in found.passes if p.device == device] for device in range(devices)]
+
+
+def _means(passes: list[LateStart]) -> dict[str, float]:
+    return {cause.value: mean(p.causes[cause] for p in passes) for cause in Cause} if passes else {}
+
+
+def _plain(split: Split) -> dict[str, float]:
+    return {cause.value: seconds for cause, seconds in split.items()}
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.3f}"
+
+
+def _signed(seconds: float) -> str:
+    return f"{round(1000 * seconds, 3) + 0.0:+.3f}"

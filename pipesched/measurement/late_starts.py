@@ -1,0 +1,147 @@
+"""Why a measured step took longer than predicted: what each assumption of the model costs, and where passes start late.
+
+A pass starts late because what it waited for last ended late, or because it began later than that allows. Followed back
+from pass to pass this splits every late start, and the whole step's difference, into causes that add up exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median_low
+from typing import NamedTuple
+
+from pipesched.measurement.calibration import seconds_per_unit
+from pipesched.measurement.comparison import matching_order
+from pipesched.measurement.pass_causes import OF_DURATIONS, Cause, Split, longer_by_cause
+from pipesched.measurement.step_arcs import Arc, StepArcs, step_arcs
+from pipesched.measurement.trace import Measured
+from pipesched.problem.passes import Pass
+from pipesched.problem.problem import Problem
+
+_NAMED = 5  # delays of single passes that are listed
+_NEGLIGIBLE = 1e-9  # seconds: what is left of sums of floating-point numbers
+ASSUMPTIONS = (*OF_DURATIONS, Cause.TRANSFERS, Cause.PAUSES)
+
+
+class Delay(NamedTuple):
+    """What one pass of the critical path adds to the step, by one cause, in seconds."""
+
+    of: Pass
+    cause: Cause
+    seconds: float
+
+
+@dataclass(frozen=True)
+class LateStart:
+    """A pass in seconds: when it was to start, when it did, and the causes, which add up to the difference."""
+
+    of: Pass
+    device: int
+    predicted: float
+    measured: float
+    causes: Split
+
+    @property
+    def late(self) -> float:
+        return self.measured - self.predicted
+
+
+@dataclass(frozen=True)
+class LateStarts:
+    """The step whose makespan is the median (the lower one of two), against the prediction; seconds.
+
+    `causes` add up to `measured - predicted`; they are those of the passes that the last one waited for, one after the
+    other; `largest` are the largest of them, by pass. `alone[c]` is the prediction's makespan with nothing but
+    assumption c replaced by what was measured.
+    """
+
+    step: int
+    predicted: float
+    measured: float
+    causes: Split
+    alone: Split
+    largest: tuple[Delay, ...]
+    passes: tuple[LateStart, ...]
+
+    @property
+    def costliest(self) -> Cause:
+        """The assumption whose replacement alone moves the prediction furthest."""
+        return max(ASSUMPTIONS, key=lambda cause: abs(self.alone[cause] - self.predicted))
+
+
+def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
+    """The median step against the prediction; None where a pass is several tasks."""
+    makespan = median_low(measured.makespans)
+    number = measured.makespans.index(makespan)
+    tick = float(seconds_per_unit(problem, measured) * problem.tick)
+    steps = [
+        step_arcs(problem, matching_order(measured, problem, at), step, tick) for at, step in enumerate(measured.steps)
+    ]
+    arcs = steps[number]
+    if arcs is None:
+        return None
+    planned = {p: problem.duration(p) * tick for p in arcs.ran}
+    longer = longer_by_cause(measured.seconds, planned, [one for one in steps if one is not None], arcs)
+    starts, ends = arcs.replay(planned.__getitem__, lambda arc: arc.planned)
+    causes = _causes(arcs, starts, planned, longer)
+    last = max(arcs.ran.values(), key=lambda one: one.end).of
+    predicted = max(ends.values())
+    whole = dict(causes[last])
+    for cause in OF_DURATIONS:
+        whole[cause] += longer[last][cause]
+    whole[Cause.OTHER_PATH] += ends[last] - predicted
+    passes = tuple(LateStart(p, problem.device(p), starts[p], one.start, causes[p]) for p, one in arcs.ran.items())
+    return LateStarts(
+        number, predicted, makespan, whole, _alone(arcs, planned, longer), _largest(arcs, last, longer), passes
+    )
+
+
+def _largest(arcs: StepArcs, last: Pass, longer: Mapping[Pass, Split]) -> tuple[Delay, ...]:
+    """The largest single delays on the way back from the pass that ended last."""
+    found: list[Delay] = []
+    p = last
+    while True:
+        found += [Delay(p, cause, longer[p][cause]) for cause in OF_DURATIONS]
+        if p in arcs.opening:
+            found.append(Delay(p, Cause.PAUSES, arcs.opening[p]))
+            break
+        arc = arcs.binding[p]
+        found.append(Delay(p, Cause.TRANSFERS if arc.message else Cause.PAUSES, arc.measured - arc.planned))
+        p = arc.before
+    positive = [one for one in found if one.seconds > _NEGLIGIBLE]
+    return tuple(sorted(positive, key=lambda one: -one.seconds)[:_NAMED])
+
+
+def _alone(arcs: StepArcs, planned: Mapping[Pass, float], longer: Mapping[Pass, Split]) -> Split:
+    """The makespan with one assumption at a time replaced."""
+
+    def makespan(cause: Cause) -> float:
+        def lag(arc: Arc) -> float:
+            replaced = cause is (Cause.TRANSFERS if arc.message else Cause.PAUSES)
+            return arc.measured if replaced else arc.planned
+
+        _, ends = arcs.replay(lambda p: planned[p] + longer[p].get(cause, 0.0), lag, cause is Cause.PAUSES)
+        return max(ends.values())
+
+    return {cause: makespan(cause) for cause in ASSUMPTIONS}
+
+
+def _causes(
+    arcs: StepArcs, starts: Mapping[Pass, float], planned: Mapping[Pass, float], longer: Mapping[Pass, Split]
+) -> dict[Pass, dict[Cause, float]]:
+    """The causes of each late start: those of the pass it waited for last, that pass's own length, and the wait."""
+    found: dict[Pass, dict[Cause, float]] = {}
+    for p in arcs.ran:
+        if p in arcs.opening:
+            found[p] = dict.fromkeys(Cause, 0.0) | {Cause.PAUSES: arcs.opening[p]}
+            continue
+        arc = arcs.binding[p]
+        one = dict(found[arc.before])
+        for cause in OF_DURATIONS:
+            one[cause] += longer[arc.before][cause]
+        one[Cause.TRANSFERS if arc.message else Cause.PAUSES] += arc.measured - arc.planned
+        # The prediction may have waited for another pass, which ended later: so much of the delay does not show.
+        one[Cause.OTHER_PATH] += starts[arc.before] + planned[arc.before] + arc.planned - starts[p]
+        found[p] = one
+    return found

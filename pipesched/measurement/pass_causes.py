@@ -1,0 +1,95 @@
+"""By how much each pass of a step took longer than planned, by cause: from the coarsest median to the pass itself."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from statistics import median
+
+from pipesched.measurement.step_arcs import StepArcs
+from pipesched.problem.passes import Pass, PassKind
+
+_SAMPLES = 3  # passes beside a message, and as many without one: fewer tell nothing of contention
+
+
+class Cause(StrEnum):
+    """What the model leaves out; the value is its key in JSON."""
+
+    STAGE_TIMES = "stage_times"
+    CONTENTION = "contention"
+    MICROBATCHES = "microbatches"
+    JITTER = "jitter"
+    TRANSFERS = "transfers"
+    PAUSES = "pauses"
+    OTHER_PATH = "other_path"
+
+
+# Seconds by cause.
+Split = Mapping[Cause, float]
+OF_DURATIONS = (Cause.STAGE_TIMES, Cause.CONTENTION, Cause.MICROBATCHES, Cause.JITTER)
+
+
+def longer_by_cause(
+    usual: Mapping[Pass, float], planned: Mapping[Pass, float], steps: Sequence[StepArcs], here: StepArcs
+) -> dict[Pass, dict[Cause, float]]:
+    """The passes of the step `here`, one of `steps`; `usual` is each pass's median over the steps, in seconds.
+
+    A stage's passes of one kind have a median; those that ran beside a message of their device another one; each
+    micro-batch its own over the steps. The differences from one to the next add up to the pass's own.
+    """
+    samples: dict[tuple[PassKind, int, bool], list[float]] = {}
+    beside = dict.fromkeys(here.ran, False)
+    for step in steps:
+        found = _beside_messages(step)
+        beside = found if step is here else beside
+        for p, one in step.ran.items():
+            samples.setdefault((p.kind, p.stage, found[p]), []).append(one.seconds)
+    causes = {}
+    for p, one in here.ran.items():
+        alone, busy = (samples.get((p.kind, p.stage, which), []) for which in (False, True))
+        stage = median(alone + busy)
+        told = min(len(alone), len(busy)) >= _SAMPLES
+        like = median(busy if beside[p] else alone) if told else stage
+        causes[p] = {
+            Cause.STAGE_TIMES: stage - planned[p],
+            Cause.CONTENTION: like - stage,
+            Cause.MICROBATCHES: usual[p] - like,
+            Cause.JITTER: one.seconds - usual[p],
+        }
+    return causes
+
+
+def _beside_messages(step: StepArcs) -> dict[Pass, bool]:
+    """Whether a message to or from its device was under way for half of the pass or more."""
+    under_way: dict[int, list[tuple[float, float]]] = {}
+    for p, arcs in step.arcs.items():
+        for arc in (arc for arc in arcs if arc.message):
+            sent = step.ran[arc.before].end
+            for device in (step.device[p], step.device[arc.before]):
+                under_way.setdefault(device, []).append((sent, sent + arc.measured))
+    union = {device: _union(intervals) for device, intervals in under_way.items()}
+    return {
+        p: 2 * _shared(union.get(step.device[p], []), one.start, one.end) >= one.seconds > 0
+        for p, one in step.ran.items()
+    }
+
+
+def _union(intervals: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    found: list[tuple[float, float]] = []
+    for start, end in sorted(intervals):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        elif end > start:
+            found.append((start, end))
+    return found
+
+
+def _shared(union: list[tuple[float, float]], start: float, end: float) -> float:
+    """How long some interval of the union runs between start and end."""
+    at = max(0, bisect_right(union, (start, float("inf"))) - 1)
+    total = 0.0
+    while at < len(union) and union[at][0] < end:
+        total += max(0.0, min(end, union[at][1]) - max(start, union[at][0]))
+        at += 1
+    return total

@@ -1,0 +1,88 @@
+"""One measured step as a network: what each pass waited for, how long that was meant to take, and how long it took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pipesched.measurement.trace import MeasuredPass, Step
+from pipesched.problem.passes import Pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.simulation.precedence_graph import Graph
+from pipesched.simulation.simulator import run_order
+
+
+class Arc(NamedTuple):
+    """A pass waits for the end of `before`, in seconds: `planned` past it as the problem says, `measured` as it was.
+
+    `message`: between two devices; else the device's own order. Only the arc that a pass waited for last tells how long
+    it took: `measured` of the others is `planned`, or less where the pass began sooner.
+    """
+
+    before: Pass
+    message: bool
+    planned: float
+    measured: float
+
+
+@dataclass(frozen=True)
+class StepArcs:
+    """The passes of a step, each after those it waits for, as they ran; `binding[p]` is the arc p waited for last."""
+
+    ran: Mapping[Pass, MeasuredPass]
+    arcs: Mapping[Pass, tuple[Arc, ...]]
+    binding: Mapping[Pass, Arc]
+    opening: Mapping[Pass, float]  # the start of those that wait for none
+    device: Mapping[Pass, int]
+
+    def replay(
+        self, seconds: Callable[[Pass], float], lag: Callable[[Arc], float], opened: bool = False
+    ) -> tuple[dict[Pass, float], dict[Pass, float]]:
+        """Starts and ends with these durations and lags; passes that wait for none begin at 0, or when they did."""
+        starts: dict[Pass, float] = {}
+        ends: dict[Pass, float] = {}
+        for p in self.ran:
+            first = self.opening[p] if opened and p in self.opening else 0.0
+            starts[p] = max((ends[arc.before] + lag(arc) for arc in self.arcs[p]), default=first)
+            ends[p] = starts[p] + seconds(p)
+        return starts, ends
+
+
+def step_arcs(problem: Problem, schedule: Schedule, step: Step, tick: float) -> StepArcs | None:
+    """The step of this schedule; `tick` is in seconds. None where passes are several tasks, which no trace tells."""
+    graph = Graph(problem, schedule)
+    if any(len(tasks) > 1 or tasks[0].part for tasks in graph.tasks):
+        return None
+    _, sequence = run_order(graph, [0] * problem.devices)
+    passes = [tasks[0].of for tasks in graph.tasks]
+    begin = min(one.start for row in step for one in row)
+    unordered = {one.of: MeasuredPass(one.of, one.start - begin, one.end - begin) for row in step for one in row}
+    ran: dict[Pass, MeasuredPass] = {}
+    arcs: dict[Pass, tuple[Arc, ...]] = {}
+    binding: dict[Pass, Arc] = {}
+    opening: dict[Pass, float] = {}
+    for node in map(int, sequence):
+        p = passes[node]
+        ran[p] = unordered[p]
+        waits = [(passes[before], float(lag) * tick) for before, lag in graph.waits[node]]
+        arcs[p] = _arcs(problem, unordered, p, waits)
+        if waits:
+            binding[p] = max(arcs[p], key=lambda arc: unordered[arc.before].end + arc.planned)
+        else:
+            opening[p] = ran[p].start
+    return StepArcs(ran, arcs, binding, opening, {p: problem.device(p) for p in ran})
+
+
+def _arcs(
+    problem: Problem, ran: Mapping[Pass, MeasuredPass], p: Pass, waits: Sequence[tuple[Pass, float]]
+) -> tuple[Arc, ...]:
+    """What a pass waits for; the last of it, and what took less than planned, tells how long it took."""
+    ready = max((ran[before].end + planned for before, planned in waits), default=0.0)
+    found = []
+    for before, planned in waits:
+        took = ran[p].start - ran[before].end
+        known = took < planned or ran[before].end + planned == ready
+        found.append(Arc(before, problem.device(before) != problem.device(p), planned, took if known else planned))
+    return tuple(found)
