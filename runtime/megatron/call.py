@@ -110,7 +110,7 @@ def _refuse(arguments: Mapping[str, Any], config: Any, chunks: list[Any], groups
 
 def _refuse_there(config: Any, chunks: list[Any]) -> None:
     """What does not go with stages where Megatron does not put them by itself."""
-    if not hasattr(config.pipeline_model_parallel_layout, "stages"):
+    if not hasattr(getattr(config, "pipeline_model_parallel_layout", None), "stages"):
         raise ValueError(
             "pipesched: the stages of this schedule are not where Megatron puts them by itself; allowed: the schedule "
             "installed before the model is built, and a --pipeline-model-parallel-layout"
@@ -124,7 +124,12 @@ def _refuse_there(config: Any, chunks: list[Any]) -> None:
         for one in chunks
     )
     found = [
-        what for what, there in (("tied embeddings", tied), ("multi-token prediction", config.mtp_num_layers)) if there
+        what
+        for what, there in (
+            ("tied embeddings", tied),
+            ("multi-token prediction", getattr(config, "mtp_num_layers", None)),
+        )
+        if there
     ]
     if found:
         raise ValueError(f"pipesched: stages in places of their own were never run in Megatron with {', '.join(found)}")

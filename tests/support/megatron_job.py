@@ -98,6 +98,15 @@ class Job:
                         if rank != group.intra_distributed_optimizer_instance_rank:
                             shard.fill_(float("nan"))
 
+    def _whole_gradients(self) -> None:
+        """With a distributed optimizer each rank has the sum of its shard alone: that of the others too."""
+        for chunk in self.chunks:
+            for group in chunk.bucket_groups + chunk.expert_parallel_bucket_groups:
+                for bucket in group.buckets:
+                    shards = bucket.grad_data.view(group.intra_distributed_optimizer_instance_size, -1)
+                    own = shards[group.intra_distributed_optimizer_instance_rank].clone()
+                    dist.all_gather([*shards], own, group=group.intra_distributed_optimizer_instance_group)
+
     def _data(self, microbatches: int) -> Iterator[Any]:
         generator = torch.Generator().manual_seed(7 + state.get_data_parallel_rank())
         for _ in range(microbatches):
@@ -126,6 +135,8 @@ class Job:
             micro_batch_size=SAMPLES,
             forward_only=forward_only,
         )
+        if self.case.get("ddp", {}).get("use_distributed_optimizer") and not forward_only:
+            self._whole_gradients()
         gradients = {
             f"{stage}.{name}": None if (found := _gradient(one)) is None else found.clone()
             for stage, chunk in zip(self.stages, self.chunks, strict=True)

@@ -21,6 +21,7 @@ import torch.distributed as dist
 from megatron.core import parallel_state as state
 from megatron.core.pipeline_parallel import schedules
 from megatron.core.tensor_parallel.layers import LinearWithGradAccumulationAndAsyncCommunication as LINEAR  # noqa: N814
+from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout as LAYOUT  # noqa: N814
 from megatron.core.utils import get_attr_wrapped_model
 
 import pipesched.megatron
@@ -30,7 +31,7 @@ from tests.support.megatron_job import RANKS, Job, of_all_ranks
 
 FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backward_pipelining_with_interleaving")
 ORIGINALS = {name: getattr(schedules, name) for name in FUNCTIONS}
-OWN_LINEAR = LINEAR.forward, LINEAR.backward
+OWN_LINEAR, OWN_LAYOUT = (LINEAR.forward, LINEAR.backward), (LAYOUT.__init__, LAYOUT.get_layer_offset)
 
 
 def _of_all_stages(gradients: dict[str, Any]) -> dict[str, Any]:
@@ -92,6 +93,7 @@ def _restore() -> None:
     for name, function in ORIGINALS.items():
         setattr(schedules, name, function)
     LINEAR.forward, LINEAR.backward = map(staticmethod, OWN_LINEAR)
+    LAYOUT.__init__, LAYOUT.get_layer_offset = OWN_LAYOUT
 
 
 def _install(path: str) -> None:

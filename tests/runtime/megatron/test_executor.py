@@ -108,6 +108,7 @@ EXPERTS = {"num_moe_experts": 2, "moe_router_topk": 2, "moe_aux_loss_coeff": 0.0
 LAID_OUT = {"chunks": 2, "config": {"pipeline_model_parallel_layout": "Et|t|t|t|t|t|t|tL"}}
 NO_LAYOUT = [{"microbatches": 8, "pipeline_model_parallel_layout": None}, {"microbatches": 8, "mtp_num_layers": 1}]
 # Those with the same process groups together.
+V_DATA = {"pp": 2, "ddp": GATHER, "chunks": 2, "config": {"pipeline_model_parallel_layout": "Et|t|t|tL"}}
 CASES = [
     Case("data parallel, tied, recomputed", [named("zb-h1", 4, 2)], OVERLAP | {"tied": True, "config": RECOMPUTE}),
     Case("data parallel, random", [mixed(4, 3, 2, **INTERLEAVED)], OVERLAP | {"chunks": 2, "anew": True}, rounded=True),
@@ -133,12 +134,13 @@ CASES = [
     Case("half offloaded", [named("pipeoffload-half", 4, memory=HALF, **INTERLEAVED)], {"chunks": 2}),
     Case("recomputed", [named("uniform-recompute", 4, memory=ALL)]),
     Case("without one W", [named("zb-h1", 4)], dropped="W2.1"),
-    # Last: where stages are is told to Megatron's modules for good.
+    # Last: that rank 0 has both ends is told to Megatron's modules for good.
     Case(
         "V",
         [named("zbv", 8, placement="v-shape"), named("v-half", 4, placement="v-shape")],
         LAID_OUT | {"evaluates": True, "refused": NO_LAYOUT},
     ),
+    Case("V, data parallel", [named("zbv", 4, 2, placement="v-shape")], V_DATA),
 ]
 WHOLE = [case for case in CASES if not case.dropped]
 
