@@ -141,7 +141,10 @@ def test_what_was_put_in_is_what_is_named(cause: Cause) -> None:
     assert found.costliest is cause
     assert {one.cause for one in found.largest} == {cause}
     if cause in (Cause.MICROBATCHES, Cause.JITTER):
-        assert [(one.of, one.seconds) for one in found.largest] == [(Pass(BW, 1, 3), near(0.003))]
+        # Steps that are equal but for rounding: any of them may be the median one.
+        expected = {Pass(BW, 1, j) for j in ((3, 4, 5) if cause is Cause.JITTER else (3,))}
+        ((slow, _, seconds),) = found.largest
+        assert slow in expected and seconds == near(0.003)
 
 
 def test_passes_beside_a_message_that_take_longer_are_contention() -> None:
