@@ -19,7 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from megatron.core import parallel_state as state
-from megatron.core.pipeline_parallel import schedules
+from megatron.core.pipeline_parallel import schedules, utils
 from megatron.core.tensor_parallel.layers import LinearWithGradAccumulationAndAsyncCommunication as LINEAR  # noqa: N814
 from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout as LAYOUT  # noqa: N814
 from megatron.core.utils import get_attr_wrapped_model
@@ -31,6 +31,8 @@ from tests.support.megatron_job import RANKS, Job, of_all_ranks
 
 FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backward_pipelining_with_interleaving")
 ORIGINALS = {name: getattr(schedules, name) for name in FUNCTIONS}
+ENDS = {name: getattr(utils, name) for name in ("is_pp_first_stage", "is_pp_last_stage")}
+ENDS |= {name: getattr(state, name) for name in ("is_pipeline_first_stage", "is_pipeline_last_stage")}
 OWN_LINEAR, OWN_LAYOUT = (LINEAR.forward, LINEAR.backward), (LAYOUT.__init__, LAYOUT.get_layer_offset)
 
 
@@ -94,6 +96,9 @@ def _restore() -> None:
         setattr(schedules, name, function)
     LINEAR.forward, LINEAR.backward = map(staticmethod, OWN_LINEAR)
     LAYOUT.__init__, LAYOUT.get_layer_offset = OWN_LAYOUT
+    for module in [one for name, one in sys.modules.items() if name.startswith("megatron.")]:
+        for name in ENDS.keys() & vars(module).keys():
+            setattr(module, name, ENDS[name])
 
 
 def _install(path: str) -> None:

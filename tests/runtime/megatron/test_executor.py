@@ -134,7 +134,6 @@ CASES = [
     Case("half offloaded", [named("pipeoffload-half", 4, memory=HALF, **INTERLEAVED)], {"chunks": 2}),
     Case("recomputed", [named("uniform-recompute", 4, memory=ALL)]),
     Case("without one W", [named("zb-h1", 4)], dropped="W2.1"),
-    # Last: that rank 0 has both ends is told to Megatron's modules for good.
     Case(
         "V",
         [named("zbv", 8, placement="v-shape"), named("v-half", 4, placement="v-shape")],
