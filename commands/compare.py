@@ -57,7 +57,7 @@ def configure(parser: ArgumentParser) -> None:
         help="instead: what `run` measured, or traces of other programs as `profile --from-trace` reads them, beside "
         "the prediction, with what each of its assumptions costs; of one run also the best order for its times",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="with --noise: picture of the samples, .png or .svg")
+    parser.add_argument("-o", "--output", metavar="FILE", help="with --noise: picture of the samples, .png, .svg, .pdf")
 
 
 def run(args: Namespace) -> Exit:

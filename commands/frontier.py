@@ -52,7 +52,7 @@ def configure(parser: ArgumentParser) -> None:
         help="only this range of memory a device, in the file's unit, as 16..48 (of each device's capacity in %% where "
         "capacities differ); without it from the least that any schedule needs to all that the fastest takes",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="picture of time against memory, .png or .svg")
+    parser.add_argument("-o", "--output", metavar="FILE", help="picture of time against memory, .png, .svg or .pdf")
 
 
 def run(args: Namespace) -> Exit:

@@ -26,7 +26,7 @@ def configure(parser: ArgumentParser) -> None:
         text = f"the stage whose {side} it is (default: 0)"
         parser.add_argument(f"--{side}-stage", type=whole(0, _MOST_STAGES), default=0, metavar="S", help=text)
     add_limits(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write a picture of it: .png or .svg")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write a picture of it: .png, .svg or .pdf")
     add_json(parser)
     add_watch(parser)
 

@@ -29,7 +29,7 @@ def configure(parser: ArgumentParser) -> None:
         "--zoom", metavar="PART", help=f"what to draw: FROM:TO in the file's unit, or {PERIOD}, one of the steady state"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help=".png, .svg or .html (default: KIND.png beside the schedule)"
+        "-o", "--output", metavar="FILE", help=".png, .svg, .pdf or .html (default: KIND.png beside the schedule)"
     )
     parser.add_argument(
         "--text",
@@ -50,7 +50,7 @@ def run(args: Namespace) -> Exit:
     target = Path(args.output) if args.output else Path(args.schedule).with_name(f"{kind}.png")
     html = target.suffix.lower() in (".html", ".htm")
     if html and args.zoom:
-        raise BadInput("--zoom: found with a page of HTML, which zooms by itself; allowed: with .png or .svg")
+        raise BadInput("--zoom: found with a page of HTML, which zooms by itself; allowed: with .png, .svg or .pdf")
     window = window_of(file.timeline, args.zoom) if args.zoom else None
     if args.text:
         text_gantt.show(file.timeline, window)
@@ -82,4 +82,4 @@ def _page(file: ScheduleFile) -> str:
     return page(timeline, f"{problem.name} · {timeline.schedule.name}", caption(file.metrics, problem))
 
 
-COMMANDS.register(Command("plot", "a schedule file as PNG, SVG or HTML", configure, run))
+COMMANDS.register(Command("plot", "a schedule file as PNG, SVG, PDF or HTML", configure, run))

@@ -45,7 +45,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        help=f"picture, .png or .svg: Gantt chart (with the flags above: {DEFAULT_PICTURE}); with --noise: samples; "
+        help=f".png, .svg or .pdf: Gantt chart (with the flags above: {DEFAULT_PICTURE}); with --noise: samples; "
         "or .json: the schedule file",
     )
     text_gantt.add_text(parser)

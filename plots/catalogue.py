@@ -16,12 +16,16 @@ Draw = Callable[[Timeline, Axes], None]
 
 @dataclass(frozen=True)
 class Plot:
-    """One way to look at a timeline; `title` says what it shows, `row` how much higher its rows are than usual."""
+    """One way to look at a timeline; `title` says what it shows, `row` how much higher its rows are than usual.
+
+    Of one that is `zoomed` a part is drawn below the whole where that has more boxes than can be read.
+    """
 
     name: str
     title: str
     draw: Draw
     row: float = 1.0
+    zoomed: bool = False
 
 
 PLOTS: Registry[Plot] = Registry("plots", "plot")

@@ -74,4 +74,4 @@ def _label_side_lanes(problem: Problem, axes: Axes) -> None:
     axes.tick_params(axis="y", which="minor", length=0)
 
 
-PLOTS.register(Plot("gantt", "what every device does when", draw_gantt))
+PLOTS.register(Plot("gantt", "what every device does when", draw_gantt, zoomed=True))

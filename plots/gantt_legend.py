@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.legend import Legend
@@ -15,11 +17,12 @@ from pipesched.schedule.drawing.boxes import Box
 from pipesched.schedule.drawing.colours import EDGE, LINE, NAMES, TRANSFER, shade, shade_names
 from plots.frame import Handle, legend_below
 
+HANDLERS: dict[type, HandlerBase] = {tuple: HandlerTuple(ndivide=None, pad=0)}
+
 
 def draw_legend(axes: Axes, problem: Problem, boxes: list[Box]) -> None:
     """Below the chart; names only what the boxes show."""
-    handlers = {tuple: HandlerTuple(ndivide=None, pad=0), OverlappedBlock: OverlappedHandler()}
-    legend_below(axes, _entries(problem, boxes), handlers)
+    legend_below(axes, _entries(problem, boxes), HANDLERS | {OverlappedBlock: OverlappedHandler()})
 
 
 def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
@@ -30,12 +33,15 @@ def _entries(problem: Problem, boxes: list[Box]) -> list[tuple[Handle, str]]:
         entries.append((OverlappedBlock(), "Overlapped forward & backward"))
     if any(box.sends for box in boxes):
         entries.append((Patch(facecolor=TRANSFER, edgecolor=EDGE, linewidth=LINE), "Transfer to another device"))
-    names = shade_names(problem.placement)
-    kinds = [kind for kind in NAMES if any(box.of.kind is kind for box in boxes)]
-    if len(names) > 1 and kinds:
-        for number, name in enumerate(names):
-            entries.append((tuple(_patch(kind, number, len(names)) for kind in kinds), name))
-    return entries
+    return [*entries, *shade_entries(problem, {box.of.kind for box in boxes})]
+
+
+def shade_entries(problem: Problem, kinds: Collection[PassKind]) -> list[tuple[Handle, str]]:
+    """What the shades mean, if there is more than one; to be drawn by `HANDLERS`."""
+    names, shown = shade_names(problem.placement), [kind for kind in NAMES if kind in kinds]
+    if len(names) < 2 or not shown:
+        return []
+    return [(tuple(_patch(kind, number, len(names)) for kind in shown), name) for number, name in enumerate(names)]
 
 
 def _patch(kind: PassKind, number: int, count: int) -> Patch:

@@ -48,7 +48,7 @@ def draw_phases(timeline: Timeline, axes: Axes) -> None:
     name_lanes(timeline, axes, {name: edges for name, edges in rows.items() if name})
     mark_phases(timeline, axes, [f"{of} ({what})" for of, what in zip(PHASES, COPIED, strict=True)]
                 if OFFLOAD in rows else PHASES)  # fmt: skip
-    colours_below(axes, boxes, list(_draw_memory(timeline, axes, rows[MEMORY])))
+    colours_below(problem, axes, boxes, list(_draw_memory(timeline, axes, rows[MEMORY])))
 
 
 def _copying(problem: Problem) -> dict[str, tuple[float, float]]:

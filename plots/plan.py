@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Literal
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -15,20 +14,24 @@ from matplotlib.ticker import MaxNLocator
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
+from pipesched.problem.passes import BW, RECOMPUTATIONS, F
 from pipesched.results.plan import Candidate
 from pipesched.results.plan_figures import StageRow, device_memory, stage_rows
+from pipesched.schedule.drawing.colours import SHADES
 from plots.frame import Handle, legend_below
-from plots.render import DPI, MARGIN, saved
+from plots.memory_marks import AREA, CAP, OUTLINE, STATIC
+from plots.render import DPI, MARGIN, Format, saved
 
-_LAYERS = ("#4c78a8", "#f2a65a", "#6aa56e", "#b279a2", "#9d755d", "#d9b84c", "#77868c")
-_RECOMPUTED, _TEXT, _LINE = "#c0392b", "#2b2b2b", "#ffffff"
-_FORWARD, _BACKWARD, _AGAIN = "#f59a23", "#17692f", "#c0392b"
-_PARAMETERS, _ACTIVATIONS, _SAVED = "#5f5f5f", "#3f83d6", "#dfe8f4"
+# Hues that no pass has.
+_LAYERS = ("#7f8fa6", "#b279a2", "#c9b037", "#8c6d5a", "#5d5f8d", "#d39fb4", "#a9b18f")
+_FORWARD, _BACKWARD, _AGAIN = (SHADES[kind][0] for kind in (F, BW, RECOMPUTATIONS[0]))
+_TEXT, _LINE = "#2b2b2b", "#ffffff"
+_PARAMETERS, _ACTIVATIONS, _SAVED = STATIC, AREA, "#eef3f9"
 _WIDTH = 12.0  # inches
 _ROW = 0.34
 
 
-def render_plan(plan: PlanProblem, best: Candidate, format: Literal["png", "svg"] = "png") -> bytes:
+def render_plan(plan: PlanProblem, best: Candidate, format: Format = "png") -> bytes:
     """The image of a plan; the same plan gives the same bytes."""
     devices = best.timeline.problem.devices
     height = max(3.2, 1.6 + _ROW * devices)
@@ -52,8 +55,13 @@ def _devices(axes: Axes, devices: int, title: str, named: bool = False) -> None:
 
 
 def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], axes: Axes) -> None:
-    """A box for each layer, stages of a device behind one another; recomputed layers are marked by a line below."""
+    """Layers as wide as they take time, stages of a device behind one another; below, what is recomputed."""
     held = best.partition.layers_of(plan.model)
+    times = {kind.name: float(kind.forward + kind.full_backward) for kind in plan.model.kinds}
+    most = max(sum(times[layer.name] for layer in layers) for layers in held)
+    # What takes no time is drawn all the same, as a line.
+    widths = {name: max(time, 0.004 * most) if most else 1.0 for name, time in times.items()}
+    gap = 0.03 * (most or 8)
     colours = {kind.name: _LAYERS[n % len(_LAYERS)] for n, kind in enumerate(plan.model.kinds)}
     right = [0.0] * best.timeline.problem.devices
     for row in rows:
@@ -64,19 +72,20 @@ def _draw_layers(plan: PlanProblem, best: Candidate, rows: Sequence[StageRow], a
         axes.text(x, row.device - 0.43, f"stage {row.stage}", fontsize=6, color=_TEXT, va="top")
         for name, group in groupby(layer.name for layer in held[row.stage % len(held)]):
             for _ in group:
-                axes.barh(row.device + 0.1, 1, 0.5, left=x, color=colours[name], edgecolor=_LINE, linewidth=0.6)
+                wide = widths[name]
+                axes.barh(row.device + 0.1, wide, 0.5, left=x, color=colours[name], edgecolor=_LINE, linewidth=0.6)
                 if left.get(name, 0) > 0:
                     left[name] -= 1
-                    axes.barh(row.device + 0.42, 0.9, 0.1, left=x + 0.05, color=_RECOMPUTED)
-                x += 1
-        right[row.device] = x + 0.6
-    _devices(axes, len(right), "Layers", named=True)
+                    axes.barh(row.device + 0.42, 0.9 * wide, 0.1, left=x + 0.05 * wide, color=_AGAIN)
+                x += wide
+        right[row.device] = x + gap
+    _devices(axes, len(right), "Layers, as wide as they take time", named=True)
     axes.set_xlim(0, max(right))
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
     handles: list[tuple[Handle, str]] = [(Patch(color=colour), name) for name, colour in colours.items()]
     if any(best.partition.recompute):
-        handles.append((Patch(color=_RECOMPUTED), "recomputed"))
+        handles.append((Patch(color=_AGAIN), "recomputed"))
     legend_below(axes, handles)
 
 
@@ -87,9 +96,10 @@ def _draw_memory(plan: PlanProblem, best: Candidate, axes: Axes) -> None:
         parameters, activations, spared = float(one.parameters), float(one.activations), float(one.saved)
         axes.barh(device, parameters, 0.6, color=_PARAMETERS)
         axes.barh(device, activations, 0.6, left=parameters, color=_ACTIVATIONS)
-        axes.barh(device, spared, 0.6, left=parameters + activations, color=_SAVED, edgecolor=_ACTIVATIONS, lw=0.4)
+        if spared:
+            axes.barh(device, spared, 0.6, left=parameters + activations, color=_SAVED, edgecolor=OUTLINE, lw=0.6)
         if one.capacity is not None:
-            axes.plot([float(one.capacity)] * 2, [device - 0.4, device + 0.4], color=_RECOMPUTED, linewidth=1.5)
+            axes.plot([float(one.capacity)] * 2, [device - 0.4, device + 0.4], color=CAP, linewidth=1.5)
     _devices(axes, len(found), "Memory at the peak")
     axes.set_xlim(left=0)
     axes.xaxis.set_major_locator(MaxNLocator(3))  # numbers of five digits and more need the room
@@ -99,9 +109,9 @@ def _draw_memory(plan: PlanProblem, best: Candidate, axes: Axes) -> None:
         (Patch(color=_ACTIVATIONS), "activations"),
     ]
     if any(one.saved for one in found):
-        handles.append((Patch(facecolor=_SAVED, edgecolor=_ACTIVATIONS), "saved by recomputing"))
+        handles.append((Patch(facecolor=_SAVED, edgecolor=OUTLINE), "saved by recomputing"))
     if any(one.capacity is not None for one in found):
-        handles.append((Line2D([], [], color=_RECOMPUTED, linewidth=1.5), "capacity"))
+        handles.append((Line2D([], [], color=CAP, linewidth=1.5), "capacity"))
     legend_below(axes, handles)
 
 

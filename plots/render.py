@@ -1,9 +1,10 @@
-"""Rendering: a plot drawn on a figure of a fitting size, returned as PNG or SVG bytes."""
+"""Rendering: a plot drawn on a figure of a fitting size, returned as PNG, SVG or PDF bytes."""
 
 from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Iterable
 from statistics import quantiles
 from typing import Literal
 
@@ -15,12 +16,12 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
-from pipesched.schedule.drawing.boxes import boxes_of, makespan, row_shares
+from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan, row_shares
 from pipesched.schedule.timeline import Timeline
 from plots.catalogue import Draw
-from plots.zoom import Window
+from plots.zoom import Window, readable_part
 
-Format = Literal["png", "svg"]
+Format = Literal["png", "svg", "pdf"]
 
 DPI = 120  # of the PNG; an SVG has no pixels
 BOX, NARROW_BOX = 0.24, 0.16  # inches: the typical box, and one of the narrowest tenth; both hold two digits
@@ -32,6 +33,11 @@ ROWS = 5.0  # inches that the rows share before they get lower
 HIGHEST = 40.0  # inches for all rows: a thousand devices must still make a file that opens
 AXIS = 0.9  # inches: the time axis and its label
 MARGIN = 0.1  # inches
+SIDES = 1.5  # inches: the names of devices and the margins
+PART = 0.4  # of all time, what the part below shows at most
+READABLE = 24.0  # inches; of a whole that would be wider a part is drawn below
+# Files say no date, so that the same figure gives the same bytes.
+_UNDATED = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 TITLE = 11.0  # points
 
 
@@ -42,8 +48,14 @@ def render(
     title: str | None = None,
     window: Window | None = None,
     row: float = 1.0,
+    zoomed: bool = False,
 ) -> bytes:
-    """The image of one plot, of all of it or of a window (ticks); the same timeline gives the same bytes."""
+    """The image of one plot, of all of it or of a window (ticks); the same timeline gives the same bytes.
+
+    `zoomed`: of a whole too wide to be read a part is drawn once more below it.
+    """
+    if zoomed and window is None and natural_width(timeline) > READABLE:
+        return saved(figure_with_part(timeline, draw, title, row), format)
     return saved(make_figure(timeline, draw, title, window, row), format)
 
 
@@ -51,8 +63,8 @@ def saved(figure: Figure, format: Format = "png") -> bytes:
     """A figure as an image file; the same figure gives the same bytes."""
     buffer = io.BytesIO()
     # Matplotlib reads these two only from its settings; the context puts them back. Text stays text in the SVG.
-    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none"}):
-        figure.savefig(buffer, format=format, dpi=DPI, metadata={"Date": None} if format == "svg" else None)
+    with mpl.rc_context({"svg.hashsalt": "pipesched", "svg.fonttype": "none", "pdf.fonttype": 42}):
+        figure.savefig(buffer, format=format, dpi=DPI, metadata=_UNDATED.get(format))
     return buffer.getvalue()
 
 
@@ -74,19 +86,54 @@ def make_figure(
     return figure
 
 
-def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1.0) -> tuple[float, float]:
-    """Inches, without title and legend: wider with more boxes in a row, higher with more devices, within limits."""
-    problem = timeline.problem
+def figure_with_part(timeline: Timeline, draw: Draw, title: str | None = None, row: float = 1.0) -> Figure:
+    """The whole, and below it a part around a period of the steady state, at a scale at which it can be read."""
+    share = (READABLE - SIDES) / (natural_width(timeline) - SIDES)
+    window = readable_part(timeline, min(share, PART))
+    _, high = figure_size(timeline, window, row)
+    layout = ConstrainedLayoutEngine(w_pad=MARGIN, h_pad=MARGIN)
+    figure = Figure(figsize=(READABLE, 2 * high), dpi=DPI, layout=layout)
+    whole, part = figure.subplots(2, 1)
+    tick = float(timeline.problem.tick)
+    outside: list[Artist] = []
+    for axes in (whole, part):
+        draw(timeline, axes)
+    outside += part.findobj(Legend)
+    for legend in whole.findobj(Legend):
+        legend.remove()
+    since, until = (edge * tick for edge in window)
+    part.set_xlim(since, until)
+    for edge in (since, until):
+        whole.axvline(edge, color="black", linewidth=1.2, linestyle="dashed", zorder=4)
+    if title:
+        outside.append(_set_title(whole, title))
+    outside.append(part.set_title("The part between the dashed lines", loc="left", fontsize=TITLE - 1))
+    _make_room(figure, outside)
+    return figure
+
+
+def natural_width(timeline: Timeline, window: Window | None = None) -> float:
+    """Inches at which the numbers of all boxes can be read."""
     since, until = window or (0, makespan(timeline))
     drawn = [box for box in boxes_of(timeline) if box.end > box.start and box.start < until and since < box.end]
     ticks = [box.end - box.start for box in drawn] or [makespan(timeline) or 1]
-    wide, high = (NAMED_BOX, NAMED_ROW) if any(box.name and not box.sends for box in drawn) else (BOX, 1.0)
+    wide = NAMED_BOX if _named(drawn) else BOX
     tenths = quantiles(ticks, n=10, method="inclusive") if len(ticks) > 1 else ticks * 9
-    narrow, typical = tenths[0], tenths[4]
-    inches = 1.5 + (until - since) * max(wide / typical, NARROW_BOX / narrow)
-    width = min(max(inches, WIDTH[0]), WIDTH[1])
+    return SIDES + (until - since) * max(wide / tenths[4], NARROW_BOX / tenths[0])
+
+
+def figure_size(timeline: Timeline, window: Window | None = None, row: float = 1.0) -> tuple[float, float]:
+    """Inches, without title and legend: wider with more boxes in a row, higher with more devices, within limits."""
+    problem = timeline.problem
+    high = NAMED_ROW if _named(boxes_of(timeline)) else 1.0
+    width = min(max(natural_width(timeline, window), WIDTH[0]), WIDTH[1])
     each = min(max(ROWS / problem.devices, ROW[0]), ROW[1]) * row_shares(problem) * high * row
     return width, AXIS + min(each * problem.devices, HIGHEST)
+
+
+def _named(boxes: Iterable[Box]) -> bool:
+    """Whether one of them shows the name of its task."""
+    return any(box.name and not box.sends for box in boxes)
 
 
 def _set_title(axes: Axes, title: str) -> Text:

@@ -8,17 +8,8 @@ from typing import NamedTuple
 from pipesched.problem.network.dependencies import SENDING
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.schedule.drawing.colours import RGB
+from pipesched.schedule.drawing.colours import COMMUNICATION, NAMES, RGB, TRANSFER, shade, shade_names, shade_numbers
 from pipesched.schedule.timeline import Timeline
-
-FORWARD: RGB = (0.42, 0.63, 0.85)
-BACKWARD: RGB = (0.87, 0.42, 0.40)
-WEIGHT: RGB = (0.96, 0.75, 0.70)
-DISPATCH: RGB = (0.98, 0.84, 0.35)
-TRANSFER: RGB = (0.46, 0.74, 0.48)
-COPY: RGB = (0.66, 0.57, 0.78)
-COPY_BACK: RGB = (0.86, 0.81, 0.92)
-AGAIN: RGB = (0.62, 0.82, 0.83)
 
 # A row is 1 high: white space below its lanes, and how high the row of micro-batches is against a lane.
 GAP = 0.16
@@ -28,17 +19,23 @@ STRIP = 0.2
 
 # The top and bottom of each stream's lane in its device's row; under None those of the row of micro-batches.
 Lanes = Mapping[str | None, tuple[float, float]]
-_COPIES: dict[PassKind, tuple[RGB, str]] = {OFFLOAD: (COPY, "offload"), RELOAD: (COPY_BACK, "onload")}
+Colours = Mapping[tuple[PassKind, int], tuple[RGB, str]]
+_COPIES = {OFFLOAD: "offload", RELOAD: "onload"}
+# What the legend says of the colours, in its order.
+KINDS = {**NAMES, OFFLOAD: "Offload: copy to the host", RELOAD: "Onload: copy back"}
+MEANINGS = (*dict.fromkeys(KINDS.values()), "Dispatch, combine (other streams)", "Transfer to another device")
+_BESIDE, _TRAVELS = MEANINGS[-2:]
 
 
 class Drawn(NamedTuple):
-    """A rectangle in ticks and device rows, with a number and a name, which may be empty."""
+    """A rectangle in ticks and device rows; `meaning` of its colour; with a number and a name, which may be empty."""
 
     start: int
     end: int
     top: float
     bottom: float
     colour: RGB
+    meaning: str
     number: str = ""
     name: str = ""
 
@@ -52,9 +49,15 @@ class Phases(NamedTuple):
     end: int
 
 
-def colour_of(kind: PassKind) -> RGB:
-    """The colour of what computes."""
-    return {F: FORWARD, B: BACKWARD, BW: BACKWARD, W: WEIGHT}.get(kind, AGAIN)
+def colours_of(problem: Problem) -> Colours:
+    """The colour of each kind of pass of each stage, as in the Gantt chart, and what it means."""
+    placement = problem.placement
+    numbers, count = shade_numbers(placement), len(shade_names(placement))
+    return {
+        (kind, stage): (shade(kind, number, count), text)
+        for kind, text in KINDS.items()
+        for stage, number in enumerate(numbers)
+    }
 
 
 def lanes(problem: Problem) -> Lanes:
@@ -72,39 +75,39 @@ def lanes(problem: Problem) -> Lanes:
 
 def boxes_of(timeline: Timeline, where: Lanes) -> Iterator[Drawn]:
     """Every device's tasks, what travels to other devices, and the row of micro-batches."""
+    colours = colours_of(timeline.problem)
     for device, order in enumerate(timeline.schedule.orders):
         for slot in order:
             for half, p in enumerate(slot):
                 if timeline.in_block(p):
-                    yield _half_block(timeline, p, where, half)
+                    yield _half_block(timeline, p, where, half, colours)
                 else:
-                    yield from _tasks(timeline, p, where)
+                    yield from _tasks(timeline, p, where, colours)
                 yield from _on_its_way(timeline, p, where)
-        yield from _microbatches(timeline, device, where)
+        yield from _microbatches(timeline, device, where, colours)
 
 
-def _half_block(timeline: Timeline, p: Pass, where: Lanes, half: int) -> Drawn:
+def _half_block(timeline: Timeline, p: Pass, where: Lanes, half: int, colours: Colours) -> Drawn:
     top, bottom = where[timeline.problem.streams[0]]
     upper = timeline.problem.device(p) + top + half * (bottom - top) / 2
     ends = timeline.start(p), timeline.end(p)
-    return Drawn(*ends, upper, upper + (bottom - top) / 2, colour_of(p.kind), str(p.microbatch))
+    return Drawn(*ends, upper, upper + (bottom - top) / 2, *colours[p.kind, p.stage], str(p.microbatch))
 
 
-def _tasks(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
+def _tasks(timeline: Timeline, p: Pass, where: Lanes, colours: Colours) -> Iterator[Drawn]:
     problem = timeline.problem
     for task, part in problem.tasks(p):
         top, bottom = (problem.device(p) + edge for edge in where[part.stream])
         start = timeline.starts[task]
         beside, sends = part.stream != problem.streams[0], part.name == SENDING
         copies = p.kind not in (F, B, W, BW)
-        colour, name = colour_of(p.kind), "" if sends else part.name
-        if beside:
-            colour = TRANSFER if sends else DISPATCH
-        if p.kind in _COPIES:
-            colour, name = _COPIES[p.kind]
-        yield Drawn(start, start + part.ticks, top, bottom, colour, str(p.microbatch), name)
+        own, name = colours[p.kind, p.stage], _COPIES.get(p.kind, "" if sends else part.name)
+        colour = own
         if beside and not copies:
-            yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, colour_of(p.kind))
+            colour = (TRANSFER, _TRAVELS) if sends else (COMMUNICATION, _BESIDE)
+        yield Drawn(start, start + part.ticks, top, bottom, *colour, str(p.microbatch), name)
+        if beside and not copies:
+            yield Drawn(start, start + part.ticks, bottom - STRIP * (bottom - top), bottom, *own)
 
 
 def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
@@ -115,10 +118,10 @@ def _on_its_way(timeline: Timeline, p: Pass, where: Lanes) -> Iterator[Drawn]:
     if lag and not problem.dependencies.sends(lag) and len(problem.streams) > 1:
         top, bottom = (problem.device(p) + edge for edge in where[problem.streams[1]])
         end = timeline.end(p)
-        yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER)
+        yield Drawn(end, end + lag, bottom - STRIP * (bottom - top), bottom, TRANSFER, _TRAVELS)
 
 
-def _microbatches(timeline: Timeline, device: int, where: Lanes) -> Iterator[Drawn]:
+def _microbatches(timeline: Timeline, device: int, where: Lanes, colours: Colours) -> Iterator[Drawn]:
     """Forwards above backwards, each until the next one of its kind begins."""
     if None not in where:
         return
@@ -129,7 +132,7 @@ def _microbatches(timeline: Timeline, device: int, where: Lanes) -> Iterator[Dra
         found = sorted((timeline.start(p), p) for p in passes if p.kind in kinds)
         begins = [start for start, _ in found[1:]]
         for (start, p), until in zip(found, [*begins, *[10**30] * (len(found) > 0)], strict=True):
-            yield Drawn(start, min(timeline.end(p), until), upper, lower, colour_of(p.kind), str(p.microbatch))
+            yield Drawn(start, min(timeline.end(p), until), upper, lower, *colours[p.kind, p.stage], str(p.microbatch))
 
 
 def phases(timeline: Timeline, device: int) -> Phases | None:

@@ -11,35 +11,14 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import Patch
 from numpy.typing import NDArray
 
-from pipesched.schedule.drawing.colours import EDGE, LINE, ink_on
+from pipesched.problem.problem import Problem
+from pipesched.schedule.drawing.colours import EDGE, LINE, RGB, ink_on
 from pipesched.schedule.timeline import Timeline
 from plots.box_numbers import BoxNumbers
 from plots.frame import Handle, legend_below, points
-from plots.stream_boxes import (
-    AGAIN,
-    BACKWARD,
-    COPY,
-    COPY_BACK,
-    DISPATCH,
-    FORWARD,
-    TRANSFER,
-    WEIGHT,
-    Drawn,
-    Lanes,
-    boxes_of,
-    phases,
-)
+from plots.gantt_legend import HANDLERS, shade_entries
+from plots.stream_boxes import KINDS, MEANINGS, Drawn, Lanes, boxes_of, phases
 
-MEANINGS = (
-    (FORWARD, "Forward"),
-    (BACKWARD, "Backward"),
-    (WEIGHT, "Weight gradient"),
-    (AGAIN, "Forward again"),
-    (DISPATCH, "Dispatch, combine (other streams)"),
-    (COPY, "Offload: copy to the host"),
-    (COPY_BACK, "Onload: copy back"),
-    (TRANSFER, "Transfer to another device"),
-)
 PHASES = ("warm-up", "steady state", "cool-down")
 
 
@@ -113,11 +92,19 @@ def mark_phases(timeline: Timeline, axes: Axes, names: Sequence[str] = PHASES) -
         axes.callbacks.connect("xlim_changed", name)
 
 
-def colours_below(axes: Axes, boxes: Sequence[Drawn], more: Sequence[tuple[Handle, str]] = ()) -> None:
-    """A legend of the colours that occur, and of what else is drawn."""
-    seen = {box.colour for box in boxes}
+def colours_below(
+    problem: Problem, axes: Axes, boxes: Sequence[Drawn], more: Sequence[tuple[Handle, str]] = ()
+) -> None:
+    """A legend of the colours that occur, of their shades, and of what else is drawn."""
+    seen: dict[str, set[RGB]] = {}
+    for box in boxes:
+        seen.setdefault(box.meaning, set()).add(box.colour)
     entries: list[tuple[Handle, str]] = [
-        (Patch(facecolor=colour, edgecolor=EDGE, linewidth=LINE), text) for colour, text in MEANINGS if colour in seen
+        # Of the shades, one a chunk, the strongest is shown.
+        (Patch(facecolor=min(seen[text], key=sum), edgecolor=EDGE, linewidth=LINE), text)
+        for text in MEANINGS
+        if text in seen
     ]
+    entries += shade_entries(problem, {kind for kind, text in KINDS.items() if text in seen})
     if entries or more:
-        legend_below(axes, [*entries, *more])
+        legend_below(axes, [*entries, *more], HANDLERS)

@@ -1,6 +1,6 @@
 """The streams of every device as Kimi K2's report draws them: computation, communication, copies, micro-batches.
 
-Forward is blue, backward red, its weight gradient pale, dispatch and combine yellow, transfers of the pipeline green.
+Passes have the colours of the Gantt chart; dispatch and combine are pink, transfers of the pipeline mauve.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def draw_streams(timeline: Timeline, axes: Axes) -> None:
     names = {"micro-batch" if stream is None else stream: edges for stream, edges in list(where.items())[1:]}
     name_lanes(timeline, axes, names)
     mark_phases(timeline, axes)
-    colours_below(axes, boxes)
+    colours_below(problem, axes, boxes)
 
 
 PLOTS.register(Plot("streams", "what every stream of every device does", draw_streams, row=1.6))

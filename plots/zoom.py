@@ -36,6 +36,18 @@ def window_of(timeline: Timeline, text: str) -> Window:
     return window[0] / tick, min(window[1] / tick, float(last))
 
 
+def readable_part(timeline: Timeline, share: float) -> Window:
+    """A part of so large a share of all time, around a period of the steady state or, without one, the middle."""
+    last = float(makespan(timeline))
+    try:
+        since, until = one_period(timeline)
+    except BadInput:
+        since = until = last / 2
+    long = min(last, max(share * last, until - since))
+    begin = min(max(0.0, (since + until - long) / 2), last - long)
+    return begin, begin + long
+
+
 def one_period(timeline: Timeline) -> Window:
     """The time between two micro-batches in the middle of the steady state, of the first device that has one.
 

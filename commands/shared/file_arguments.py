@@ -53,14 +53,16 @@ def caption(metrics: Metrics, problem: Problem) -> str:
     return ", ".join(times) + (f" · bubble {', '.join(bubbles)}" if bubbles else "")
 
 
-def picture_kind(path: Path, *others: str) -> Literal["png", "svg"]:
+def picture_kind(path: Path, *others: str) -> Literal["png", "svg", "pdf"]:
     """The picture format that a file's ending says; `others` are the endings that the command knows besides."""
     match path.suffix.lower():
         case ".png":
             return "png"
         case ".svg":
             return "svg"
-    *most, last = ".png", ".svg", *others
+        case ".pdf":
+            return "pdf"
+    *most, last = ".png", ".svg", ".pdf", *others
     raise BadInput(f"{path}: found the ending {path.suffix!r}; allowed: {', '.join(most)} or {last}")
 
 
@@ -82,7 +84,9 @@ def draw(
     problem = timeline.problem
     title = f"{problem.name} · {timeline.schedule.name}\n{caption(metrics or measure(timeline), problem)}"
     kind = PLOTS[plot]
-    return write_whole(path, render(timeline, kind.draw, picture_kind(path, *others), title, window, kind.row))
+    return write_whole(
+        path, render(timeline, kind.draw, picture_kind(path, *others), title, window, kind.row, kind.zoomed)
+    )
 
 
 def write_schedule(path: Path, file: ScheduleFile) -> Path:

@@ -11,6 +11,8 @@ from html import escape
 from pipesched.problem.formatting import visible
 from pipesched.schedule.timeline import Timeline
 
+_PAPER, _INK = "#15181c", "#e8eaed"  # of a dark page, as in page.css
+
 
 def text(plain: str) -> str:
     """Plain text in HTML, with characters that steer how others are shown spelt out."""
@@ -85,8 +87,23 @@ class Picture:
     shows: str
 
     def html(self) -> str:
-        data = base64.b64encode(self.svg).decode()
-        return f'<img class=picture alt="{text(self.shows)}" src="data:image/svg+xml;base64,{data}">'
+        return "".join(
+            f'<img class="picture {theme}" alt="{text(self.shows)}" src="data:image/svg+xml;base64,{_base64(svg)}">'
+            for theme, svg in (("light", self.svg), ("dark", dark(self.svg)))
+        )
+
+
+def dark(svg: bytes) -> bytes:
+    """A picture for a dark page: ground, lines and text change, the colours of what is drawn do not."""
+    drawn = svg.decode()
+    drawn = re.sub(r"fill: #ffffff|fill: white", f"fill: {_PAPER}", drawn)
+    drawn = re.sub(r"stroke: #ffffff", f"stroke: {_PAPER}", drawn)
+    drawn = re.sub(r"(fill|stroke): (#000000|#262626|#2b2b2b|black)", rf"\1: {_INK}", drawn)
+    return drawn.replace("<defs>", f"<style>text {{ fill: {_INK} }}</style>\n <defs>", 1).encode()
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,14 @@ import itertools
 import json
 import math
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
+from pipesched.problem.problem import Problem
 from pipesched.problem.time_units import SECONDS, seconds_in
+from pipesched.schedule.host_memory import host_steps, hosts_of
+from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 
@@ -18,15 +22,15 @@ _SUFFIX = ".trace.json"
 _MICROSECOND = 1000  # in nanoseconds
 _UNKNOWN_UNIT = SECONDS["ms"]  # as which a unit is shown that is only a label
 
-# Names of chrome://tracing's palette: blue, orange, green, mauve. Perfetto picks its own colours by name.
+# Of chrome://tracing's palette those near our charts' colours. Perfetto picks its own by name.
 _COLOURS = {
-    F: "thread_state_runnable",
-    B: "thread_state_iowait",
-    W: "thread_state_running",
-    BW: "thread_state_uninterruptible",
+    F: "thread_state_iowait",
+    B: "thread_state_running",
+    W: "thread_state_runnable",
+    BW: "good",
     OFFLOAD: "grey",
     RELOAD: "rail_load",
-    **dict.fromkeys(RECOMPUTATIONS, "thread_state_unknown"),
+    **dict.fromkeys(RECOMPUTATIONS, "bad"),
 }
 
 _Event = dict[str, object]
@@ -51,6 +55,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     events = [event for device in devices for event in _names(device, threads)]
     events += [_complete(timeline.problem.task_text(box.task), box, threads) for box in boxes]
     events += _flows(timeline, boxes, threads)
+    events += _counters(timeline)
     trace = {"displayTimeUnit": "ms", "otherData": _about(timeline), "traceEvents": events}
     return {_SUFFIX: json.dumps(trace, indent=1, ensure_ascii=False) + "\n"}
 
@@ -80,7 +85,7 @@ def _about(timeline: Timeline) -> dict[str, str]:
 def _boxes(timeline: Timeline, device: int) -> list[_Box]:
     """Every task of a device by start, in lanes: boxes of one thread may not overlap, and a block is two at once."""
     problem = timeline.problem
-    nanoseconds = problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9
+    nanoseconds = _nanoseconds(problem)
     first, spans = problem.streams[0], list[tuple[int, int, Task, str]]()
     for p in timeline.schedule.passes_on(device):
         if timeline.in_block(p):
@@ -96,6 +101,28 @@ def _boxes(timeline: Timeline, device: int) -> list[_Box]:
         lanes[lane : lane + 1] = [end]
         boxes.append(_Box(task, round(start * nanoseconds), round(end * nanoseconds), device, stream, lane))
     return boxes
+
+
+def _nanoseconds(problem: Problem) -> Fraction:
+    """Of a tick."""
+    return Fraction(problem.tick * (seconds_in(problem.time_unit) or _UNKNOWN_UNIT) * 10**9)
+
+
+def _counters(timeline: Timeline) -> Iterator[_Event]:
+    """What every device holds, and every host, from each change on, in the problem's unit."""
+    problem = timeline.problem
+    nanoseconds, size = _nanoseconds(problem), float(problem.resolution)
+    unit = f" ({problem.memory_unit})" if problem.memory_unit else ""
+    held = [
+        (f"Memory{unit}", device, memory_steps(timeline, device), problem.static[device])
+        for device in range(problem.devices)
+    ]
+    held += [(f"On the host{unit}", own[0], host_steps(timeline, own), 0) for _, own in hosts_of(timeline)]
+    for name, device, steps, always in held:
+        levels = {round(tick * nanoseconds): level for tick, level in steps}  # of one instant the last counts
+        for at, level in sorted(({0: 0} | levels).items()):
+            about = {"ph": "C", "name": name, "pid": device, "ts": _microseconds(at)}
+            yield about | {"args": {"held": (level + always) * size}}
 
 
 def _threads(boxes: list[_Box], order: Sequence[str]) -> _Threads:

@@ -142,9 +142,9 @@ def test_a_refused_ending_lists_all_that_the_command_writes(
     assert main(["plot", held, "-o", str(tmp_path / "a.jpg")]) == 2
     assert "found the ending '.jpg'" in capsys.readouterr().err
     assert main(["simulate", v, "--schedule", "v-min", "-o", str(tmp_path / "a.jpg")]) == 2
-    assert "allowed: .png, .svg or .json" in capsys.readouterr().err
+    assert "allowed: .png, .svg, .pdf or .json" in capsys.readouterr().err
     assert main(["frontier", v, "-o", str(tmp_path / "a.jpg")]) == 2
-    assert "allowed: .png or .svg" in capsys.readouterr().err
+    assert "allowed: .png, .svg or .pdf" in capsys.readouterr().err
 
 
 def test_what_does_not_fit_is_said_however_narrow_the_terminal_is(

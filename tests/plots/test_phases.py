@@ -13,11 +13,12 @@ from matplotlib.text import Annotation
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from
+from pipesched.problem.passes import OFFLOAD, RELOAD, PassKind
+from pipesched.schedule.drawing.colours import shade
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from plots.phases import draw_phases
 from plots.render import make_figure
-from plots.stream_boxes import COPY, COPY_BACK
 from plots.zoom import Window, window_of
 
 ROWS = ["Computation", "Communication", "Offload", "Micro-batches", "Memory"]
@@ -47,14 +48,15 @@ def drawn(timeline: Timeline, window: Window | None = None) -> tuple[Figure, Axe
     return figure, figure.axes[0]
 
 
-def heights(axes: Axes, colour: tuple[float, float, float]) -> set[tuple[float, float]]:
-    """The top and bottom of the boxes of a colour on device 0."""
+def heights(axes: Axes, kind: PassKind) -> set[tuple[float, float]]:
+    """The top and bottom of the boxes of a kind on device 0, whichever chunk's."""
+    colours = [shade(kind, number, 2) for number in range(2)]
     found = set()
     for one in axes.collections:
         if isinstance(one, PolyCollection) and len(one.get_facecolors()) == len(one.get_paths()):
             for path, face in zip(one.get_paths(), one.get_facecolors(), strict=True):
                 ys = path.vertices[:, 1]
-                if tuple(face[:3]) == pytest.approx(colour) and ys.max() < 1:
+                if any(tuple(face[:3]) == pytest.approx(one) for one in colours) and ys.max() < 1:
                     found.add((round(ys.min(), 6), round(ys.max(), 6)))
     return found
 
@@ -67,10 +69,10 @@ def test_rows_are_those_of_the_report_whatever_the_streams_are_called() -> None:
 
 def test_copies_out_are_above_copies_back_and_one_stream_has_the_whole_row() -> None:
     axes = drawn(kimi())[1]
-    ((top, middle),), ((same, bottom),) = heights(axes, COPY), heights(axes, COPY_BACK)
+    ((top, middle),), ((same, bottom),) = heights(axes, OFFLOAD), heights(axes, RELOAD)
     assert top < middle == same < bottom
     axes = drawn(kimi("pcie"))[1]
-    assert heights(axes, COPY) == heights(axes, COPY_BACK) == {(top, bottom)}
+    assert heights(axes, OFFLOAD) == heights(axes, RELOAD) == {(top, bottom)}
 
 
 def named(axes: Axes) -> list[str]:

@@ -29,7 +29,8 @@ from plots.box_numbers import BoxNumbers
 from plots.catalogue import PLOTS
 from plots.gantt import draw_gantt
 from plots.memory import draw_memory
-from plots.render import figure_size, make_figure, render
+from plots.render import PART, READABLE, figure_size, figure_with_part, make_figure, natural_width, render
+from plots.zoom import readable_part
 from tests.support.columns import with_tasks
 
 SPLIT = {"forward": 2, "backward": 2, "weight": 1}
@@ -372,3 +373,25 @@ def test_pictures_grow_with_the_problem_within_limits() -> None:
 
 def test_plots_are_found_by_name() -> None:
     assert PLOTS.names() == ["gantt", "memory", "phases", "streams"]
+
+
+def test_of_a_wide_gantt_chart_a_part_is_drawn_below_that_can_be_read() -> None:
+    wide = linear(4, 80)
+    assert natural_width(wide) > READABLE > natural_width(linear(4, 8))
+    figure = figure_with_part(wide, draw_gantt, "title")
+    FigureCanvasAgg(figure).draw()
+    whole, part = figure.axes
+    since, until = part.get_xlim()
+    assert whole.get_xlim()[0] <= since < until <= whole.get_xlim()[1]
+    assert (until - since) / (whole.get_xlim()[1] - whole.get_xlim()[0]) <= PART + 1e-9
+    assert whole.get_legend() is None and part.get_legend() is not None
+    assert readable_part(wide, 0.1)[0] > 0
+    png = render(wide, draw_gantt, zoomed=True)
+    assert png != render(wide, draw_gantt) and render(linear(4, 8), draw_gantt, zoomed=True) == render(
+        linear(4, 8), draw_gantt
+    )
+
+
+def test_a_pdf_is_the_same_every_time() -> None:
+    first, second = (render(linear(2, 4), draw_gantt, "pdf", "title") for _ in range(2))
+    assert first == second and first.startswith(b"%PDF")

@@ -11,13 +11,14 @@ from matplotlib.figure import Figure
 
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
-from pipesched.problem.passes import F
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import interleaved, linear
+from pipesched.schedule.drawing.colours import COMMUNICATION, TRANSFER, shade
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from plots.box_numbers import BoxNumbers
 from plots.render import make_figure
-from plots.stream_boxes import BACKWARD, DISPATCH, FORWARD, STRIP, TRANSFER, WEIGHT, boxes_of, lanes, phases
+from plots.stream_boxes import STRIP, boxes_of, lanes, phases
 from plots.streams import draw_streams
 from plots.zoom import one_period, window_of
 from tests.support.expert_parallel import mean_layers
@@ -29,14 +30,17 @@ def kimi() -> Timeline:
     return simulate(problem, HEURISTICS["kimi-k2"].order(problem))
 
 
-def test_tasks_lie_on_their_streams_in_the_colours_of_the_reports() -> None:
+def test_tasks_lie_on_their_streams_in_the_colours_of_the_gantt_chart() -> None:
     timeline = kimi()
     top, bottom = lanes(timeline.problem)["comm"]
     boxes = list(boxes_of(timeline, lanes(timeline.problem)))
     named = {box.name: box.colour for box in boxes if box.top < 1 and box.number}
-    assert {named[name] for name in ("dispatch0", "combine0")} == {DISPATCH}
-    assert named["mlp-w0"] == named["attn-w0"] == WEIGHT
-    assert {box.colour for box in boxes if box.name == "attn0"} == {FORWARD, BACKWARD}
+    assert {named[name] for name in ("dispatch0", "combine0")} == {COMMUNICATION}
+    assert {named["mlp-w0"], named["attn-w0"]} <= {shade(W, number, 2) for number in range(2)}
+    backwards = {p.kind for p in timeline.schedule.passes()} & {B, BW}
+    assert {box.colour for box in boxes if box.name == "attn0"} == {
+        shade(kind, number, 2) for kind in {F, *backwards} for number in range(2)
+    }
     # What travels occupies nothing: a strip for each tensor that leaves device 0, 60 ticks long.
     strips = [box for box in boxes if box.colour == TRANSFER and box.top < 1]
     assert {(box.end - box.start, box.bottom) for box in strips} == {(60, bottom)}

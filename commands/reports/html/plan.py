@@ -53,7 +53,7 @@ def plan_report(
         sections.append(Section("What changes would bring", [table]))
     if settings:
         parts: list[Part] = [part for name, one in settings.items() for part in (Paragraph(f"{name}:"), Code(one))]
-        sections.append(Section("Settings for runtimes", parts))
+        sections.insert(0, Section("Settings for runtimes", parts))
     sections += [
         Section("The search", [_course(plan, moments)]),
         file_section("The plan file", text, args.plan),

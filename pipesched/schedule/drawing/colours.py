@@ -24,6 +24,8 @@ SHADES: dict[PassKind, tuple[str, str]] = {
 
 # A transfer that occupies a stream.
 TRANSFER: RGB = (0.66, 0.60, 0.78)
+# What else runs beside computation, such as dispatch and combine.
+COMMUNICATION: RGB = (0.90, 0.62, 0.75)
 
 NAMES: dict[PassKind, str] = {
     F: "Forward",

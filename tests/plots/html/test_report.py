@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,7 +136,7 @@ def test_names_are_text_wherever_they_stand() -> None:
         "a", "b", "c", [Section("d", [Course("a", "", [], 1), Schedules([("x", timeline(one)), ("y", timeline(one))])])]
     )
     assert loaded_by(text) == [] and scripts_of(text) == scripts_of(plain)
-    assert "<img src=x" not in text and text.count("&lt;img src=x") == 13
+    assert "<img src=x" not in text and text.count("&lt;img src=x") == 14
     assert packed_in(text, "schedules") == [HOSTILE, HOSTILE]
 
 
@@ -231,4 +233,14 @@ def test_the_report_of_a_sweep_has_a_row_and_a_schedule_for_each_cell(tmp_path: 
     assert "\ncell | memory.capacity | " in said and "Time against memory:" in said and "\n0 | 0.5 | " in said
     assert packed_in(text, "schedules") == ["cell 1: memory.capacity 2", "cell 2: memory.capacity 3"]
     assert packed_in(text, "schedule-1")["memory"]["capacity"] == [3, 3]
-    assert loaded_by(text) == [] and text.count('src="data:image/svg+xml;base64,') == 2
+    assert loaded_by(text) == [] and text.count('src="data:image/svg+xml;base64,') == 4
+
+
+def test_a_picture_is_there_for_light_and_for_dark_pages() -> None:
+    svg = b'<svg><defs>\n</defs><path style="fill: #ffffff"/><path style="stroke: #000000; fill: #f59a23"/><text>a</text></svg>'
+    html = Picture(svg, "a picture").html()
+    light, night = (base64.b64decode(data) for data in re.findall(r"base64,([^\"]+)", html))
+    assert light == svg
+    assert (
+        b"fill: #15181c" in night and b"stroke: #e8eaed; fill: #f59a23" in night and b"text { fill: #e8eaed }" in night
+    )

@@ -94,7 +94,7 @@ def test_frame_and_names() -> None:
         assert (device, "thread_name", {"name": "compute"}) in metadata
     named = {(e["pid"], e["tid"]) for e in events(trace, "M") if e["name"] == "thread_name"}
     assert {(e["pid"], e["tid"]) for e in events(trace, "X", "s", "f")} <= named
-    assert {e["ph"] for e in trace["traceEvents"]} == {"M", "X", "s", "f"}
+    assert {e["ph"] for e in trace["traceEvents"]} == {"M", "X", "s", "f", "C"}
 
 
 @pytest.mark.parametrize("placement", ROWS)
@@ -193,3 +193,17 @@ def test_streams_are_threads() -> None:
     last = boxes["F0.0/2"]
     assert last["ts"] <= tail["ts"] < last["ts"] + last["dur"]
     assert_nothing_overlaps(trace)
+
+
+def test_memory_is_a_counter_of_every_device_in_its_unit() -> None:
+    document = {
+        "devices": 2, "microbatches": 2, "time_unit": "ms", "times": {"forward": 2, "backward": 3},
+        "memory": {"activation": 1.5, "static": [4, 0], "unit": "GB"},
+    }  # fmt: skip
+    done = timeline(problem_from(document, "test", "small"), "F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
+    counters = events(trace_of(done), "C")
+    assert {(one["name"], one["pid"]) for one in counters} == {("Memory (GB)", 0), ("Memory (GB)", 1)}
+    first = [(one["ts"], one["args"]["held"]) for one in counters if one["pid"] == 0]
+    # 2 ms a forward; the first backward of device 0 ends at 10, the second at 15.
+    assert first == [(0, 5.5), (2000, 7.0), (10000, 5.5), (15000, 4.0)]
+    assert max(one["args"]["held"] for one in counters if one["pid"] == 1) == 1.5
