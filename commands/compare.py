@@ -57,15 +57,20 @@ def configure(parser: ArgumentParser) -> None:
         help="instead: what `run` measured, or traces of other programs as `profile --from-trace` reads them, beside "
         "the prediction, with what each of its assumptions costs; of one run also the best order for its times",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="with --noise: picture of the samples, .png, .svg, .pdf")
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="with --noise: picture of the samples, .png, .svg, .pdf; with --measured: of late starts, or a report, .html",
+    )
 
 
 def run(args: Namespace) -> Exit:
     """Simulate all, search unless told not to, print; or set measured traces beside their prediction."""
     if not args.problems and not args.measured:
         raise BadInput("found no problem file; allowed: compare PROBLEM, or compare --measured TRACE")
-    if args.output and args.noise is None:
-        raise BadInput("found --output without --noise; allowed: with --noise, whose samples it draws")
+    if args.output and args.noise is None and not args.measured:
+        raise BadInput("found --output without --noise; allowed: with --noise, whose samples it draws, or --measured")
     if len(args.problems) > 1:
         return _several(args)
     if args.problems and is_plan_file(args.problems[0]):
@@ -175,6 +180,8 @@ def _published(problem: Problem, args: Namespace) -> Solution:
 def _measured(args: Namespace) -> Exit:
     """Traces beside their prediction, and why they differ; of a single one the best order with its times, too."""
     problem = problem_of(args.problems[0], args.objective) if args.problems else None
+    if args.output:
+        measured_table.drawn_as(Path(args.output))  # a wrong ending is said before the search
     notes: list[str] | None = None
     if traced.is_foreign(args.measured):
         run, trace = traced.foreign_run(args.measured, problem, args.objective)
@@ -183,15 +190,17 @@ def _measured(args: Namespace) -> Exit:
         found = measured_table.comparisons(args.measured, problem)
     again = found[0].recalibrated if len(found) == 1 else None
     best = None if args.no_optimal or again is None else search(again, args)
+    said = [] if best is None or again is None else traced.best_sentences(compared(found[0].run, again), best)
     if args.json:
         unread = {} if notes is None else {"not_read": notes}
         write_json(measured_table.document(found) | unread | traced.best_document(best))
     else:
         measured_table.show(found)
-        for text in notes or ():
-            print(f"not read: {text}")
-        if best is not None and again is not None:
-            traced.show_best(compared(found[0].run, again), best)
+        for text in [*(f"not read: {note}" for note in notes or ()), *said]:
+            print(text)
+    if args.output:
+        path = measured_table.draw(found, best, said, Path(args.output))
+        note(f"wrote {path}") if args.json else files_written([path])
     return Exit.INTERRUPTED if best is not None and best.interrupted else Exit.DONE
 
 

@@ -7,6 +7,8 @@ from statistics import mean
 from commands.shared.tables import Column, table
 from pipesched.measurement.late_starts import ASSUMPTIONS, LateStart, LateStarts
 from pipesched.measurement.pass_causes import Cause, Split
+from plots.late_starts import render_late_starts
+from plots.render import Format
 
 _ASSUMED = {
     Cause.STAGE_TIMES: "a stage's passes take the problem's times",
@@ -49,49 +51,73 @@ def document(found: LateStarts | None) -> dict[str, object] | None:
     }  # fmt: skip
 
 
+ASSUMED = (
+    Column("assumed"),
+    Column("costs on the\ncritical path", True),
+    Column("predicted with\nwhat was measured", True),
+)
+DEVICES = (
+    Column("device", True),
+    Column("passes", True, 3),
+    Column("start late\n(mean)", True),
+    *(Column(head, True, 1 + (cause is Cause.OTHER_PATH)) for cause, head in _HEADS.items()),
+    Column("latest"),
+)
+
+
 def show(schedule: str, found: LateStarts | None) -> None:
     """Print what each assumption costs, the one that costs most, and the late starts of each device."""
     if found is None:
         print(f"{schedule}: passes of several tasks, of which the trace tells no single one: late starts are not split")
         return
-    where = f"step {found.step + 1}, the median: {_ms(found.measured)} ms for {_ms(found.predicted)} ms predicted"
+    rows = assumed_rows(found)
+    table(f"{schedule}, what each assumption costs ({step_text(found)})", ASSUMED, rows, bold=[len(rows) - 1])
+    for sentence in sentences(found):
+        print(sentence)
+    table(f"{schedule}, late starts of each device, mean of its passes, and why (ms)", DEVICES, device_rows(found))
+
+
+def step_text(found: LateStarts) -> str:
+    """Which step is looked at."""
+    return f"step {found.step + 1}, the median: {_ms(found.measured)} ms for {_ms(found.predicted)} ms predicted"
+
+
+def assumed_rows(found: LateStarts) -> list[list[str]]:
+    """One row an assumption, and the sum."""
     rows = [
         [_ASSUMED[cause], _signed(found.causes[cause]), _ms(found.alone[cause]) if cause in found.alone else ""]
         for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)
     ]
-    rows.append(["measured less predicted", _signed(found.measured - found.predicted), ""])
-    columns = [
-        Column("assumed"),
-        Column("costs on the\ncritical path", True),
-        Column("predicted with\nwhat was measured", True),
-    ]
-    table(f"{schedule}, what each assumption costs ({where})", columns, rows, bold=[len(rows) - 1])
-    alone = found.alone[found.costliest]
-    print(
+    return [*rows, ["measured less predicted", _signed(found.measured - found.predicted), ""]]
+
+
+def sentences(found: LateStarts) -> list[str]:
+    """The assumption that costs most, and the passes that delay the step most."""
+    said = [
         f"costs most: that {_ASSUMED[found.costliest]}; with what was measured instead, and all else as assumed, "
-        f"{_ms(found.predicted)} ms become {_ms(alone)} ms"
-    )
+        f"{_ms(found.predicted)} ms become {_ms(found.alone[found.costliest])} ms"
+    ]
     if found.largest:
         named = (f"{p} {_signed(seconds)} ({_in_line(cause)})" for p, cause, seconds in found.largest)
-        print(f"largest delays on the critical path, ms: {', '.join(named)}")
-    _show_devices(schedule, found)
+        said.append(f"largest delays on the critical path, ms: {', '.join(named)}")
+    return said
 
 
-def _show_devices(schedule: str, found: LateStarts) -> None:
-    columns = [
-        Column("device", True),
-        Column("passes", True, 3),
-        Column("start late\n(mean)", True),
-        *(Column(head, True, 1 + (cause is Cause.OTHER_PATH)) for cause, head in _HEADS.items()),
-        Column("latest"),
-    ]
+def device_rows(found: LateStarts) -> list[list[str]]:
+    """One row a device."""
     rows = []
     for device, own in enumerate(_by_device(found)):
         latest = max(own, key=lambda p: p.late)
         split = _means(own)
         figures = [_signed(mean(p.late for p in own)), *(_signed(split[cause]) for cause in _HEADS)]
         rows.append([str(device), str(len(own)), *figures, f"{latest.of} by {_ms(latest.late)}"])
-    table(f"{schedule}, late starts of each device, mean of its passes, and why (ms)", columns, rows)
+    return rows
+
+
+def picture(schedule: str, found: LateStarts, format: Format = "png") -> bytes:
+    """How late the passes start, and the causes."""
+    names = {cause: _in_line(cause) for cause in (*ASSUMPTIONS, Cause.OTHER_PATH)}
+    return render_late_starts(found, names, f"{schedule}: {step_text(found)}", format)
 
 
 def _in_line(cause: Cause) -> str:

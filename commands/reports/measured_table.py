@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import NamedTuple
+from pathlib import Path
+from typing import Literal, NamedTuple
 
 from commands.reports import late_starts as late
+from commands.reports.html.late_starts import late_starts_report
+from commands.shared.file_arguments import picture_kind
 from commands.shared.tables import Column, table
 from pipesched.errors import BadInput
+from pipesched.files.atomic_write import write_whole
 from pipesched.measurement.calibration import with_measured_times
-from pipesched.measurement.comparison import Comparison, compared
+from pipesched.measurement.comparison import Comparison, compared, executed
 from pipesched.measurement.late_starts import LateStarts, late_starts
 from pipesched.measurement.trace import Measured, read_measured
 from pipesched.problem.problem import Problem
+from pipesched.results.solution import Solution
+from pipesched.simulation.simulator import simulate
 from runtime.running.torch_timing import SPLITS, as_run
 
 
@@ -88,6 +94,23 @@ def show(found: Sequence[Explained]) -> None:
     for _, _, one, why in found:
         _show_devices(one)
         late.show(one.schedule, why)
+
+
+def drawn_as(path: Path) -> Literal["png", "svg", "html"]:
+    """What the ending of `-o` asks for."""
+    return "html" if path.suffix.lower() == ".html" else picture_kind(path, ".html")
+
+
+def draw(found: Sequence[Explained], best: Solution | None, said: Sequence[str], path: Path) -> Path:
+    """Write the picture of one run's late starts, or the report; the file's ending says which."""
+    kind = drawn_as(path)
+    if len(found) != 1 or found[0].late is None:
+        raise BadInput(f"{path}: found several traces, or passes of several tasks; allowed: one run of single passes")
+    run, problem, times, why = found[0]
+    if kind != "html":
+        return write_whole(path, late.picture(times.schedule, why, kind))
+    order = simulate(problem, executed(run, why.step))
+    return write_whole(path, late_starts_report(times.schedule, times, why, order, best, said))
 
 
 def _show_devices(one: Comparison) -> None:

@@ -86,16 +86,18 @@ def best_document(best: Solution | None) -> dict[str, object]:
     return {"optimum": said | {"value": value, "lower_bound": bound, "certificate": text}}
 
 
-def show_best(run: Comparison, best: Solution) -> None:
-    """Measured, this order with these times, and the best order with its reason, in a line each."""
-    print(f"measured {1000 * run.measured:.3f} ms; this order with these times {1000 * run.predicted:.3f} ms")
+def best_sentences(run: Comparison, best: Solution) -> list[str]:
+    """Measured, this order with these times, and the best order with its reason, a sentence each."""
     unit = best.problem.time_unit
     found = "none was found" if best.value is None else f"{plain(float(best.value))} {unit}"
-    print(f"best order with these times ({best.status.value}): {best.problem.objective.value} {found}")
+    said = [
+        f"measured {1000 * run.measured:.3f} ms; this order with these times {1000 * run.predicted:.3f} ms",
+        f"best order with these times ({best.status.value}): {best.problem.objective.value} {found}",
+    ]
     if best.certificate is not None:
-        print(
-            f"none is below {plain(float(best.lower_bound))} {unit} ({best.certificate.kind}): {best.certificate.text}"
-        )
+        bound = f"{plain(float(best.lower_bound))} {unit} ({best.certificate.kind})"
+        said.append(f"none is below {bound}: {best.certificate.text}")
+    return said
 
 
 def _document(trace: PipelineTrace | BlockTrace, run: Comparison | None) -> dict[str, object]:

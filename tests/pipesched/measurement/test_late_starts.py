@@ -206,3 +206,22 @@ def test_passes_of_several_tasks_are_not_split() -> None:
     row = [MeasuredPass(Pass(kind, 0, j), 0.003 * at, 0.003 * (at + 1))
            for at, (kind, j) in enumerate([(F, 0), (BW, 0), (F, 1), (BW, 1)])]  # fmt: skip
     assert late_starts(trace(one, (tuple(row),)), one) is None
+
+
+def test_a_picture_and_a_report_of_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one, steps = changed(Cause.TRANSFERS)
+    path = tmp_path / "measured.json"
+    path.write_text(to_text(trace(one, *steps)))
+    files = [tmp_path / name for name in ("late.png", "late.svg", "late.html")]
+    for file in files:
+        assert main(["compare", "--measured", str(path), "--workers", "1", "-o", str(file)]) == 0
+    assert files[0].read_bytes().startswith(b"\x89PNG")
+    assert ">measured less predicted<" in files[1].read_text() and ">Device 1<" in files[1].read_text()
+    page = files[2].read_text()
+    assert "messages take the problem&#x27;s transfer time" in page and "data:image/svg+xml" in page
+    assert "Best order with these times (optimal)" in page and 'id="schedules"' in page
+    capsys.readouterr()
+    assert main(["compare", "--measured", str(path), str(path), "-o", str(files[0])]) == 2
+    assert "allowed: one run of single passes" in capsys.readouterr().err
+    assert main(["compare", "--measured", str(path), "--no-optimal", "-o", str(tmp_path / "late.gif")]) == 2
+    assert "allowed: .png, .svg or .html" in capsys.readouterr().err
