@@ -32,10 +32,9 @@ def late_starts_report(
         Section("The order with these times", _orders(order, best)),
     ]
     ms = f"{1000 * times.measured:.3f} ms measured, {1000 * times.predicted:.3f} ms predicted"
-    said = said or [f"{name}: {ms}"]
-    sections.insert(
-        0, Section("Measured, this order, the best one", [Paragraph(f"{capitalised(one)}.") for one in said])
-    )
+    if said:
+        lines = [Paragraph(f"{capitalised(one).rstrip('.')}.") for one in said]
+        sections.insert(0, Section("Measured, this order, the best one", lines))
     return report(f"{name}: predicted and measured", f"{times.steps} steps", ms, sections)
 
 

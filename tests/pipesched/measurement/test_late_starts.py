@@ -220,6 +220,7 @@ def test_a_picture_and_a_report_of_one_run(tmp_path: Path, capsys: pytest.Captur
     page = files[2].read_text()
     assert "messages take the problem&#x27;s transfer time" in page and "data:image/svg+xml" in page
     assert "Best order with these times (optimal)" in page and 'id="schedules"' in page
+    assert "ms..<" not in page
     capsys.readouterr()
     assert main(["compare", "--measured", str(path), str(path), "-o", str(files[0])]) == 2
     assert "allowed: one run of single passes" in capsys.readouterr().err
