@@ -61,7 +61,7 @@ def configure(parser: ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FILE",
-        help="with --noise: picture of the samples, .png, .svg, .pdf; with --measured: of late starts, or a report, .html",
+        help="with --noise: picture of the samples, .png, .svg, .pdf; with --measured: of late starts, or .html",
     )
 
 

@@ -20,6 +20,7 @@ from pipesched.measurement.trace import Measured, read_measured
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
 from pipesched.simulation.simulator import simulate
+from plots.render import Format
 from runtime.running.torch_timing import SPLITS, as_run
 
 
@@ -96,7 +97,7 @@ def show(found: Sequence[Explained]) -> None:
         late.show(one.schedule, why)
 
 
-def drawn_as(path: Path) -> Literal["png", "svg", "html"]:
+def drawn_as(path: Path) -> Format | Literal["html"]:
     """What the ending of `-o` asks for."""
     return "html" if path.suffix.lower() == ".html" else picture_kind(path, ".html")
 

@@ -225,4 +225,4 @@ def test_a_picture_and_a_report_of_one_run(tmp_path: Path, capsys: pytest.Captur
     assert main(["compare", "--measured", str(path), str(path), "-o", str(files[0])]) == 2
     assert "allowed: one run of single passes" in capsys.readouterr().err
     assert main(["compare", "--measured", str(path), "--no-optimal", "-o", str(tmp_path / "late.gif")]) == 2
-    assert "allowed: .png, .svg or .html" in capsys.readouterr().err
+    assert "allowed: .png, .svg, .pdf or .html" in capsys.readouterr().err
