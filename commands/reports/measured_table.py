@@ -105,9 +105,9 @@ def drawn_as(path: Path) -> Format | Literal["html"]:
 def draw(found: Sequence[Explained], best: Solution | None, said: Sequence[str], path: Path) -> Path:
     """Write the picture of one run's late starts, or the report; the file's ending says which."""
     kind = drawn_as(path)
-    if len(found) != 1 or found[0].late is None:
-        raise BadInput(f"{path}: found several traces, or passes of several tasks; allowed: one run of single passes")
     run, problem, times, why = found[0]
+    if len(found) > 1 or why is None:
+        raise BadInput(f"{path}: found several traces, or passes of several tasks; allowed: one run of single passes")
     if kind != "html":
         return write_whole(path, late.picture(times.schedule, why, kind))
     order = simulate(problem, executed(run, why.step))
