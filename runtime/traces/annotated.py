@@ -6,13 +6,15 @@ from collections.abc import Sequence
 
 from pipesched.errors import BadInput
 from runtime.traces.catalogue import Hints
+from runtime.traces.memory_snapshot import read_snapshot, with_snapshots
 from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace, RanPass, assembled
 from runtime.traces.rank_events import RankEvents, blocks_of, has_passes
 
 
 def read_ranks(form: str, ranks: Sequence[RankEvents], hints: Hints) -> PipelineTrace | BlockTrace:
     """Passes where torch's pipeline runtime annotated them, else annotated blocks; ranks of equal stages count once."""
-    del hints
+    notes: list[str] = []
+    ranks = with_snapshots(ranks, [read_snapshot(path) for path in hints.snapshots], notes)
     with_passes = sorted((one for one in ranks if has_passes(one)), key=lambda one: one.rank)
     if not with_passes:
         blocks = blocks_of(ranks[0])
@@ -21,7 +23,7 @@ def read_ranks(form: str, ranks: Sequence[RankEvents], hints: Hints) -> Pipeline
                 "found neither passes (annotations PP:1F0) nor blocks (attn(F)) with kernels; allowed: traces of "
                 "torch's pipeline runtime, or of blocks annotated NAME(F), NAME(B), NAME(W)"
             )
-        notes = [] if len(ranks) == 1 else [f"blocks are those of the first of {len(ranks)} files"]
+        notes += [] if len(ranks) == 1 else [f"blocks are those of the first of {len(ranks)} files"]
         return BlockTrace(form, tuple(blocks), tuple(notes))
     rows: dict[frozenset[int], tuple[list[RanPass], int | None]] = {}
     repeated = 0
@@ -30,12 +32,13 @@ def read_ranks(form: str, ranks: Sequence[RankEvents], hints: Hints) -> Pipeline
         stages = frozenset(ran.of.stage for ran in row)
         repeated += stages in rows
         rows.setdefault(stages, (row, one.peak))
-    notes = [f"{repeated} files are of stages that another has too (data parallel): left out"] if repeated else []
+    if repeated:
+        notes.append(f"{repeated} files are of stages that another has too (data parallel): left out")
     if len(with_passes) < len(ranks):
         notes.append(f"{len(ranks) - len(with_passes)} files hold no pass of a pipeline: left out")
     if not any(one.kernels for one in with_passes):
         notes.append("no kernels: times are those of the host, from a pass's first operation to its end")
     peaks = [peak for _, peak in rows.values() if peak is not None]
     if not peaks:
-        notes.append("no memory: profile with profile_memory=True for it")
+        notes.append("no memory: profile with profile_memory=True for it, or give snapshots (_dump_snapshot)")
     return assembled(form, [row for row, _ in rows.values()], notes, peaks)

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.registry import Registry
+from runtime.traces.memory_snapshot import is_snapshot
 from runtime.traces.pipeline_trace import BlockTrace, PipelineTrace
 
 
 @dataclass(frozen=True)
 class Hints:
-    """What files may not say: devices of the pipeline, micro-batches of a step; None where it is not given."""
+    """What files may not say: devices of the pipeline, micro-batches of a step; None where it is not given.
+
+    `snapshots` are those of torch's allocator, one a rank, which belong to the traces beside them.
+    """
 
     devices: int | None = None
     microbatches: int | None = None
+    snapshots: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,7 @@ class TraceFormat:
     description: str
     recognises: Callable[[Path], bool]
     read: Callable[[Sequence[Path], Hints], PipelineTrace | BlockTrace]
+    takes_snapshots: bool = False
 
 
 TRACES: Registry[TraceFormat] = Registry("runtime.traces", "trace format")
@@ -35,8 +41,9 @@ TRACES: Registry[TraceFormat] = Registry("runtime.traces", "trace format")
 def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> PipelineTrace | BlockTrace:
     """What the files of one run say; a folder stands for the files in it."""
     paths = [file for name in names for file in _files(Path(name))]
+    snapshots = tuple(path for path in paths if is_snapshot(path))
     found: dict[str, list[Path]] = {}
-    for path in paths:
+    for path in (path for path in paths if not is_snapshot(path)):
         form = form_of(path)
         if form is None:
             known = "; ".join(f"{one.name} ({one.description})" for one in TRACES)
@@ -48,8 +55,12 @@ def read_traces(names: Sequence[str | Path], hints: Hints | None = None) -> Pipe
             f"{', '.join(map(str, names))}: found traces of {formats}; allowed: those of one run, one format"
         )
     ((name, own),) = found.items()
+    if snapshots and not TRACES[name].takes_snapshots:
+        raise BadInput(
+            f"{snapshots[0]}: found a memory snapshot beside {name}; allowed: beside traces of torch's profiler"
+        )
     try:
-        return TRACES[name].read(own, hints or Hints())
+        return TRACES[name].read(own, replace(hints or Hints(), snapshots=snapshots))
     except BadInput as error:
         raise BadInput(*(f"{', '.join(map(str, names))}: {mistake}" for mistake in error.mistakes)) from None
 
@@ -62,7 +73,7 @@ def form_of(path: Path) -> TraceFormat | None:
 
 
 def _files(path: Path) -> list[Path]:
-    return sorted(file for file in path.iterdir() if form_of(file)) if path.is_dir() else [path]
+    return sorted(file for file in path.iterdir() if is_snapshot(file) or form_of(file)) if path.is_dir() else [path]
 
 
 def head_of(path: Path, size: int = 4096) -> str:

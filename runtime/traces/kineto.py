@@ -84,5 +84,5 @@ def _of(events: Sequence[dict[str, Any]], base: float, rank: int) -> RankEvents:
 
 
 TRACES.register(
-    TraceFormat("kineto", "Chrome traces of torch's profiler, one a rank, .json or .json.gz", _recognises, _read)
+    TraceFormat("kineto", "Chrome traces of torch's profiler, one a rank, .json or .json.gz", _recognises, _read, True)
 )
