@@ -178,7 +178,7 @@ def test_compare_shows_heuristics_and_the_best_under_the_same_noise(
         (["--noise", "much"], "--noise: found 'much'; allowed"),
         (["--noise", "5%", "--samples", "0"], "--samples: found '0'; allowed"),
         (["--noise", "5%", "--seed", "-1"], "--seed: found '-1'; allowed"),
-        (["--noise", "5%", "-o", "x.pdf"], "x.pdf: found the ending '.pdf'"),
+        (["--noise", "5%", "-o", "x.gif"], "x.gif: found the ending '.gif'"),
     ],
 )
 def test_what_is_typed_wrong_is_said(

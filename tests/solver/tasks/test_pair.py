@@ -122,4 +122,4 @@ def test_the_command_says_value_bound_and_orders(
     assert main(options) == 0
     assert "optimal: 126.447 ms" in capsys.readouterr().out
     assert main([*options, "--forward-stage", "7"]) == 2
-    assert main([*options, "-o", str(tmp_path / "pair.pdf")]) == 2
+    assert main([*options, "-o", str(tmp_path / "pair.gif")]) == 2
