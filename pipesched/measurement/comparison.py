@@ -52,7 +52,7 @@ def executed(measured: Measured, step: int = 0) -> Schedule:
 
 def compared(measured: Measured, problem: Problem) -> Comparison:
     """A trace compared with the prediction of a problem of the same passes; `BadInput` where they do not match."""
-    schedule = matching_order(measured, problem)
+    schedule = _matching(measured, problem)
     tick = float(seconds_per_unit(problem, measured) * problem.tick)
     predicted = simulate(problem, schedule)
     work = measure(predicted).work
@@ -79,9 +79,8 @@ def compared(measured: Measured, problem: Problem) -> Comparison:
     )
 
 
-def matching_order(measured: Measured, problem: Problem, step: int = 0) -> Schedule:
-    """The order that was executed, as a schedule of the problem; `BadInput` where it is none."""
-    schedule = executed(measured, step)
+def _matching(measured: Measured, problem: Problem) -> Schedule:
+    schedule = executed(measured)
     wrong = validate_schedule(problem, schedule)
     if wrong:
         raise BadInput(

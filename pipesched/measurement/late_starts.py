@@ -12,7 +12,7 @@ from statistics import median_low
 from typing import NamedTuple
 
 from pipesched.measurement.calibration import seconds_per_unit
-from pipesched.measurement.comparison import matching_order
+from pipesched.measurement.comparison import executed
 from pipesched.measurement.pass_causes import OF_DURATIONS, Cause, Split, longer_by_cause
 from pipesched.measurement.step_arcs import Arc, StepArcs, step_arcs
 from pipesched.measurement.trace import Measured
@@ -71,13 +71,14 @@ class LateStarts:
 
 
 def late_starts(measured: Measured, problem: Problem) -> LateStarts | None:
-    """The median step against the prediction; None where a pass is several tasks."""
+    """The median step against the prediction; None where a pass is several tasks.
+
+    The trace's passes must be the problem's, as `compared` finds them.
+    """
     makespan = median_low(measured.makespans)
     number = measured.makespans.index(makespan)
     tick = float(seconds_per_unit(problem, measured) * problem.tick)
-    steps = [
-        step_arcs(problem, matching_order(measured, problem, at), step, tick) for at, step in enumerate(measured.steps)
-    ]
+    steps = [step_arcs(problem, executed(measured, at), step, tick) for at, step in enumerate(measured.steps)]
     arcs = steps[number]
     if arcs is None:
         return None
