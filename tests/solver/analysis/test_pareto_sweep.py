@@ -209,7 +209,7 @@ def test_frontier_prints_a_table(small: str, capsys: pytest.CaptureFixture[str])
 
 def test_frontier_complains_before_it_searches(small: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["frontier", small, "-o", "x.gif"]) == 2
-    assert "allowed: .png or .svg" in capsys.readouterr().err
+    assert "allowed: .png, .svg or .pdf" in capsys.readouterr().err
     assert main(["frontier", small, "--objective", "period"]) == 2
     assert "objective" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="2"):
