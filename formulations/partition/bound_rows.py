@@ -83,8 +83,8 @@ class BoundRows:
 
 
 def mean_load(plan: PlanProblem, stages: int) -> int:
-    """All that the model computes with chains of so many stages, spread over the devices, in ticks."""
+    """All that the model computes with chains of so many stages, spread over the devices by their speed, in ticks."""
     model = plan.model
     each = sum((layer.forward + layer.least_backward for layer in model.sequence), Fraction(0))
     each += stages * (model.forward_overhead + model.backward_overhead)
-    return ceil(plan.microbatches * each / plan.tick / plan.cluster.devices)
+    return ceil(plan.microbatches * each / plan.tick / plan.cluster.speed)

@@ -36,7 +36,8 @@ class ChainWays:
         way = sum((_longest(layer) for layer in layers), Fraction(0)) / plan.tick
         overhead = (plan.model.forward_overhead + plan.model.backward_overhead) * len(self.chains[0]) / plan.tick
         # No way through the stages and back takes longer.
-        self.longest = int(way + overhead) + sum(map(sum, self._lags())) if self.one_chain else 0
+        slowest = max(plan.slowness_of_places(self.placement))
+        self.longest = int((way + overhead) * slowest) + sum(map(sum, self._lags())) if self.one_chain else 0
 
     def held(self, device: int) -> tuple[int, ...]:
         """The places on their chain of the stages of a device."""

@@ -18,6 +18,7 @@ from pipesched.layers.layer import LayerType
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Decide, PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule
+from pipesched.problem.placement import Placement
 
 # A number or an expression of OR-Tools, whose own types do not add up.
 Linear: TypeAlias = Any
@@ -55,8 +56,10 @@ class PartitionModel:
     `capacity` up: every partition that fits the memory is there, and one that does not by less than a step a layer.
     """
 
-    def __init__(self, plan: PlanProblem, stages: int) -> None:
+    def __init__(self, plan: PlanProblem, placement: Placement) -> None:
+        stages = len(placement.chains[0])
         self.plan, self.stages, self.cp = plan, stages, cp_model.CpModel()
+        self._slowness = plan.slowness_of_places(placement)
         largest = max(plan.cluster.capacity or (Fraction(0),)) / plan.resolution
         self.step = plan.resolution * max(1, ceil(largest / _MOST_STEPS))
         self.capacity = [ceil(room / self.step) for room in plan.cluster.capacity or ()]
@@ -136,15 +139,17 @@ class PartitionModel:
 
     def _terms(self, k: int) -> StageTerms:
         plan, splits = self.plan, self.plan.model.splittable
+        # A tick of the device, in the unit of a layer's own time.
+        tick = plan.tick / self._slowness[k]
 
         def times(of: Callable[[LayerType], Fraction]) -> Linear:
-            return self._total(k, of, plan.tick)
+            return self._total(k, of, tick)
 
         kinds = {kind.name: kind for kind in plan.model.kinds}
         ways = self.recomputed[k].items()
-        again = sum(number * _whole(kinds[name].way(way).time, plan.tick) for (name, way), number in ways)
-        more_forward = _whole(plan.model.forward_overhead, plan.tick)
-        more_backward = _whole(plan.model.backward_overhead, plan.tick) + again
+        again = sum(number * _whole(kinds[name].way(way).time, tick) for (name, way), number in ways)
+        more_forward = _whole(plan.model.forward_overhead, tick)
+        more_backward = _whole(plan.model.backward_overhead, tick) + again
         forward = times(lambda layer: layer.forward) + more_forward
         full = times(lambda layer: layer.full_backward) + more_backward
         whole = plan.whole_last and k == self.stages - 1  # its B takes all of the backward

@@ -36,6 +36,14 @@ def as_decimal(number: Fraction) -> int | Decimal:
     return Decimal(int(number * 10**exponent)).scaleb(-exponent)
 
 
+def as_number(number: Fraction) -> int | Decimal | str:
+    """A fraction as a file writes it: an exact decimal, or text such as `5/3` where it has no finite decimal form."""
+    try:
+        return as_decimal(number)
+    except ValueError:
+        return str(number)
+
+
 # Numbers of thousands of digits, dates that do not exist, brackets thousands deep.
 _UNREADABLE = (ValueError, ArithmeticError, RecursionError)
 

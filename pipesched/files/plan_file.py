@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil, floor
+from math import ceil, floor, lcm
 from pathlib import Path
 
 from pipesched.errors import BadInput
 from pipesched.files.fields.link_times import latency_of, links_of, stream_of
 from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.plans.checks import choices_of, plan_mistakes
+from pipesched.files.plans.device_classes import slowness_of, with_device_classes
 from pipesched.files.plans.layers import required_of, with_derived_layers
 from pipesched.files.plans.schema import LayerEntry, OverheadSection, PlanFile, PlanMemory
 from pipesched.files.problem_file import ROUNDED, read_document
@@ -45,7 +46,8 @@ def plan_problem_from(document: object, source: str = "plan", default_name: str 
         document = in_plain_numbers(document, PLAN)
         form, found, wrong = parse_model(PlanFile, document, required_of(document))
         form, assumptions, broken_rules = with_derived_layers(form, wrong)
-        found += [*broken_rules, *plan_mistakes(form, wrong)]
+        form, of_classes = with_device_classes(form, wrong)
+        found += [*broken_rules, *of_classes, *plan_mistakes(form, wrong)]
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
@@ -74,6 +76,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
     def time(number: Fraction) -> Fraction:
         return round(number / tick) * tick
 
+    slowness = slowness_of(form.cluster)
     cluster = Cluster(
         form.devices,
         None if capacity is None else tuple(floor(room / step) * step for room in capacity),
@@ -81,6 +84,7 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         time(transfer),
         tuple(tuple(map(time, row)) for row in links),
         stream_of(form.transfer),
+        slowness,
     )
     splits = any(layer.weight is not None for layer in form.layers)
     model = Model(tuple(_layer(layer, tick, step, splits) for layer in form.layers), *map(time, more))
@@ -96,7 +100,8 @@ def _build(form: PlanFile, default_name: str) -> PlanProblem:
         Objective(form.objective),
         form.name or default_name,
         form.time_unit,
-        tick,
+        # A layer takes whole ticks on every device.
+        tick / lcm(*(each.denominator for each in slowness)),
         step,
         (*([ROUNDED.format(" and ".join(rounded))] if rounded else []), *_suspicious(model)),
         recompute_rule=RecomputeRule(form.decide.recompute_layers if form.decide else "any"),

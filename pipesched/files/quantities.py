@@ -1,6 +1,7 @@
-"""Values with units and shares, as text in a document: converted to plain numbers in the file's own units.
+"""Values with units, shares and fractions, as text in a document: plain numbers in the file's own units.
 
-`80 GB` is an amount of memory, `300 us` a time, `40%` a share: of the activation beside it where an amount is meant.
+`80 GB` is an amount of memory, `300 us` a time, `40%` a share: of the activation beside it where an amount is meant;
+`5/3` is a number that no decimal is.
 What is no such text is left as it is, for the checks of the file.
 """
 
@@ -13,12 +14,12 @@ from fractions import Fraction
 from typing import Any
 
 from pipesched.errors import BadInput
-from pipesched.files.fields.field import QUANTITY, finite_number
+from pipesched.files.fields.field import FRACTION, QUANTITY, finite_number
 from pipesched.files.quantity_forms import Form, Kind
 from pipesched.problem.memory_units import BYTES, bytes_in
 from pipesched.problem.time_units import TIMES, seconds_in
 
-_QUANTITY = re.compile(QUANTITY)
+_QUANTITY, _FRACTION = re.compile(QUANTITY), re.compile(FRACTION)
 
 
 def in_plain_numbers(document: object, form: Form) -> object:
@@ -58,6 +59,8 @@ class _Walk:
             own: list[Any] = activation if by_stage and isinstance(activation, list) else [activation] * len(value)
             return [self._value(held, path, f"{shown}[{n}]", own[n], only_parts) for n, held in enumerate(value)]
         kind = self._kind(path) if isinstance(value, str) else None
+        if kind is not None and _FRACTION.fullmatch(value.strip()):
+            return Fraction(value.strip())
         match = _QUANTITY.fullmatch(value.strip()) if kind else None
         if kind is None or match is None or (kind in (Kind.PART, Kind.SHARE_OF_MEMORY)) is not only_parts:
             return value

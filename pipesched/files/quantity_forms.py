@@ -66,6 +66,7 @@ PLAN = Form(
         "layers.memory": Kind.MEMORY,
         "layers.activation": Kind.MEMORY,
         "memory.capacity": Kind.MEMORY,
+        "cluster.memory": Kind.MEMORY,
         "hardware.memory": Kind.MEMORY,
         "hardware.reserved": Kind.MEMORY,
         "layers.freed_by_backward": Kind.PART,

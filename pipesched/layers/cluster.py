@@ -15,6 +15,7 @@ class Cluster:
 
     `transfer` is the time of one activation or gradient between two devices; where `links` is given, `links[a][b]` is
     that from device a to device b instead. `transfer_stream` names the sender's stream that it occupies, if it does.
+    A layer takes `slowness[d]` times its own time on device d, overheads included; empty: its own time on all.
     """
 
     devices: int
@@ -23,6 +24,16 @@ class Cluster:
     transfer: Fraction = Fraction(0)
     links: tuple[tuple[Fraction, ...], ...] = ()
     transfer_stream: str | None = None
+    slowness: tuple[Fraction, ...] = ()
+
+    def slowness_of(self, device: int) -> Fraction:
+        """How many times its own time a layer takes on this device."""
+        return self.slowness[device] if self.slowness else Fraction(1)
+
+    @property
+    def speed(self) -> Fraction:
+        """What all devices together compute, in devices that take a layer's own time."""
+        return sum((1 / each for each in self.slowness), Fraction(0)) if self.slowness else Fraction(self.devices)
 
     def lag(self, sender: int, receiver: int) -> Fraction:
         """The time of a transfer from one device to another; 0 inside a device."""

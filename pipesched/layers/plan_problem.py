@@ -73,16 +73,13 @@ class PlanProblem:
     def problem(self, choice: Choice, partition: Partition) -> Problem:
         """The problem that a placement and a partition make; every chain of the placement has the same stages."""
         placement, cluster = choice.on(self.cluster.devices), self.cluster
-        costs = [*stage_costs(self.model, partition)]
-        if self.whole_last:
-            costs[-1] = replace(costs[-1], backward=costs[-1].fused, weight=Fraction(0))
-        where = {stage: costs[at] for chain in placement.chains for at, stage in enumerate(chain)}
+        where = self.costs(placement, partition)
         capacity = cluster.capacity
         limits = [None] * cluster.devices if capacity is None else [self._whole_memory(room) for room in capacity]
         return Problem(
             placement,
             self.microbatches,
-            tuple(self._stage(where[stage]) for stage in range(placement.stages)),
+            tuple(map(self._stage, where)),
             tuple(Pool(limit) for limit in limits),
             self.objective,
             self.name,
@@ -94,6 +91,19 @@ class PlanProblem:
             cluster.transfer_stream,
             notes=self.notes,
         )
+
+    def costs(self, placement: Placement, partition: Partition) -> list[StageCosts]:
+        """Of every stage of the placement, on its device."""
+        costs = [*stage_costs(self.model, partition)]
+        if self.whole_last:
+            costs[-1] = replace(costs[-1], backward=costs[-1].fused, weight=Fraction(0))
+        where = {stage: costs[at] for chain in placement.chains for at, stage in enumerate(chain)}
+        devices = placement.stage_device
+        return [where[stage].slowed(self.cluster.slowness_of(devices[stage])) for stage in range(placement.stages)]
+
+    def slowness_of_places(self, placement: Placement) -> tuple[Fraction, ...]:
+        """Of each place on a chain: that of its device, which is the same in all chains."""
+        return tuple(self.cluster.slowness_of(placement.stage_device[stage]) for stage in placement.chains[0])
 
     def _stage(self, costs: StageCosts) -> Stage:
         return Stage(

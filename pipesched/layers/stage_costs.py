@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipesched.layers.layer import LayerType
@@ -28,6 +28,22 @@ class StageCosts:
     freed: Fraction
     recomputation: Fraction = Fraction(0)
     saved: Fraction = Fraction(0)
+
+    @property
+    def work(self) -> Fraction:
+        """The least that its passes of one micro-batch take together."""
+        return self.forward + min(self.fused, self.backward + (self.weight or 0))
+
+    def slowed(self, slowness: Fraction) -> StageCosts:
+        """On a device where all takes so many times as long."""
+        return replace(
+            self,
+            forward=self.forward * slowness,
+            backward=self.backward * slowness,
+            weight=None if self.weight is None else self.weight * slowness,
+            fused=self.fused * slowness,
+            recomputation=self.recomputation * slowness,
+        )
 
 
 def stage_costs(model: Model, partition: Partition) -> tuple[StageCosts, ...]:

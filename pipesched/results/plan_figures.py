@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import groupby
 
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.layers.stage_costs import StageCosts, stage_costs
+from pipesched.layers.stage_costs import StageCosts
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import measure
 
@@ -16,8 +16,8 @@ from pipesched.schedule.metrics import measure
 class TimeParts:
     """`ideal` + `imbalance` + `recompute` + `bubble` is the objective's value, in the file's unit.
 
-    `ideal` is all work without recomputation, spread evenly over the devices; `recompute` what recomputation adds to
-    it; `imbalance` what the busiest device does beyond the mean; `bubble` what it waits.
+    `ideal` is all work without recomputation, spread over the devices by their speed; `recompute` what recomputation
+    adds to it; `imbalance` what the busiest device does beyond the mean; `bubble` what it waits.
     """
 
     ideal: Fraction
@@ -56,27 +56,29 @@ class DeviceMemory:
 
 def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
     """What the value of a plan is made of."""
-    problem = best.timeline.problem
-    metrics = measure(best.timeline)
-    work = [ticks * problem.tick for ticks in metrics.work]
+    problem, cluster = best.timeline.problem, plan.cluster
+    work = [ticks * problem.tick for ticks in measure(best.timeline).work]
+    # A device that takes twice a layer's time does half of what another does in the same time.
+    done = sum((each / cluster.slowness_of(at) for at, each in enumerate(work)), Fraction(0))
     again = sum(
-        row.costs.recomputation * len(problem.microbatches_of[row.stage]) for row in stage_rows(plan, best)
-    ) / Fraction(problem.devices)
-    mean = sum(work, Fraction(0)) / problem.devices
+        row.costs.recomputation / cluster.slowness_of(row.device) * len(problem.microbatches_of[row.stage])
+        for row in stage_rows(plan, best)
+    )
+    mean, again = done / cluster.speed, again / cluster.speed
     return TimeParts(mean - again, max(work) - mean, again, best.value - max(work))
 
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
     """Every stage; one that two devices hold appears twice."""
     partition, placement = best.partition, best.timeline.problem.placement
-    costs, held = stage_costs(plan.model, partition), partition.layers_of(plan.model)
+    costs, held = plan.costs(placement, partition), partition.layers_of(plan.model)
     counts, length = partition.recompute_counts(), partition.stages
     rows = []
     for stage in range(placement.stages):
         at = stage % length
         runs = [(name, len(list(group))) for name, group in groupby(layer.name for layer in held[at])]
         text = ", ".join(name if number == 1 else f"{number} {name}" for name, number in runs)
-        rows.append(StageRow(stage, placement.stage_device[stage], text, len(held[at]), costs[at], counts[at]))
+        rows.append(StageRow(stage, placement.stage_device[stage], text, len(held[at]), costs[stage], counts[at]))
     return rows
 
 

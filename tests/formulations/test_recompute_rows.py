@@ -13,6 +13,7 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.recompute_rule import RecomputeRule, selections, why_not_told
+from pipesched.problem.placement import linear
 from tests.support.plan_brute_force import partitions
 from tests.support.varied_plans import varied_plan
 
@@ -27,7 +28,7 @@ class _Solutions(cp_model.CpSolverSolutionCallback):
 
 
 def _solutions(plan: PlanProblem, stages: int) -> set[Partition]:
-    model, solver = PartitionModel(plan, stages), cp_model.CpSolver()
+    model, solver = PartitionModel(plan, linear(stages)), cp_model.CpSolver()
     solver.parameters.enumerate_all_solutions = True
     seen = _Solutions(model)
     solver.solve(model.cp, seen)

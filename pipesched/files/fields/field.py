@@ -17,13 +17,14 @@ from pipesched.files.limits import LARGEST
 _LEAST_EXPONENT = -30
 _MOST_DIGITS = 100
 
-# A number with a unit or %, as text: `80 GB`, `300 us`, `40%`.
+# A number with a unit or %, as text: `80 GB`, `300 us`, `40%`; and a fraction that no decimal is: `5/3`.
 QUANTITY = r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(%|[A-Za-z\u00b5\u03bc]+)"
-_WITH_UNIT = {"type": "string", "pattern": f"^{QUANTITY}$"}
+FRACTION = rf"\d{{1,{_MOST_DIGITS}}}/0*[1-9]\d{{0,{_MOST_DIGITS - 1}}}"
+_WITH_UNIT = {"type": "string", "pattern": f"^(?:{QUANTITY}|{FRACTION})$"}
 
 
 def or_unit(schema: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of such a number, or of one with a unit."""
+    """The JSON Schema of such a number, or of one with a unit, or of a fraction."""
     return {"anyOf": [schema, _WITH_UNIT]}
 
 

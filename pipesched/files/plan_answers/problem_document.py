@@ -42,6 +42,8 @@ def plan_document(plan: PlanProblem) -> dict[str, object]:
     }
     if plan.whole_last:
         document["whole_last"] = True
+    if cluster.slowness:
+        document["cluster"] = [{"devices": 1, "speed": str(1 / each)} for each in cluster.slowness]
     if cluster.capacity is not None:
         document["memory"] = {"unit": cluster.memory_unit, "capacity": list(map(str, cluster.capacity))}
     return document

@@ -26,6 +26,17 @@ def _share(value: object) -> Fraction | None:
     return number if number is not None and number <= 1 else None
 
 
+# A speed has so many digits behind the point at most: ticks are multiples of its last one.
+_SPEED_DIGITS, _FASTEST = 3, 10
+_A_SPEED = f"a number above 0 and up to {_FASTEST} with at most {_SPEED_DIGITS} digits behind the point"
+
+
+def _speed(value: object) -> Fraction | None:
+    number = at_least(0)(value)
+    exact = number is not None and (number * 10**_SPEED_DIGITS).denominator == 1
+    return number if number and number <= _FASTEST and exact else None
+
+
 def _placements(value: object) -> object:
     entries = as_list(value)
     if entries is None:
@@ -77,6 +88,11 @@ def _way(value: object) -> str | None:
 
 _WHOLE = {"type": "integer", "minimum": 1}
 
+SpeedField = Annotated[
+    Fraction,
+    field(_A_SPEED, _speed),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": _FASTEST, "multipleOf": 10**-_SPEED_DIGITS}),
+]
 ShareField = Annotated[
     Fraction,
     field("a share from 0 to 1", _share),

@@ -15,9 +15,10 @@ from pipesched.layers.layer import LayerType
 
 
 def required_of(document: object) -> tuple[str, ...]:
-    """The keys that a plan file must have: `layers`, or `model` in its place."""
-    derived = isinstance(document, dict) and document.get("model") is not None
-    return tuple(key for key in REQUIRED if key != "layers" or not derived)
+    """The keys that a plan file must have: `layers`, or `model` in its place; `devices`, or `cluster`."""
+    instead = {"layers": "model", "devices": "cluster"}
+    given = document if isinstance(document, dict) else {}
+    return tuple(key for key in REQUIRED if given.get(instead.get(key, "")) is None)
 
 
 def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile, tuple[str, ...], list[str]]:

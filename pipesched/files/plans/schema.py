@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
@@ -17,6 +18,7 @@ from pipesched.files.plans.fields import (
     PlacementsField,
     SchedulesField,
     ShareField,
+    SpeedField,
     WayField,
 )
 from pipesched.files.plans.model_schema import HardwareSection, ModelSection
@@ -66,6 +68,16 @@ class LayerEntry(_Section):
     with_previous: field_types.YesOrNo = Field(False, description="shares a stage with the layer before it")
 
 
+class DeviceClass(_Section):
+    """Devices that follow each other in the pipeline, of one speed and memory."""
+
+    devices: field_types.Count | None = Field(None, description="how many")
+    speed: SpeedField = Field(
+        Fraction(1), description="a layer takes its time divided by this; default 1", json_schema_extra={"default": 1}
+    )
+    memory: field_types.Number | None = Field(None, description="of each, in place of memory.capacity")
+
+
 class PlanMemory(_Section):
     """Memory of a device: its layers and the activations they hold; without this section it is unlimited."""
 
@@ -107,6 +119,9 @@ class PlanFile(_Section):
     layers: list[LayerEntry] | None = Field(None, description="the model's layers, first to last")
     model: ModelSection | None = Field(None, description="in place of layers: a transformer's shape")
     hardware: HardwareSection | None = Field(None, description="with model: the devices")
+    cluster: list[DeviceClass] | None = Field(
+        None, description="in place of devices: classes of them, in the order of the pipeline"
+    )
     stage_overhead: OverheadSection | None = None
     placement: PlacementsField = Field("free", description="free, a placement's name or a list of names")
     chunks: ChunksField | None = Field(None, description="stages per device to choose from; default 1 and 2")
@@ -126,6 +141,7 @@ class PlanFile(_Section):
 REQUIRED = ("devices", "microbatches", "layers")
 REQUIRED_OF_LAYERS = ("name", "forward", "backward")
 REQUIRED_OF_RECOMPUTE = ("name", "time", "keeps")
+REQUIRED_OF_CLASS = ("devices",)
 
 
 def json_schema() -> Mapping[str, Any]:
@@ -136,6 +152,7 @@ def json_schema() -> Mapping[str, Any]:
         (schema, REQUIRED),
         (types["LayerEntry"], REQUIRED_OF_LAYERS),
         (types["RecomputeEntry"], REQUIRED_OF_RECOMPUTE),
+        (types["DeviceClass"], REQUIRED_OF_CLASS),
     ]
     for section, keys in sections:
         section["required"] = list(keys)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.exact_numbers import as_number
 from pipesched.files.problems.memory_options import memory_keys
 from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.placement import PLACEMENTS, Placement
@@ -50,7 +50,7 @@ def _unequal_microbatches(problem: Problem) -> dict[str, object]:
     """The keys of unequal micro-batches; none for others."""
     if not problem.microbatch_scale:
         return {}
-    scale = [as_decimal(scale) for scale in problem.microbatch_scale]
+    scale = [as_number(scale) for scale in problem.microbatch_scale]
     return {"microbatch_scale": scale, "microbatch_order": "fixed" if problem.queues else "free"}
 
 
@@ -61,7 +61,7 @@ def _times(problem: Problem) -> dict[str, object]:
     if problem.links:
         if any(stage.transfer for stage in stages):
             raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
-        document["transfer"] = [[as_decimal(lag * tick) for lag in row] for row in problem.links]
+        document["transfer"] = [[as_number(lag * tick) for lag in row] for row in problem.links]
     if problem.transfer_stream is not None:
         document["transfer"] = {"time": document["transfer"], "on": problem.transfer_stream}
     return document
@@ -94,7 +94,7 @@ def _memory(problem: Problem) -> dict[str, object]:
     by_stage = any(stage.static for stage in stages) and not any(pool.static for pool in problem.pools)
     # A list as long as there are devices would be read as theirs, and one number too.
     if by_stage and problem.placement.stages != problem.devices:
-        document["static"] = [as_decimal(stage.static * step) for stage in stages]
+        document["static"] = [as_number(stage.static * step) for stage in stages]
     elif any(problem.static):
         document["static"] = _numbers(problem.static, step)
     return document
@@ -102,5 +102,5 @@ def _memory(problem: Problem) -> dict[str, object]:
 
 def _numbers(values: Sequence[int | None], step: Fraction) -> object:
     """One number where all are alike, else the list."""
-    numbers = [as_decimal(x * step) for x in values if x is not None]
+    numbers = [as_number(x * step) for x in values if x is not None]
     return numbers[0] if len(set(numbers)) == 1 else numbers

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.exact_numbers import as_number
 from pipesched.files.problems.memory_keys import ALWAYS, FREE, NEVER, CopyStream, Groups
 from pipesched.files.problems.schema import MemorySection
 from pipesched.problem.device_resources import HostPool, SharedStream
@@ -156,7 +156,7 @@ def _host_capacity(problem: Problem, limits: Sequence[HostPool]) -> object:
         return _numbers(
             [pool.capacity or 0 for pool in sorted(limits, key=lambda pool: pool.devices)], problem.resolution
         )
-    capacity = as_decimal((limits[0].capacity or 0) * problem.resolution)
+    capacity = as_number((limits[0].capacity or 0) * problem.resolution)
     return {"capacity": capacity, "devices": [list(pool.devices) for pool in limits]}
 
 
@@ -177,5 +177,5 @@ def _recompute(problem: Problem) -> list[dict[str, object]]:
 
 def _numbers(values: Sequence[int], step: Fraction) -> object:
     """One number where all are alike, else the list."""
-    numbers = [as_decimal(value * step) for value in values]
+    numbers = [as_number(value * step) for value in values]
     return numbers[0] if len(set(numbers)) == 1 else numbers

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipesched.files.exact_numbers import as_decimal
+from pipesched.files.exact_numbers import as_number
 from pipesched.problem.passes import BW, B, F, PassKind, W
 from pipesched.problem.stage import Stage, TaskSpec
 
@@ -93,7 +93,7 @@ def tasks_section(stages: Sequence[Stage], tick: Fraction) -> dict[str, object]:
     for kind, tasks in found[0].items():
         rows = [_row(task, found[0][B], stages[0].stream) for task in tasks]
         for n, row in enumerate(rows):
-            times = [as_decimal(layer[kind][n].ticks * tick) for layer in found]
+            times = [as_number(layer[kind][n].ticks * tick) for layer in found]
             row["time"] = times[0] if len(set(times)) == 1 else times
         document[KEYS[kind]] = rows
     if any(count > 1 for count in layers):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import accumulate, pairwise
+from math import lcm
 from typing import NamedTuple
 
 import numpy as np
@@ -36,12 +37,18 @@ class Costs(NamedTuple):
 
 
 class StageSums:
-    """Sums over the layers of a model, from the first one on: a stage's costs are differences of two."""
+    """Sums over the layers of a model, from the first one on: a stage's costs are differences of two.
 
-    def __init__(self, plan: PlanProblem) -> None:
+    `slowness` has an entry for each stage of a chain, as in `Cluster`; empty: layers take their own times.
+    """
+
+    def __init__(self, plan: PlanProblem, slowness: Sequence[Fraction] = ()) -> None:
         self.plan = plan
         self.ways = tuple((kind, way) for kind in plan.model.kinds for way in kind.recompute)
-        model, tick, unit = plan.model, plan.tick, plan.resolution
+        finer = lcm(*(each.denominator for each in slowness))
+        # Layers' own times are multiples of this, so that where they run they are whole ticks.
+        model, tick, unit = plan.model, plan.tick * finer, plan.resolution
+        self._slower = np.array([int(each * finer) for each in slowness] or [1], np.int64)
         # All in one array, so that a draft's costs are one difference.
         self._all = np.stack(
             [
@@ -83,6 +90,7 @@ class StageSums:
             freed -= saved if self.plan.model.splittable else 0
         if self.plan.whole_last:
             ticks[1:3, -1] = ticks[3, -1], 0
+        ticks *= self._slower
         takes, gives = np.zeros_like(ticks), np.zeros_like(ticks)
         takes[0], takes[1] = activation, np.maximum(0, -freed)
         gives[1], gives[2], gives[3] = np.maximum(0, freed), activation - freed, activation

@@ -61,8 +61,8 @@ class JointSearch:
         self._plan, self._choice, self._schedule = plan, choice, start.timeline.schedule
         self._name = "pipesched" if free_order else start.schedule
         self._random, self._rounds = Random(seed), 0
-        self._sums = StageSums(plan)
         placement = choice.on(plan.cluster.devices)
+        self._sums = StageSums(plan, plan.slowness_of_places(placement))
         length = len(placement.chains[0])
         lags = [
             int(plan.cluster.lag(placement.stage_device[a], placement.stage_device[b]) / plan.tick)

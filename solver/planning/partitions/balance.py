@@ -42,6 +42,8 @@ class _Costs:
         self.m = plan.microbatches / len(self.placement.chains)
         again = 1 if plan.recompute is Decide.ALWAYS else 0
         self.one_chain = len(self.placement.chains) == 1
+        self.slowness = [float(plan.cluster.slowness_of(d)) for d in range(plan.cluster.devices)]
+        self.equal = not plan.cluster.slowness
         layers = plan.model.sequence
         extra = [float(layer.recompute[0].time) * again if layer.recompute else 0.0 for layer in layers]
         work = [float(layer.forward + layer.least_backward) + more for layer, more in zip(layers, extra, strict=True)]
@@ -53,21 +55,29 @@ class _Costs:
         self.gradient = list(accumulate(gradient, initial=0.0))
         self.forward = list(accumulate((float(layer.forward) for layer in layers), initial=0.0))
 
+    def _before(self, sums: list[float], cuts: list[int], stage: int) -> float:
+        """The time of the stages before this one, each on its device."""
+        if self.equal:
+            return sums[cuts[stage]]
+        where = self.placement.stage_device
+        return sum(self.slowness[where[k]] * (sums[cuts[k + 1]] - sums[cuts[k]]) for k in range(stage))
+
     def value(self, cuts: list[int]) -> tuple[float, float, float]:
         """The memory lacking; the largest load with head, or without W with head and tail; the loads' squares."""
         work, gradient = ([sums[cut] for cut in cuts] for sums in (self.work, self.gradient))
         lacking = squares = worst = 0.0
         for device, held in enumerate(self.placement.stages_of):
             on = [s % self.length for s in held]
-            again = 0.0
+            again, slow = 0.0, self.slowness[device]
             if self.fit is not None:
                 need = self.fit.need(device, cuts)
                 again, lacking = need.time, lacking + need.excess
-            load = self.m * (again + sum(work[k + 1] - work[k] for k in on))
+            load = self.m * slow * (again + sum(work[k + 1] - work[k] for k in on))
             squares += load * load
             worst = max(worst, load)
             if self.one_chain:
                 first = min(on)
-                busy = self.m * (again + sum(gradient[k + 1] - gradient[k] for k in on))
-                worst = max(worst, load + self.forward[cuts[first]], busy + gradient[first])
+                busy = self.m * slow * (again + sum(gradient[k + 1] - gradient[k] for k in on))
+                head, tail = (self._before(sums, cuts, first) for sums in (self.forward, self.gradient))
+                worst = max(worst, load + head, busy + tail)
         return lacking, worst, squares

@@ -38,7 +38,7 @@ class Master:
 
     def __init__(self, plan: PlanProblem, choice: Choice, every_order: bool = True) -> None:
         self.plan, self.choice = plan, choice
-        self.model = PartitionModel(plan, len(choice.on(plan.cluster.devices).chains[0]))
+        self.model = PartitionModel(plan, choice.on(plan.cluster.devices))
         self.value = self.model.cp.new_int_var(0, _most_ticks(plan), "value")
         self._bounds = BoundRows(self.model, choice, self.value)
         if every_order:
@@ -102,4 +102,4 @@ def _most_ticks(plan: PlanProblem) -> int:
         ),
         Fraction(0),
     )
-    return int(plan.microbatches * each / plan.tick)
+    return int(plan.microbatches * each * max(cluster.slowness or (Fraction(1),)) / plan.tick)

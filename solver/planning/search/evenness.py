@@ -13,7 +13,6 @@ from heuristics.catalogue import schedule_named
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.layers.partition import Partition
 from pipesched.layers.recompute_rule import why_not_told
-from pipesched.layers.stage_costs import stage_costs
 from pipesched.problem.problem import Problem
 from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import measure
@@ -61,10 +60,8 @@ def _key(of: ChoiceSearch, candidate: Candidate) -> _Key:
 
 
 def _works(of: ChoiceSearch, partition: Partition) -> tuple[Fraction, ...]:
-    costs = stage_costs(of.plan.model, partition)
-    return tuple(
-        sorted((one.forward + min(one.fused, one.backward + (one.weight or 0)) for one in costs), reverse=True)
-    )
+    costs = of.plan.costs(of.choice.on(of.plan.cluster.devices), partition)
+    return tuple(sorted((one.work for one in costs), reverse=True))
 
 
 def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate | None:

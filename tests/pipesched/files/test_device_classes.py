@@ -1,0 +1,86 @@
+"""`cluster` of a plan file: devices of unequal speed and memory, and every mistake in it."""
+
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+import pytest
+
+from benchmarks.proofs.plan_attack import attack, small
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json, read_yaml, write_json
+from pipesched.files.plan_answers.problem_document import plan_document, plan_from_document
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problem_text import problem_text
+from pipesched.layers.partition import Partition, Recomputed
+from pipesched.layers.plan_problem import Choice
+from pipesched.results.plan_figures import time_parts
+from solver.limits import Limits
+from solver.planning.plan import plan
+from tests.support.plan_brute_force import tiny_plan
+from tests.support.unequal_devices import on_unequal_devices
+from tests.support.varied_plans import varied_plan
+
+LAYER: dict[str, Any] = {"name": "layer", "count": 4, "forward": 1, "backward": 2, "memory": 1, "activation": 1}
+CLASSES: list[dict[str, Any]] = [{"devices": 1, "memory": 20}, {"devices": 2, "speed": 0.6, "memory": 10}]
+LINEAR = Choice("linear", 1)
+
+
+def mixed(**changes: Any) -> dict[str, Any]:
+    return {"cluster": CLASSES, "microbatches": 4, "layers": [LAYER], "placement": "linear"} | changes
+
+
+def test_a_layer_takes_its_time_divided_by_the_speed_of_its_device() -> None:
+    again = LAYER | {"recompute": [{"name": "full", "time": 1, "keeps": 0}]}
+    one = plan_problem_from(mixed(layers=[again], stage_overhead={"forward": 1, "backward": 0}, transfer=1))
+    problem = one.problem(LINEAR, Partition((2, 1, 1), ((), (), (Recomputed("layer", "full", 1),))))
+    assert [stage.forward * one.tick for stage in problem.stages] == [3, Fraction(10, 3), Fraction(10, 3)]
+    assert [stage.backward * one.tick for stage in problem.stages] == [4, Fraction(10, 3), 5]
+    assert [pool.capacity * one.resolution for pool in problem.pools] == [20, 10, 10]
+    assert problem.lag(0, 1) * one.tick == problem.lag(1, 2) * one.tick == 1
+    # What no decimal is, the problem file says as a fraction.
+    assert '"10/3"' in problem_text(problem)
+    again_read = problem_from(read_yaml(problem_text(problem), ""))
+    assert (again_read.tick, again_read.network.tasks) == (problem.tick, problem.network.tasks)
+    assert plan_from_document(read_json(write_json(plan_document(one)), ""), "") == one
+
+
+def test_the_fast_device_gets_more_layers() -> None:
+    work = Limits(deterministic=2, workers=1)
+    found = plan(plan_problem_from(mixed(cluster=[{"devices": 1, "speed": 3}, {"devices": 1}])), work)
+    assert found.best is not None and found.best.partition.counts == (3, 1)
+    # Four layers of 3, four micro-batches: 48 at speed 4; three layers fill the first device as one does the second.
+    parts = time_parts(found.problem, found.best)
+    assert (parts.ideal, parts.imbalance) == (12, 0)
+    assert found.lower_bound == found.value == found.best.value
+
+
+@pytest.mark.parametrize("make", [tiny_plan, varied_plan])
+def test_plans_on_unequal_devices_are_the_best(make: Any) -> None:
+    drawn = (on_unequal_devices(random, make(random)) for random in map(Random, range(100, 200)))
+    some = [one for one in drawn if small(one) and one.cluster.slowness]
+    assert [attack(one).wrong for one in some[:4]] == [""] * 4
+
+
+@pytest.mark.parametrize(
+    ("changes", "mistake"),
+    [
+        ({"devices": 4}, "devices: found 4; allowed: those of cluster, 3, or no such key"),
+        ({"memory": {"capacity": 8}}, "memory.capacity: found beside memory in cluster; allowed: one of the two"),
+        ({"cluster": []}, "cluster: found no entry; allowed: one or more"),
+        ({"cluster": [{"speed": 1}]}, "cluster[0].devices: missing; it is required"),
+        ({"cluster": [{"devices": 1}, {"devices": 1, "memory": 4}]}, "cluster: found memory of some classes alone"),
+        ({"cluster": [{"devices": 2, "speed": 0}]}, "cluster[0].speed: found 0"),
+        ({"cluster": [{"devices": 2, "speed": 0.1234}]}, "cluster[0].speed: found 0.1234"),
+        ({"cluster": [{"devices": 1, "speed": 0.617}, {"devices": 1, "speed": 0.751}]}, "found speeds 0.617, 0.751"),
+        (
+            {"cluster": [{"devices": 1}, {"devices": 1, "speed": 2}], "placement": "bidirectional"},
+            "placement: found bi",
+        ),
+    ],
+)
+def test_mistakes(changes: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(BadInput) as caught:
+        plan_problem_from(mixed(**changes))
+    assert len(caught.value.mistakes) == 1 and mistake in caught.value.mistakes[0]
