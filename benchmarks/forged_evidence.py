@@ -37,7 +37,9 @@ from pipesched.results.crossing_evidence import (
     OLD_FORMS,
     CrossingChains,
     Crossings,
+    CrossingSomeWhole,
     GuidedStages,
+    OldForm,
 )
 from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, ReturnTo, RowMultipliers
 from solver.bounds.analytic.catalogue import certificates
@@ -45,8 +47,6 @@ from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
-from solver.bounds.crossing_guided.bound import KIND as GUIDED
-from solver.bounds.crossing_some_whole.bound import bounds_with_some_whole
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
@@ -159,7 +159,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from crossing_bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
     yield from _guided(problem, near, random)
     yield from crossing_bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
-    yield from bounds_with_some_whole(problem, Event(), random.choice((1, 3, 64)), random.choice((1, 2)))
+    yield from _with_some_whole(problem, random)
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from crossing_bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
@@ -175,12 +175,26 @@ def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate
     chain = random.choice(problem.placement.chains)
     stages = tuple(sorted(random.sample(chain, random.randint(1, len(chain))), key=chain.index))
     guide = tuple(stage for stage in stages if random.random() < 0.5) or stages[:1]
-    evidence = GuidedStages(stages, guide, random.choice((1, 3, 64)), near)
+    yield from _proved_by(problem, GuidedStages(stages, guide, random.choice((1, 3, 64)), near))
+
+
+def _with_some_whole(problem: Problem, random: Random) -> Iterator[Certificate]:
+    """What whole weight passes for some steps prove: files of earlier versions have such evidence, no bound has."""
+    chain, where = random.choice(problem.placement.chains), problem.placement.stage_device
+    devices = tuple(dict.fromkeys(where[stage] for stage in chain))
+    whole = tuple(device for device in devices if random.random() < 0.5)
+    steps = random.randrange(2 * len(chain) * problem.microbatches)
+    yield from _proved_by(problem, CrossingSomeWhole(chain[0], devices, random.choice((1, 3, 64)), whole, steps))
+
+
+def _proved_by(problem: Problem, evidence: OldForm) -> Iterator[Certificate]:
+    """The certificate of what this evidence proves, if it proves anything."""
     try:
         proved = old_form(problem, evidence)
     except (NotCoveredError, RefusedEvidenceError):
         return
-    yield Certificate(GUIDED, proved, "", problem.placement.stage_device[stages[0]], evidence)
+    kind = next(kind for kind, form in OLD_FORMS.items() if isinstance(evidence, form))
+    yield Certificate(kind, proved, "", None, evidence)
 
 
 def _of_multipliers(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:

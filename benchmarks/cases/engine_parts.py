@@ -100,7 +100,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("crossings of steps of some stages"),
         _phase("crossings of steps of more stages"),
         _phase("crossings of steps below a value"),
-        _phase("crossings of steps with some whole weight passes"),
         _phase("crossings of steps with whole weight passes"),
         _phase("crossings of all chains"),
         _phase("linear relaxation"),

@@ -30,7 +30,6 @@ _FURTHER = {
     "crossings of steps of some stages": "solver/bounds/crossing_stages/bound.py",
     "crossings of steps of more stages": "solver/bounds/crossing_guided/bound.py",
     "crossings of steps with whole weight passes": "solver/bounds/crossing_whole/bound.py",
-    "crossings of steps with some whole weight passes": "solver/bounds/crossing_some_whole/bound.py",
 }
 
 

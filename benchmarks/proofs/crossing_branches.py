@@ -14,7 +14,6 @@ from benchmarks.proofs.further_bounds import (
     crossings_merged,
     crossings_of_chains,
     crossings_of_more_stages,
-    crossings_of_some_whole,
     crossings_of_stages,
     crossings_of_steps,
     crossings_of_whole,
@@ -160,6 +159,5 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
     *_branches("crossings of steps of more stages", crossings_of_more_stages, _STEPS, whole_only=0.3),
     *_branches("crossings of steps with whole weight passes", crossings_of_whole, _WHOLE, whole_only=0.1),
     *_branches("crossings of all chains", crossings_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
-    *_branches("crossings of steps with some whole weight passes", crossings_of_some_whole, _WHOLE, whole_only=0.1),
     *_branches("crossings with blocks", crossings_with_blocks, _WITH_BLOCKS, **_BLOCKS),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import product
 from math import ceil
 from threading import Event
 
@@ -16,7 +15,6 @@ from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages
-from solver.bounds.crossing_some_whole.bound import bounds_with_some_whole
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
@@ -113,13 +111,6 @@ def crossings_of_whole(problem: Problem) -> Iterable[Certificate]:
             for one in crossing_bounds_of_whole_weights(problem, Event(), proved - 1.0, most, devices):
                 proved = max(proved, int(one.value))
                 yield one
-
-
-def crossings_of_some_whole(problem: Problem) -> Iterable[Certificate]:
-    """On the middle device and on all; for half of the steps and for all but the last; nearly all merged, and none."""
-    most = max(len(walk) for walk in problem.walking)
-    for width, rounds, everywhere in product((1, 64), dict.fromkeys((most, most // 2)), (False, True)):
-        yield from bounds_with_some_whole(problem, Event(), width, rounds, everywhere=everywhere)
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:

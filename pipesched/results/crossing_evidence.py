@@ -94,7 +94,10 @@ class CrossingChains:
 
 @dataclass(frozen=True)
 class CrossingSomeWhole:
-    """As `CrossingSteps`, where no weight pass of the `whole` devices is interrupted before `steps` have started."""
+    """As `CrossingSteps`, where no weight pass of the `whole` devices is interrupted before `steps` have started.
+
+    In files of earlier versions: no bound of this one has it.
+    """
 
     stage: int
     devices: tuple[int, ...]

@@ -31,7 +31,6 @@ from solver.bounds.crossing_below.bound import crossing_bounds_below
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
 from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
 from solver.bounds.crossing_guided.bound import bounds_of_more_stages
-from solver.bounds.crossing_some_whole.bound import bounds_with_some_whole
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
@@ -128,8 +127,6 @@ if __name__ == "__main__":
         compile_crossings(lambda problem, stop: crossing_bounds_of_stages(problem, stop, 1, 100, 0))
     elif "guided" in sys.argv[1:]:
         compile_crossings(lambda problem, stop: bounds_of_more_stages(problem, (1,), (1, 100), stop))
-    elif "some_whole" in sys.argv[1:]:
-        compile_crossings(lambda problem, stop: bounds_with_some_whole(problem, stop, rounds=1))
     elif "whole" in sys.argv[1:]:
         compile_crossings(lambda problem, stop: crossing_bounds_of_whole_weights(problem, stop, 1, 100))
     elif "blocks" in sys.argv[1:]:

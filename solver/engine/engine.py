@@ -12,7 +12,6 @@ from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_chains import CrossingsOfChains
-from solver.engine.phases.bounds.crossing_some_whole import CrossingsSomeWhole
 from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
@@ -104,7 +103,6 @@ ENGINE = Engine(
         CrossingStages(share=0.3),
         CrossingsOfMoreStages(share=0.45),
         CrossingBounds(share=0.2),
-        CrossingsSomeWhole(above=_SMALL_GAP),
         CrossingSteps(share=0.1, above=_SMALL_GAP),
         CrossingsOfChains(above=_SMALL_GAP),
         StepOrders(share=0.2),

@@ -131,14 +131,6 @@ WHOLE_KERNELS = Kernels(
     _COMPILER,
     "whole",
 )
-SOME_WHOLE_KERNELS = Kernels(
-    (
-        *(keys_after, longer_with_whole, best_with_whole, successors, merged),
-        *CHECKED,
-    ),
-    _COMPILER,
-    "some_whole",
-)
 ORDER_KERNELS = Kernels(
     (keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step), _COMPILER, "orders"
 )

@@ -115,10 +115,6 @@ TESTS: dict[str, tuple[str, ...]] = {
         )
     },
     **{
-        f"{name}.py": ("tests/solver/bounds/crossings/test_some_whole.py",)
-        for name in (*(f"solver/bounds/crossing_some_whole/{one}" for one in ("bound", "follow")),)
-    },
-    **{
         f"{name}.py": ("tests/solver/bounds/crossings/test_blocks.py",)
         for name in (*(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),)
     },

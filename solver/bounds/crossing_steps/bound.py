@@ -75,15 +75,10 @@ def first_layer(size: int) -> Layer:
     return Layer(np.zeros(1, np.int64), np.array([0, 1], np.int64), np.zeros((1, size), np.int64))
 
 
-def least_value(
-    steps: Steps, width: int, work: int, stop: Event, until: int = ROUNDS, begun: tuple[Layer, int] | None = None
-) -> Least:
-    """By dynamic programming; after `until` rounds, in each of which every step is taken once, some may be skipped.
-
-    `begun` is a layer to go on from, and after how many steps it is.
-    """
-    count, best, used, merges = len(steps.ticks), NEVER, 0, False
-    layer, done = begun or (first_layer(steps.in_flight + 2 * len(steps.room)), 0)
+def least_value(steps: Steps, width: int, work: int, stop: Event, until: int = ROUNDS) -> Least:
+    """By dynamic programming; after `until` rounds, in each of which every step is taken once, some may be skipped."""
+    count, best, used, merges, done = len(steps.ticks), NEVER, 0, False, 0
+    layer = first_layer(steps.in_flight + 2 * len(steps.room))
     rounds = list[Layer]()
     while len(layer.keys):
         keys, labels, ended = _successors(layer, steps, done, stop)

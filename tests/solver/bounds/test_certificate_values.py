@@ -37,7 +37,6 @@ _OTHER_KINDS = (
     "crossings of steps of some stages",
     "crossings of steps of more stages",
     "crossings of steps with whole weight passes",
-    "crossings of steps with some whole weight passes",
     "crossings with blocks",
     "crossings of all chains",
 )

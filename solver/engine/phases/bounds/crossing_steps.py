@@ -13,7 +13,6 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from solver.bounds.crossing_blocks.bound import KIND as WITH_BLOCKS
 from solver.bounds.crossing_blocks.bound import crossing_block_bounds
-from solver.bounds.crossing_some_whole.bound import KIND as SOME_WHOLE
 from solver.bounds.crossing_steps.bound import KIND, WORK, crossing_step_bounds
 from solver.bounds.crossing_steps.in_a_row import LABELS_IN_A_ROW, bounds_in_a_row
 from solver.bounds.crossing_steps.steps import walked_chains
@@ -35,9 +34,9 @@ class CrossingSteps:
 
     `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
     to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more, nor
-    where modes are open and they prove no more than other bounds, nor after some weight passes were whole. Where a gap
-    of no more than `above` is left, better schedules are looked for first. `again` is for problems of which all devices
-    of the only chain have `few_states` in all layers, or for the others.
+    where modes are open and they prove no more than other bounds. Where a gap of no more than `above` is left, better
+    schedules are looked for first. `again` is for problems of which all devices of the only chain have `few_states` in
+    all layers, or for the others.
     """
 
     share: float = 0.1
@@ -52,8 +51,7 @@ class CrossingSteps:
     def applies(self, search: Search) -> bool:
         """Where memory is short."""
         problem, state = search.problem, search.incumbent.state
-        more = any(one.kind == SOME_WHOLE for one in state.certificates)
-        if not search.engine.raise_bounds or more or not self._memory_is_short(search):
+        if not search.engine.raise_bounds or not self._memory_is_short(search):
             return False
         if state.value is not None and gap(state.value, state.lower_bound) <= self.above:
             return False
