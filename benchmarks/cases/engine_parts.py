@@ -113,7 +113,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("a shorter problem", called="a shorter problem, replicated"),
         _phase("tuned list schedules", called="rules of list schedules"),
         _phase("list schedules"),
-        _phase("beam search"),
         _phase("beam search with blocks"),
         _phase("orders of steps"),
         _phase("orders of steps below a value"),

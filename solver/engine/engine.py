@@ -7,7 +7,6 @@ from math import inf
 
 from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
-from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
@@ -95,7 +94,6 @@ ENGINE = Engine(
         TunedListSchedules(),
         CrossingBounds(share=0.3, most_states=_FEW_STATES),
         ListSchedules(far=0.05),
-        BeamSchedules(share=0.1, open_modes=True),
         BlockOrders(),
         StepOrders(share=0.12, near=0.02, most=16),
         # It proves nothing in its first seconds, in which crossings may.
@@ -111,7 +109,6 @@ ENGINE = Engine(
         CrossingsWhole(),
         ExactModelBelow(),
         NEAR_BOUND,
-        BeamSchedules(),
         CrossingsBelow(),
         NEAR_BOUND,
         LinearRelaxation(share=0.15),

@@ -1,4 +1,4 @@
-"""Where full backwards gain, phases that take the cheapest of all modes are left out, and beam search comes first."""
+"""Where full backwards gain, phases that take the cheapest of all modes are left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.crossing_steps.bound import KIND
 from solver.engine.engine import ENGINE
-from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
@@ -47,20 +46,8 @@ def applying(kind: type[Phase], search: Search) -> list[Phase]:
 
 
 @pytest.mark.parametrize(("fused", "open_modes"), ((16, True), (20, False)))
-def test_one_beam_search_applies_and_the_linear_relaxation_with_closed_modes_alone(
-    fused: int, open_modes: bool
-) -> None:
-    search = begun(case(fused))
-    (beam,) = applying(BeamSchedules, search)
-    assert isinstance(beam, BeamSchedules)
-    assert beam.open_modes is open_modes
-    assert bool(applying(LinearRelaxation, search)) is not open_modes
-
-
-def test_beam_search_is_before_crossings_where_modes_are_open() -> None:
-    kinds = [type(phase) for phase in ENGINE.phases]
-    (early,) = (n for n, phase in enumerate(ENGINE.phases) if isinstance(phase, BeamSchedules) and phase.open_modes)
-    assert early < kinds.index(CrossingSteps)
+def test_the_linear_relaxation_applies_with_closed_modes_alone(fused: int, open_modes: bool) -> None:
+    assert bool(applying(LinearRelaxation, begun(case(fused)))) is not open_modes
 
 
 @pytest.mark.parametrize(("fused", "more_proved", "tried"), ((16, 0, False), (16, 1, True), (20, 0, True)))
