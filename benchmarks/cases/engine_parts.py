@@ -102,7 +102,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("crossings of steps below a value"),
         _phase("crossings of steps with whole weight passes"),
         _phase("crossings of all chains"),
-        _phase("linear relaxation"),
         _flag("Lagrangian bound", "lagrangian", LAGRANGIAN),
         _flag("destructive bounds", "destructive", DESTRUCTIVE),
         _phase("CP-SAT from the bound up"),

@@ -56,7 +56,7 @@ class Engine:
     """What a solve is made of. A part may be replaced or left out; what remains is still correct, only weaker.
 
     `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
-    open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by linear relaxation,
+    open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by
     multipliers (`lagrangian`) and refutation (`destructive`). Local search goes on beside phases that use one core
     (`meanwhile`), begins with short runs of which the best go on (`trials`), and solves windows by CP-SAT (`windows`).
     `finish` turns a search that is over into its solution. `several_tasks` says that all of it holds too where passes
