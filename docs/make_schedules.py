@@ -27,7 +27,9 @@ UNEQUAL = {"microbatch_scale": [2, 1, 1.5, 2.5, 1, 0.5, 1.5, 2], "microbatch_ord
 # For schedules that hold less of activations.
 OFFLOAD = {"memory": {"offload": {"out": 1, "in": 1}}}
 RECOMPUTE = {"memory": {"recompute": [{"name": "full", "time": 1, "keeps": 0}]}}
-MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE)
+# For schedules of pipelines side by side.
+PIPELINES = {"pipelines": {"count": 2, "lost": [[0, 1]]}}
+MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES)
 
 
 HEADER = f"""# Published schedules
@@ -35,7 +37,8 @@ HEADER = f"""# Published schedules
 Bubble time and peak activations are the papers' formulas for equal stages and free transfers, tested against the
 simulator. The pictures show {DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is
 forward, light green backward for the input, blue backward for the weights, dark green full backward. Unequal
-micro-batches have factors from 0.5 to 2.5; offload takes 1 each way, recomputation 1.
+micro-batches have factors from 0.5 to 2.5; offload takes 1 each way, recomputation 1. Of pipelines side by side there
+are two, and the first has lost its second device.
 """
 
 
@@ -69,11 +72,11 @@ def page() -> str:
             f"- needs: {heuristic.needs}",
             f"- bubble time: {heuristic.bubble}",
             f"- peak: {heuristic.peak}",
-            f"- picture ({timeline.problem.placement.name} placement): makespan "
+            f"- picture ({timeline.problem.placement.name}): makespan "
             f"{float(metrics.makespan * tick):g}, span {float(metrics.span * tick):g}, "
             f"bubble(makespan) {100 * metrics.bubbles['makespan']:.2f} %, "
             f"bubble(span) {100 * metrics.bubbles['span']:.2f} %, "
-            f"peak {float(max(metrics.peak_memory) * step):g} activations",
+            f"peak {float(max(metrics.peak_memory) * step):g}",
             "",
             f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",
             "",

@@ -21,6 +21,7 @@ from pipesched.files.quantities import in_plain_numbers
 from pipesched.files.quantity_forms import PROBLEM
 from pipesched.files.rounding import LARGEST, short, step_of
 from pipesched.files.schema_errors import parse_model, shown
+from pipesched.problem.data_parallel import data_parallel
 from pipesched.problem.device_resources import HostPool, Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
@@ -109,8 +110,12 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         tuple(form.streams or ()),
         host_pools=hosts,
         shared_streams=shared_streams(form.memory),
+        chain_shares=tuple(chain.microbatches or 0 for chain in form.chains or ()),
         notes=tuple(notes),
     )
+    if form.pipelines is not None:
+        own = form.pipelines
+        return data_parallel(whole, own.count or 1, own.lost, own.slow)
     return with_microbatch_scale(whole, form.microbatch_scale or (), form.microbatch_order == "fixed")
 
 

@@ -36,6 +36,8 @@ def make_problem(
     overlapped: Numbers | None = None,
     placement: str | Sequence[int] | Placement = "linear",
     chunks: int | None = None,
+    chains: Sequence[Mapping[str, object]] | None = None,
+    pipelines: Mapping[str, object] | None = None,
     capacity: Numbers | None = None,
     static: Numbers | None = None,
     activation: Numbers | None = None,
@@ -61,6 +63,7 @@ def make_problem(
     return problem_from(
         _given({
             "name": name, "devices": devices, "microbatches": microbatches, "chunks": chunks, **where,
+            "chains": chains, "pipelines": pipelines,
             "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
             "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": objective,
         })

@@ -13,11 +13,11 @@ ANYTHING = "program"
 
 
 def one_chain(name: str, runtime: str, placement: Placement) -> None:
-    """Refuses placements with a stage on two devices, or whose chain is not in stage order."""
+    """Refuses placements with a stage on several devices, or whose chain is not in stage order."""
     if len(placement.chains) > 1:
         raise BadInput(
-            f"{name}: a {placement.name} placement holds every stage on two devices, and {runtime} takes a stage on "
-            f"one device only; {ANYTHING} can express it"
+            f"{name}: in a placement of {len(placement.chains)} chains several devices hold a stage, and {runtime} "
+            f"takes a stage on one device only; {ANYTHING} can express it"
         )
     if placement.chains[0] != tuple(range(placement.stages)):
         walk = ", ".join(map(str, placement.chains[0]))

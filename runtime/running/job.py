@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pipesched.errors import BadInput
 from pipesched.measurement.trace import Step
 from pipesched.problem.passes import Pass
+from pipesched.problem.placement import Placement, bidirectional
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -75,11 +76,18 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
     if problem.microbatch_scale:
         raise BadInput(f"{name}: found microbatch_scale; allowed: micro-batches of one shape with PyTorch")
     if len(problem.placement.chains) > 1:
+        two_directions(name, problem.placement)
         return job
     exporter = EXPORTERS["torch-csv-comms" if job.comms else "torch-csv"]
     files = exporter.export(timeline, {"torch": csv_version()} if job.comms else {})
     side = json.loads(files[exporter.suffix.replace(".csv", ".meta.json")])
     return replace(job, rows=files[exporter.suffix], labels=tuple(side["csv_microbatch"]))
+
+
+def two_directions(name: str, where: Placement) -> None:
+    """Refuses chains that our executor, which is for the two of a bidirectional placement, does not run."""
+    if where != bidirectional(where.devices):
+        raise BadInput(f"{name}: found {len(where.chains)} chains; allowed: one, or the two of placement bidirectional")
 
 
 class Difference(NamedTuple):

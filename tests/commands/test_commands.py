@@ -57,6 +57,7 @@ NAMES = [
     "pipeoffload-full",
     "pipeoffload-half",
     "uniform-recompute",
+    "recycle",
 ]
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """

@@ -68,7 +68,7 @@ def test_no_published_schedule_knows_the_placement_of_ones_own(capsys: pytest.Ca
 
 
 def test_every_placement_has_an_example() -> None:
-    assert {read_problem(path).placement.name for path in EXAMPLES} == {*PLACEMENTS, "explicit"}
+    assert {read_problem(path).placement.name for path in EXAMPLES} == {*PLACEMENTS, "explicit", "chains"}
 
 
 def test_the_example_to_start_from_is_what_new_writes() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS
+from pipesched.files.problems.chain_checks import chain_mistakes
 from pipesched.files.problems.memory_checks import option_mistakes, values_per_stage
 from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
@@ -31,6 +33,7 @@ def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str
     found += _size(form, stages)
     found += _lengths(form, stages)
     found += _factors(form, wrong)
+    found += chain_mistakes(form, stages, wrong)
     found += task_mistakes(form, stages, wrong)
     found += option_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
@@ -53,7 +56,9 @@ def placement_of(form: ProblemFile) -> Placement:
     """Where the stages live, as the file says."""
     assert form.devices
     if isinstance(form.placement, list):
-        return placement.explicit(form.devices, form.placement)
+        chains = tuple(tuple(chain.stages or ()) for chain in form.chains or ())
+        found = placement.explicit(form.devices, form.placement)
+        return replace(found, name="chains", chains=chains) if chains else found
     return placement.PLACEMENTS[form.placement](form.devices, form.chunks or 1)
 
 

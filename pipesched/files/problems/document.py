@@ -20,6 +20,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "devices": problem.devices,
         "microbatches": problem.microbatches,
         **placement_keys(problem.placement),
+        **_chains(problem),
         "time_unit": problem.time_unit,
         **_streams_and_tasks(problem),
         "times": _times(problem),
@@ -36,6 +37,15 @@ def placement_keys(where: Placement) -> dict[str, object]:
         if where == make(where.devices, chunks):
             return {"placement": name} | ({"chunks": chunks} if name in ("interleaved", "wave") else {})
     return {"placement": list(where.stage_device)}
+
+
+def _chains(problem: Problem) -> dict[str, object]:
+    """The keys of micro-batches that take different ways, but for a placement whose name says so; else none."""
+    where = problem.placement
+    if len(where.chains) == 1 or not problem.chain_shares:
+        return {}
+    shares = zip(where.chains, problem.chain_shares, strict=True)
+    return {"chains": [{"stages": list(chain), "microbatches": count} for chain, count in shares]}
 
 
 def _streams_and_tasks(problem: Problem) -> dict[str, object]:

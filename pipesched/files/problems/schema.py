@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 from pipesched.files.fields import field_types
 from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
+from pipesched.files.problems.chain_keys import Chain, PipelinesSection
 from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
 from pipesched.problem.problem import Objective
 
@@ -91,6 +92,10 @@ class ProblemFile(_Section):
     microbatches: field_types.Count | None = Field(None, description="micro-batches of one iteration")
     placement: field_types.PlacementField = Field("linear", description="where the stages live")
     chunks: field_types.Count | None = Field(None, description="stages per device, for interleaved and wave; default 1")
+    chains: list[Chain] | None = Field(
+        None, description="the stages that micro-batches go through, each stage in one chain; default: all, in order"
+    )
+    pipelines: PipelinesSection | None = Field(None, description="data-parallel copies of the pipeline, some damaged")
     time_unit: field_types.Text = Field("", description="a label only")
     streams: field_types.Names | None = Field(
         None, description="what every device runs tasks on, each stream one at a time; default: compute alone"
@@ -132,7 +137,9 @@ def json_schema() -> Mapping[str, Any]:
     of_passes = [(types["Tasks"], "forward"), (types["Tasks"], "backward")]
     of_options = [(types["OffloadSection"], key) for key in ("out", "in")]
     of_options += [(types["RecomputeWay"], key) for key in ("name", "time")]
-    for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks, *of_options]:
+    of_chains = [(types["Chain"], key) for key in ("stages", "microbatches")]
+    of_chains += [(types["PipelinesSection"], "count")]
+    for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks, *of_options, *of_chains]:
         section.setdefault("required", []).append(key)
         given = section["properties"][key]
         given["anyOf"] = [one for one in given["anyOf"] if one != {"type": "null"}]

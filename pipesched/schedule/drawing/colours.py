@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
-from pipesched.problem.placement import Placement
+from pipesched.problem.placement import Placement, bidirectional
 
 RGB = tuple[float, float, float]
 
@@ -61,8 +61,8 @@ def shade_names(placement: Placement) -> list[str]:
     """The meaning of each shade: the directions of a placement with several chains, or the chunks of a device."""
     if _is_bidirectional(placement):
         return ["Down the devices", "Up the devices"]
-    chunks = max(map(len, placement.stages_of))
-    return [f"Chunk {number}" for number in range(chunks)]
+    what = "Chunk" if len(placement.chains) == 1 else "Chain of the device"
+    return [f"{what} {number}" for number in range(max(map(len, placement.stages_of)))]
 
 
 def shade_numbers(placement: Placement) -> list[int]:
@@ -73,7 +73,7 @@ def shade_numbers(placement: Placement) -> list[int]:
 
 
 def _is_bidirectional(placement: Placement) -> bool:
-    return len(placement.chains) == 2
+    return placement == bidirectional(placement.devices)
 
 
 def ink_on(colour: RGB) -> str:

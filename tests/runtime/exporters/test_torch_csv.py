@@ -147,7 +147,7 @@ def test_bidirectional_is_refused() -> None:
     both = problem(2, 2, "bidirectional")
     text = refusal(both, schedule("F0.0 F3.1 BW3.1 BW0.0", "F2.1 F1.0 BW1.0 BW2.1"))
     assert text == (
-        "torch-csv: a bidirectional placement holds every stage on two devices, and torch's runtime takes a stage on "
+        "torch-csv: in a placement of 2 chains several devices hold a stage, and torch's runtime takes a stage on "
         "one device only; program can express it"
     )
 

@@ -47,6 +47,7 @@ def test_the_schedules_run_are_those_that_are_meant() -> None:
         "kimi-k2-offload",
         "pipeoffload-full",
         "pipeoffload-half",
+        "recycle",
         "uniform-recompute",
     }
     assert any(one.rows is None for one in published)

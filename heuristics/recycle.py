@@ -1,0 +1,95 @@
+"""ReCycle: pipelines side by side, where the workers of some run what a lost worker of another would have run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import DoesNotApply
+from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.placement import bidirectional
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule, schedule_of
+
+_TURN = {B: 0, BW: 0, F: 1, W: 2}  # of passes that could start at the same time
+
+
+@dataclass
+class _Device:
+    """A device at work: when each pass that has all it needs can start, and the forwards whose backward is to come."""
+
+    most: int
+    free: int = 0
+    in_flight: int = 0
+    arrivals: dict[Pass, int] = field(default_factory=dict)
+    order: list[Pass] = field(default_factory=list)
+
+    def next(self) -> tuple[int, int, int, Pass] | None:
+        """When the next pass starts, its turn and arrival, and the pass; None where it waits for other devices."""
+        able = [
+            (max(self.free, arrival), _TURN[p.kind], arrival, p)
+            for p, arrival in self.arrivals.items()
+            if p.kind is not F or self.in_flight < self.most
+        ]
+        return min(able, default=None)
+
+    def run(self, p: Pass, end: int) -> None:
+        del self.arrivals[p]
+        self.free = end
+        self.in_flight += (p.kind is F) - (p.kind in (B, BW))
+        self.order.append(p)
+
+
+def recycle(problem: Problem) -> Schedule:
+    """1F1B on every device, with split backwards: the first pass that can start there, B before F before W.
+
+    The i-th device of a pipeline holds up to p-i micro-batches in flight, and one more for every other chain that goes
+    through it: the paper's adaptive pipelining with decoupled backwards, without its mixed-integer program. Devices
+    hold one position of all chains each, so those at the end of the chains can always go on, and after them all others.
+    """
+    devices = [_Device(most) for most in _most_in_flight(problem)]
+    kinds = (F, B, W) if problem.splittable else (F, BW)
+    of = problem.microbatches_of
+    passes = {Pass(kind, stage, j): None for stage, walk in enumerate(of) for j in walk for kind in kinds}
+    needs = {p: dict(problem.network.predecessors(p, passes)) for p in passes}
+    after: dict[Pass, list[Pass]] = {p: [] for p in passes}
+    for p, before in needs.items():
+        for q in before:
+            after[q].append(p)
+        if not before:
+            devices[problem.device(p)].arrivals[p] = 0
+    ends: dict[Pass, int] = {}
+    for _ in passes:
+        start, *_, p = min(choice for device in devices if (choice := device.next()) is not None)
+        ends[p] = start + problem.duration(p)
+        devices[problem.device(p)].run(p, ends[p])
+        for other in after[p]:
+            if all(q in ends for q in needs[other]):
+                arrival = max(ends[q] + lag for q, lag in needs[other].items())
+                devices[problem.device(other)].arrivals[other] = arrival
+    return schedule_of([device.order for device in devices], "recycle")
+
+
+def _most_in_flight(problem: Problem) -> list[int]:
+    """Of each device; `DoesNotApply` unless there are several chains, and each device has one position of them."""
+    where = problem.placement
+    places = [Counter(chain.index(s) for chain in where.chains for s in chain if s in held) for held in where.stages_of]
+    lengths = {len(chain) for chain in where.chains}
+    both_ways = where == bidirectional(where.devices)
+    if len(where.chains) == 1 or both_ways or len(lengths) > 1 or any(len(own) != 1 for own in places):
+        raise DoesNotApply(f"needs pipelines side by side (pipelines: ...); the placement is {where.name}")
+    (length,) = lengths
+    return [length - place + chains - 1 for own in places for place, chains in own.items()]
+
+
+HEURISTICS.register(
+    Heuristic(
+        name="recycle",
+        reference="Gandhi et al., ReCycle, arXiv 2405.14009, without its mixed-integer program",
+        needs="pipelines side by side, one stage of a chain on a device",
+        bubble="no closed form",
+        peak="at most p-i on the i-th device of a pipeline, and one more for each other chain through it",
+        order=recycle,
+    )
+)
