@@ -90,7 +90,7 @@ def test_a_search_of_some_devices_of_tasks_is_not_trusted(form: str, tmp_path: P
 
 def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
     random, kinds = Random(3), dict[str, int]()
-    for _ in range(60):
+    for _ in range(24):
         one = draw(random, random.choice(BRANCHES).likely)
         if one.objective is Objective.PERIOD or one.microbatch_scale:
             continue
@@ -102,7 +102,7 @@ def test_evidence_of_orders_below_a_value_holds_in_finer_ticks() -> None:
         for genuine in crossing_bounds_of_stages(one, Event(), near // 2, near, 0):
             kinds[genuine.kind] = kinds.get(genuine.kind, 0) + 1
             _holds_in_finer_ticks(one, genuine)
-    assert len(kinds) >= 3 and min(kinds.values()) > 3, kinds
+    assert len(kinds) >= 3 and min(kinds.values()) > 1, kinds
 
 
 def _holds_in_finer_ticks(one: Problem, genuine: Certificate) -> None:

@@ -185,7 +185,7 @@ def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: p
     """The free plan splits backwards, which Megatron's order does not: its settings have its own time, and say so."""
     source, folder = tmp_path / "plan.yaml", tmp_path / "out"
     source.write_text(json.dumps(TIGHT))
-    words = ["plan", str(source), "--workers", "1", "--time-limit", "8", "--settings", "megatron", "-o", str(folder)]
+    words = ["plan", str(source), "--workers", "1", "--time-limit", "4", "--settings", "megatron", "-o", str(folder)]
     assert main([*words, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     (one,) = found["settings"].values()
