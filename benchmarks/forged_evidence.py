@@ -41,7 +41,7 @@ from pipesched.results.crossing_evidence import (
     GuidedStages,
     OldForm,
 )
-from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, ReturnTo, RowMultipliers
+from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, ReturnTo
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
@@ -51,7 +51,6 @@ from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.bounds.lagrangian.bound import lagrangian_bounds
-from solver.bounds.lp_bound import lp_bounds
 from solver.cyclic.period_bounds import period_certificates
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
@@ -70,7 +69,6 @@ KINDS = {
     "in-flight limit": OnStage,
     "head and tail": AroundDevice,
     "cool-down": ReturnTo,
-    "linear relaxation": RowMultipliers,
     "crossings": Crossings,
     **OLD_FORMS,
     "crossings of all chains": CrossingChains,
@@ -163,8 +161,6 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from crossing_bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
-    if not problem.overlaps:
-        yield from lp_bounds(problem, ceil(best) + 2, _SECONDS, Event())
     # A linear program finds few on tiny problems; any multipliers prove something.
     for _ in range(_RANDOM):
         yield from _of_multipliers(problem, best, random)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from formulations.window.operation_units import modes_matter
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.engine.engine import ENGINE
@@ -85,8 +84,8 @@ def _phase(name: str, *others: str, called: str = "", where: Callable[[Problem],
     return Part(called or name, without_phases(ENGINE, *names), names, frozenset((called or name,)), where)
 
 
-def _flag(name: str, flag: str, *takes: str, where: Callable[[Problem], bool] = lambda _: True) -> Part:
-    return Part(name, replace(ENGINE, **{flag: False}), takes, where=where)  # type: ignore[arg-type]
+def _flag(name: str, flag: str, *takes: str) -> Part:
+    return Part(name, replace(ENGINE, **{flag: False}), takes)  # type: ignore[arg-type]
 
 
 def _parts() -> tuple[Part, ...]:
@@ -102,7 +101,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("crossings of steps below a value"),
         _phase("crossings of steps with whole weight passes"),
         _phase("crossings of all chains"),
-        _phase("linear relaxation"),
         _flag("Lagrangian bound", "lagrangian", LAGRANGIAN),
         _flag("destructive bounds", "destructive", DESTRUCTIVE),
         _phase("CP-SAT from the bound up"),
@@ -122,7 +120,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("local search"),
         _flag(MEANWHILE, "meanwhile", MEANWHILE),
         _flag("windows", "windows", *_LOCAL_SEARCH),
-        _flag("trials", "trials", *_LOCAL_SEARCH, where=modes_matter),
     )
 
 

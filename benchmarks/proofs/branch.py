@@ -21,7 +21,6 @@ _COUNT_MODES = ("unpaired passes", "memory and modes")
 OVER_MODES = "period: load and memory over modes"
 _FURTHER = {
     "Lagrangian": "solver/bounds/lagrangian/bound.py",
-    "linear relaxation": "solver/bounds/lp_bound.py",
     "crossings": "solver/bounds/crossing/bound.py",
     "crossings with blocks": "solver/bounds/crossing_blocks/bound.py",
     "crossings of all chains": "solver/bounds/crossing_chains/bound.py",

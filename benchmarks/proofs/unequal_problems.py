@@ -20,7 +20,6 @@ from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.lagrangian.bound import lagrangian_bounds
-from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
@@ -73,7 +72,6 @@ def bounds(problem: Problem, analytic_only: bool = False) -> Iterator[tuple[str,
     proved = ceil(found[0].value)
     if not analytic_only:
         found += lagrangian_bounds(chains, 9 * proved // 10, min(known, 2 * proved), 60, Event())
-        found += lp_bounds(chains, known, 60, Event())
     for one in found:
         yield one.kind, Fraction(one.value)
 

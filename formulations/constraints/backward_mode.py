@@ -9,7 +9,6 @@ from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.order_literals import negation
 from pipesched.problem.passes import BW, B, F, Pass, W
-from pipesched.results.relaxation_rows import RowKind
 from pipesched.schedule.timeline import Timeline
 
 
@@ -36,7 +35,6 @@ def post(model: Model) -> None:
         if weight not in model.start:
             continue
         model.cp.add(model.start[weight] >= model.end(backward))
-        model.say(RowKind.FOLLOWS, weight, backward)
         if isinstance(fused, bool):
             continue
         model.cp.add(model.start[weight] == model.end(backward)).only_enforce_if(fused)
@@ -48,7 +46,6 @@ def post(model: Model) -> None:
                 # What comes after the backward comes after its weight operation too.
                 not_after = negation(device.before(backward, z))
                 model.cp.add_bool_or(negation(fused), not_after, device.before(weight, z))
-                model.say(RowKind.FUSED, backward, z)
 
 
 CONSTRAINTS.register(Constraint("fused or split", check, post))

@@ -7,7 +7,6 @@ from formulations.variables.model_variables import Linear, Model
 from formulations.variables.operations import Operation
 from formulations.variables.order_literals import DeviceOrder, negation
 from pipesched.problem.passes import B, F, W
-from pipesched.results.relaxation_rows import RowKind
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 
@@ -72,7 +71,6 @@ def _rows(model: Model, device: DeviceOrder, capacity: int) -> None:
                 level.append(-own * fused)
         # The backward in the same block as x counts for nothing yet: it gives back when the block ends.
         model.cp.add(own + sum(level) <= capacity)
-        model.say(RowKind.MEMORY, x)
 
 
 def _cumulative(model: Model, device: int, capacity: int) -> None:

@@ -8,7 +8,6 @@ from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import StaticOrder
 from pipesched.problem.passes import BW, B, Pass, PassKind
-from pipesched.results.relaxation_rows import RowKind
 from pipesched.schedule.timeline import Timeline
 
 
@@ -33,7 +32,6 @@ def post(model: Model) -> None:
         earlier = model.static.before_in_line(x)
         if earlier is not None and model.static.in_microbatch_order(x.role, x.stage):
             model.cp.add(model.start[x] >= model.end(earlier))
-            model.say(RowKind.FOLLOWS, x, earlier)
 
 
 CONSTRAINTS.register(Constraint("micro-batch order", check, post, of_problem=False))

@@ -10,7 +10,6 @@ from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from formulations.variables.order_literals import DeviceOrder, negation
-from pipesched.results.relaxation_rows import RowKind
 from pipesched.schedule.timeline import Timeline
 
 
@@ -34,7 +33,6 @@ def post(model: Model) -> None:
             for earlier in model.static.just_before(x):
                 if earlier != model.static.before_in_line(x):  # that is the rule of line
                     model.cp.add(model.start[x] >= model.end(earlier))
-                    model.say(RowKind.FOLLOWS, x, earlier)
         for x, y, ahead in device.undecided():
             model.cp.add(model.start[y] >= model.end(x)).only_enforce_if(ahead)
         _together(model, device)

@@ -6,7 +6,6 @@ from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.problem.passes import BW, B
-from pipesched.results.relaxation_rows import RowKind
 from pipesched.schedule.timeline import Timeline
 
 
@@ -28,7 +27,6 @@ def post(model: Model) -> None:
             before, stage = alternatives[0]
             earlier = Operation(B if before is BW else before, stage, x.microbatch)
             model.cp.add(model.start[x] >= model.end(earlier) + lag * model.scale)
-            model.say(RowKind.FOLLOWS, x, earlier)
 
 
 CONSTRAINTS.register(Constraint("precedence", check, post))

@@ -1,1 +1,1 @@
-"""The exact model of a whole iteration for CP-SAT, its objectives and linear relaxation."""
+"""The exact model of a whole iteration for CP-SAT, and its objectives."""

@@ -13,7 +13,6 @@ from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective
-from pipesched.results.relaxation_rows import RowKind
 
 
 def post_objective(
@@ -25,7 +24,7 @@ def post_objective(
 ) -> cp_model.IntVar:
     """The objective as a variable, in steps, between the bounds given in ticks.
 
-    `idle` is as `post_idle` gives it, `work` as `post_work` does.
+    `idle` is as `post_redundant` gives it, `work` as `post_work` does.
     """
     # Passes of zero duration take so many steps in all at most.
     highest = at_most * model.scale + model.zeros
@@ -37,15 +36,12 @@ def post_objective(
         for x in operations:
             if x == model.last(x.stage, x.microbatch) and _may_end(model, x):
                 model.cp.add(value >= model.end(x) - begin)
-                model.say(RowKind.ENDS, x)
         if operations and operations[0] in idle:
             # All work and all idle time of the device: nothing new, and what several last operations cannot say.
             waited = model.cp.new_int_var(0, model.horizon, "")
             for x in operations:
                 model.cp.add(waited >= idle[x])
-                model.say(RowKind.IDLED, x)
             model.cp.add(value >= waited + sum(model.shortest[x] for x in operations) - begin)
-            model.say(RowKind.DEVICE, operations[0])
         if work and device in work:
             for waited in work[device].idle:
                 model.cp.add(value >= waited + work[device].total - begin)
@@ -66,7 +62,6 @@ def _begin(model: Model, operations: list[Operation]) -> cp_model.IntVar | int:
     begin = model.cp.new_int_var(0, model.horizon, "")
     for x in firsts.values():
         model.cp.add(begin <= model.start[x])
-        model.say(RowKind.BEGINS, x)
     return begin
 
 

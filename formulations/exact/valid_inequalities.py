@@ -9,14 +9,15 @@ from formulations.variables.operations import Operation
 from formulations.variables.order_literals import DeviceOrder
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective
-from pipesched.results.relaxation_rows import RowKind
 
 
 def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
     """Idle-time inequalities and order logic for every device with order literals; returns the idle-time variables."""
+    idle: dict[Operation, cp_model.IntVar] = {}
     for device in model.devices_in_order:
         _order_logic(model, device)
-    return post_idle(model)
+        idle |= _idle(model, device)
+    return idle
 
 
 def post_origin(model: Model) -> None:
@@ -37,28 +38,18 @@ def post_origin(model: Model) -> None:
     model.cp.add_bool_or(earliest)
 
 
-def post_idle(model: Model) -> dict[Operation, cp_model.IntVar]:
-    """Idle-time inequalities for every device with order literals; returns the idle-time variables."""
-    idle: dict[Operation, cp_model.IntVar] = {}
-    for device in model.devices_in_order:
-        idle |= _idle(model, device)
-    return idle
-
-
 def _idle(model: Model, device: DeviceOrder) -> dict[Operation, cp_model.IntVar]:
     """start = idle time before + work before, and idle time is non-decreasing along the order.
 
-    The one fact that makes the linear relaxation strong: what a device waits at the head and in the middle is carried
-    to its end. As a variable of its own, idle time is worth half the solve time.
+    What a device waits at the head and in the middle is carried to its end. As a variable of its own, idle time is
+    worth half the solve time.
     """
     idle = {x: model.cp.new_int_var(0, model.horizon, f"R{x}") for x in device.operations}
     for x in device.operations:
         work = [model.shortest[y] * device.before(y, x) for y in device.operations if y != x]
         model.cp.add(model.start[x] == idle[x] + sum(work))
-        model.say(RowKind.IDLE, x)
         for earlier in model.static.just_before(x):
             model.cp.add(idle[x] >= idle[earlier])
-            model.say(RowKind.IDLE_GROWS, x, earlier)
     return idle
 
 

@@ -15,7 +15,6 @@ from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
-from pipesched.results.relaxation_rows import RowKind, RowName
 
 Linear = cp_model.LinearExpr | cp_model.IntVar | int
 
@@ -58,7 +57,6 @@ class Model:
         self.cp = cp_model.CpModel()
         self.static = StaticOrder(problem)
         self.operations = [self.static.operations(device) for device in range(problem.devices)]
-        self._said: dict[int, tuple[RowKind, tuple[Operation, ...]]] = {}
         self.parts, self.zeros = largest_denominator(problem), self._passes_of_no_length()
         self.scale = self.parts * self.zeros + 1
         self.horizon = self._horizon()
@@ -76,17 +74,6 @@ class Model:
         for pair, literal in self.together.items():
             for x in pair:
                 self._partners.setdefault(x, []).append((pair[0], literal))
-
-    def say(self, kind: RowKind, *operations: Operation) -> None:
-        """What the row added last states, for evidence."""
-        self._said[len(self.cp.proto.constraints) - 1] = kind, operations
-
-    def row_name(self, number: int) -> RowName | None:
-        """What a row was said to state."""
-        if number not in self._said:
-            return None
-        kind, operations = self._said[number]
-        return RowName(kind, tuple(Pass(*x) for x in operations))
 
     @property
     def devices_in_order(self) -> Collection[DeviceOrder]:

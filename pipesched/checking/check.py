@@ -23,7 +23,6 @@ from pipesched.checking.more_memory import as_proved
 from pipesched.checking.own_ticks import in_own_ticks
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
 from pipesched.checking.refutation import require_search
-from pipesched.checking.relaxation.weak_duality import linear_relaxation
 from pipesched.checking.single_tasks import without_single_tasks
 from pipesched.checking.streams.head_and_tail import KNOWN, stream_head_and_tail
 from pipesched.checking.streams.load import HARMLESS, stream_load
@@ -50,7 +49,6 @@ from pipesched.results.evidence import (
     Refutation,
     ResourceWeights,
     ReturnTo,
-    RowMultipliers,
     StreamMemory,
     StreamTasks,
     StreamWeights,
@@ -80,9 +78,6 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "decision diagram": lambda problem, evidence, _: decision_diagram(problem, _as(Diagram, evidence)),
     "crossings of all chains": lambda problem, evidence, _: crossings_of_chains(problem, _as(CrossingChains, evidence)),
     "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
-    "linear relaxation": lambda problem, evidence, one: linear_relaxation(
-        problem, _as(RowMultipliers, evidence), one.value
-    ),
 }
 
 # The same of periods, which may be any fraction.

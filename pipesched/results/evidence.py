@@ -17,7 +17,6 @@ from pipesched.results.crossing_evidence import (
     GuidedStages,
 )
 from pipesched.results.diagram_evidence import Diagram
-from pipesched.results.relaxation_rows import RowName
 
 
 @dataclass(frozen=True)
@@ -138,21 +137,6 @@ class DeviceMultipliers:
 
 
 @dataclass(frozen=True)
-class RowMultipliers:
-    """Multipliers of rows of the linear relaxation, under which they add up to the bound.
-
-    `multipliers[i]` of `denominator` is that of `rows[i]`, which is stated in ticks of `tick` units of the problem's
-    time, and in `memory_unit`s of its memory.
-    """
-
-    tick: Fraction
-    memory_unit: Fraction
-    denominator: int
-    rows: tuple[RowName, ...]
-    multipliers: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class ModeMultipliers:
     """Multipliers of a period's rows: of each device's load and memory over time, and of blocks with each forward.
 
@@ -215,7 +199,6 @@ Evidence = (
     | StreamMemory
     | StreamWeights
     | DeviceMultipliers
-    | RowMultipliers
     | ModeMultipliers
     | ResourceWeights
     | Crossings

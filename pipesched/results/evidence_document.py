@@ -31,14 +31,12 @@ from pipesched.results.evidence import (
     Refutation,
     ResourceWeights,
     ReturnTo,
-    RowMultipliers,
     StreamMemory,
     StreamTasks,
     StreamWeights,
     UnknownForm,
     WithMoreMemory,
 )
-from pipesched.results.relaxation_rows import RowName, parse_row
 
 # Beyond these a file holds no evidence that this tool wrote.
 _MOST_ENTRIES, _MOST_DIGITS = 100_000, 60
@@ -55,7 +53,6 @@ _FORMS: dict[str, type[Any]] = {
     "memory of a stream": StreamMemory,
     "weights of a stream": StreamWeights,
     "multipliers": DeviceMultipliers,
-    "multipliers of rows": RowMultipliers,
     "multipliers of modes": ModeMultipliers,
     "weights of resources": ResourceWeights,
     "crossings": Crossings,
@@ -141,8 +138,6 @@ def _read_list(value: object, held: set[Any]) -> tuple[object, ...] | None:
     """The list with entries of one of these types; None where it is none."""
     if not held or not isinstance(value, list) or len(value) > _MOST_ENTRIES:
         return None
-    if RowName in held:
-        return tuple(parse_row(str(one)) for one in value)
     if Fraction in held:
         numbers = [_fraction(str(one)) for one in value]
         return None if None in numbers else tuple(numbers)

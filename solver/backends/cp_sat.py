@@ -23,10 +23,10 @@ ValueOf = Callable[[IntVar | NotBooleanVariable], int]
 class Parameters:
     """How one model is solved. Where `deterministic` is set, CP-SAT's own units of work count instead of `seconds`.
 
-    `clauses_only` is for models with order literals: clauses, learnt and propagated at once, and nothing else. What a
-    linear relaxation can prove was proved before (solver/bounds/lp_bound.py). Presolve, probing, and sets of literals
-    that push a start take longer to find than the search needs to find the same (docs/engine.md). `from_below` assumes
-    the least value there can be, and learns from each conflict with that how much more it takes.
+    `clauses_only` is for models with order literals: clauses, learnt and propagated at once, and nothing else. Linear
+    relaxation, presolve, probing, and sets of literals that push a start take longer to find than the search needs to
+    find the same (docs/engine.md). `from_below` assumes the least value there can be, and learns from each conflict
+    with that how much more it takes.
     """
 
     seconds: float

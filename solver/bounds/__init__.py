@@ -1,1 +1,1 @@
-"""Lower bounds: analytic, Lagrangian, by linear relaxation, and destructive; tested against exhaustive enumeration."""
+"""Lower bounds: analytic, Lagrangian, and destructive; tested against exhaustive enumeration."""

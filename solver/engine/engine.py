@@ -16,7 +16,6 @@ from solver.engine.phases.bounds.crossing_steps import CrossingSteps
 from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
-from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
 from solver.engine.phases.bounds.raise_bounds import RaiseBounds
 from solver.engine.phases.exact_below import ExactModelBelow
 from solver.engine.phases.exact_model import ExactModel
@@ -111,7 +110,6 @@ ENGINE = Engine(
         NEAR_BOUND,
         CrossingsBelow(),
         NEAR_BOUND,
-        LinearRelaxation(share=0.15),
         Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),
         ExactModel(share=0.5, literals=False, job_shop=True, name="CP-SAT, intervals"),

@@ -56,11 +56,10 @@ class Engine:
     """What a solve is made of. A part may be replaced or left out; what remains is still correct, only weaker.
 
     `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
-    open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by linear relaxation,
-    multipliers (`lagrangian`) and refutation (`destructive`). Local search goes on beside phases that use one core
-    (`meanwhile`), begins with short runs of which the best go on (`trials`), and solves windows by CP-SAT (`windows`).
-    `finish` turns a search that is over into its solution. `several_tasks` says that all of it holds too where passes
-    are several tasks.
+    open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by multipliers
+    (`lagrangian`) and refutation (`destructive`). Local search goes on beside phases that use one core (`meanwhile`),
+    and solves windows by CP-SAT (`windows`). `finish` turns a search that is over into its solution. `several_tasks`
+    says that all of it holds too where passes are several tasks.
     """
 
     bounds: Bounding
@@ -71,7 +70,6 @@ class Engine:
     lagrangian: bool = True
     destructive: bool = True
     meanwhile: bool = True
-    trials: bool = True
     windows: bool = True
     several_tasks: bool = False
 
@@ -199,7 +197,7 @@ class Search:
             return
         if self.orders is None:
             engine = self.engine
-            self.orders = OrderSearch(best, self.starts(), limits, done, trials=engine.trials, windows=engine.windows)
+            self.orders = OrderSearch(best, self.starts(), limits, done, windows=engine.windows)
         else:
             self.orders.go_on(best, limits, done)
         self.orders.run(seconds, self.offer_order)

@@ -20,7 +20,6 @@ from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.heats import parameters_for
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
-from solver.local_search.trials import Trials
 from solver.local_search.window_lns import Windows, timed
 
 # Every so many jobs one solves windows instead of annealing.
@@ -30,8 +29,6 @@ _WINDOWS_EVERY = 5
 _MOVES_A_UNIT, _FIRST_ROUND, _LONGER, _LONGEST_ROUND = 200, 2.0, 1.2, 20.0
 # Moves that a unit of CP-SAT's deterministic time stands for, and moves of a round where time is counted so.
 _MOVES_PER_UNIT, _SURE_ROUND = 5_000, 50_000
-# The share of the time that trials may take; after so many seconds without a better schedule they begin anew.
-_TRIALS, _PATIENCE = 0.25, 6.0
 # Moves to measure the speed with: fewer where there are many units, since each move then takes longer.
 _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
@@ -39,9 +36,7 @@ _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 class OrderSearch:
     """Rounds of jobs, annealing and LNS windows: a third of them from the timelines of a pool, else from the best.
 
-    Where modes are open and there is time, trials come first; the best of them become the pool. When it goes on from
-    there without finding anything better, trials begin anew from where the first ones did, and end elsewhere. Both
-    `trials` and `windows` can be left out, to measure what they are worth.
+    `windows` can be left out, to measure what they are worth.
     """
 
     def __init__(
@@ -51,20 +46,16 @@ class OrderSearch:
         limits: Limits,
         done: Callable[[], bool],
         *,
-        trials: bool = True,
         windows: bool = True,
     ) -> None:
         self.best, self.limits, self.done = best, limits, done
-        self._with_trials, self._with_windows = trials, windows
+        self._with_windows = windows
         self._pool = Pool(best, others)
         self.workers = limits.workers or os.cpu_count() or 1
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
         self._annealers: dict[int, tuple[Timeline, Units | Operations, Annealer]] = {}
         self._windows = Windows(limits.deterministic is not None)
         self._number = 0  # of the next job
-        self._trials: Trials | None = None
-        self._origin, self._stale = best, 0.0
-        self._tried = False
         units = self._units_held = sum(map(len, best.schedule.orders))
         self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
         self._open_modes = modes_matter(best.problem)
@@ -92,12 +83,10 @@ class OrderSearch:
                 if self.done() or (self.limits.deterministic is None and left <= 0):
                     return
                 length = length or self._first_round()
-                self._begin_trials(left)
-                before, began = self.best, time.monotonic()
+                before = self.best
                 self._round(pool, min(length, left), deadline, offer)
                 better = length_of(self.best) < length_of(before)
                 length = 0.0 if better else min(_LONGEST_ROUND, length * _LONGER)
-                self._stale = 0.0 if better else self._stale + time.monotonic() - began
 
     def _round(
         self, pool: Executor, seconds: float, deadline: float, offer: Callable[[Schedule], Timeline | None]
@@ -106,13 +95,9 @@ class OrderSearch:
         moves, best = self._moves(seconds), self.best
         jobs = range(self._number, self._number + self.workers)
         self._number += self.workers
-        trials = [self._trials.next() if self._trials else None for _ in jobs]
-        members = [one or self._member(job, best) for job, one in zip(jobs, trials, strict=True)]
+        members = [self._member(job, best) for job in jobs]
         futures = [
-            pool.submit(self._trial, job, trial)
-            if trial is not None
-            else pool.submit(self._job, job, best, member, moves, seconds)
-            for job, trial, member in zip(jobs, trials, members, strict=True)
+            pool.submit(self._job, job, best, member, moves, seconds) for job, member in zip(jobs, members, strict=True)
         ]
         try:
             while wait(futures, timeout=0.1).not_done:
@@ -124,7 +109,6 @@ class OrderSearch:
             raise
         for future, member in zip(futures, members, strict=True):
             self._take(future.result(), member, offer)
-        self._settle_trials()
         self._forget()
 
     def _take(
@@ -139,35 +123,8 @@ class OrderSearch:
 
     def _forget(self) -> None:
         """What was made for timelines that nothing goes on from any more."""
-        members = [*self._pool.members, *(self._trials.members if self._trials else ())]
-        used = {id(self.best), *(id(one.timeline) for one in members)}
+        used = {id(self.best), *(id(one.timeline) for one in self._pool.members)}
         self._annealers = {key: made for key, made in self._annealers.items() if key in used}
-
-    def _begin_trials(self, seconds: float) -> None:
-        """Where they take no more than their share of so many seconds: once, and again where nothing is found."""
-        if not (self._with_trials and self._open_modes) or self._trials is not None:
-            return
-        if self.limits.deterministic is not None:
-            return
-        if not self._tried or self._stale > _PATIENCE:
-            moves = int(_TRIALS * seconds * self.workers * self._speed())
-            self._trials = Trials.within(moves, self._origin, self._units_held)
-            if self._tried and self._trials is not None:
-                self.best = self._origin
-            self._tried, self._stale = True, 0.0
-
-    def _trial(self, number: int, member: Member) -> Schedule | None:
-        assert self._trials is not None
-        parameters = self._parameters[self._trials.round % len(self._parameters)]
-        return self._anneal(member.timeline, parameters, self._seed + number, self._trials.moves)
-
-    def _settle_trials(self) -> None:
-        """After a round: the next of the trials, or the best of them as the pool."""
-        if self._trials is not None:
-            self._trials.settled()
-            if self._trials.over:
-                self._pool.members = self._trials.members[: len(self._pool.members)]
-                self._trials = None
 
     def _rounds(self) -> Sequence[int] | count[int]:
         if self.limits.deterministic is None:

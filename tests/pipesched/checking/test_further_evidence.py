@@ -1,4 +1,4 @@
-"""The check of relaxations, periods and bounds from more memory: what is genuine is verified, and nothing beyond it."""
+"""The check of periods and bounds from more memory: what is genuine is verified, and nothing beyond it."""
 
 from __future__ import annotations
 
@@ -15,26 +15,20 @@ from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from commands.main import main
 from pipesched.checking.check import check_bound
-from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
-from pipesched.checking.relaxation.rows import Rows
-from pipesched.checking.relaxation.weak_duality import linear_relaxation
+from pipesched.checking.finding import NotCoveredError, Verdict
 from pipesched.errors import BadInput, Disagreement
 from pipesched.files.schedule_file import ScheduleFile, save
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.rescale import finer
 from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     OnDevice,
     Refutation,
-    RowMultipliers,
     WithMoreMemory,
 )
 from pipesched.results.evidence_document import evidence_document, evidence_from
-from pipesched.results.relaxation_rows import parse_row
 from solver.backends.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import certificates
-from solver.bounds.lp_bound import lp_bounds
 from solver.cyclic import solve_period
 from solver.cyclic.period_bounds import PeriodCertificate, period_certificates
 from solver.limits import Limits
@@ -50,86 +44,6 @@ def drawn(count: int, seed: int, objective: Objective | None = None) -> list[Pro
     found = [draw(random, random.choice(BRANCHES).likely) for _ in range(count)]
     chosen = (Objective.MAKESPAN, Objective.SPAN) if objective is None else (objective,)
     return [replace(one, objective=random.choice(chosen)) for one in found]
-
-
-def test_multipliers_of_rows_prove_what_the_relaxation_says() -> None:
-    checked = refused = 0
-    for one in drawn(40, seed=5):
-        if one.overlaps:
-            continue
-        for certificate in lp_bounds(one, 10_000, 60, Event()):
-            assert isinstance(certificate.evidence, RowMultipliers)
-            assert (
-                evidence_from(json.loads(json.dumps(evidence_document(certificate.evidence)))) == certificate.evidence
-            )
-            for fine in (1, 3):
-                stated = replace(certificate, value=certificate.value * fine)
-                assert check_bound(finer(one, fine), stated).verdict is Verdict.VERIFIED
-            proved = linear_relaxation(one, certificate.evidence, 10_000)
-            # The same but for rounding, and for passes of no duration, which the model gives a little.
-            assert certificate.value - 1 < proved < certificate.value + 1
-            checked += 1
-            other = replace(certificate.evidence, memory_unit=certificate.evidence.memory_unit / 7)
-            refused += check_bound(one, replace(certificate, evidence=other)).verdict is Verdict.REFUSED
-    assert checked > 20 and refused > 0
-
-
-def rows_of() -> Rows:
-    """Two devices, three micro-batches, room for two activations; fused backwards are quicker on stage 1."""
-    times = {"forward": 2, "backward": [2, 3], "weight": 1, "fused": [3, 2], "transfer": 1}
-    return Rows(problem(2, 3, times=times, memory={"capacity": 2}))
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("follows F0.0 F0.1", "need not follow"),
-        ("follows F0.1 B0.0", "need not follow"),
-        ("follows W0.0 F0.1", "need not follow"),
-        ("follows F0.0 B1.0", "not two operations of one device"),
-        ("idle grows B0.0 B0.0", "not two operations of one device"),
-        ("idle grows F0.1 B0.0", "need not follow"),
-        ("idle F2.0", "there is no F2.0"),
-        ("memory W0.3", "there is no W0.3"),
-        ("fused B0.0 F0.1", "no backward that may be fused"),
-        ("fused B1.0 W1.0", "belongs to it"),
-    ],
-)
-def test_rows_that_not_every_schedule_keeps_are_refused(text: str, reason: str) -> None:
-    with pytest.raises(RefusedEvidenceError, match=reason):
-        rows_of().row(*parse_row(text))
-
-
-def test_rows_say_what_memory_and_modes_force() -> None:
-    rows = rows_of()
-    # Two activations fit: the third forward waits for what is left of the first.
-    assert rows.row(*parse_row("follows F0.2 W0.0")).at_least == 1
-    # A fused backward takes 2 ticks, one of B alone 3.
-    assert rows.row(*parse_row("follows W1.0 B1.0")).terms[-1] == (("fused", 1, 0), 1)
-    assert rows.row(*parse_row("fused B1.0 F1.1")).at_least <= 0
-    with pytest.raises(NotCoveredError):
-        Rows(problem(2, 2, times={"forward": 2, "backward": 2, "overlapped": 3}))
-
-
-@pytest.mark.parametrize("text", ["follows F0.0", "idle F0.0 F0.1", "late F0.0", "idle BW0.0", "idle", "memory x"])
-def test_names_of_rows_are_read_strictly(text: str) -> None:
-    with pytest.raises(BadInput):
-        parse_row(text)
-
-
-def test_evidence_of_rows_with_numbers_that_do_not_fit_is_refused() -> None:
-    one = problem(2, 3, times={"forward": 2, "backward": 2, "weight": 1}, memory={"capacity": 1})
-    certificate = next(lp_bounds(one, 100, 60, Event()))
-    evidence = certificate.evidence
-    assert isinstance(evidence, RowMultipliers)
-    wrong = (
-        replace(evidence, denominator=0),
-        replace(evidence, multipliers=evidence.multipliers[1:]),
-        replace(evidence, multipliers=tuple(-one for one in evidence.multipliers)),
-        OnDevice(0),
-    )
-    for one_of in wrong:
-        assert check_bound(one, replace(certificate, evidence=one_of)).verdict is Verdict.REFUSED
 
 
 def test_bounds_of_periods_are_verified() -> None:

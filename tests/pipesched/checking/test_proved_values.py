@@ -30,14 +30,11 @@ from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.one_device import OneDevice
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
-from pipesched.checking.relaxation.rows import Rows
-from pipesched.checking.relaxation.weak_duality import linear_relaxation
 from pipesched.checking.streams.head_and_tail import stream_head_and_tail
 from pipesched.checking.streams.load import stream_load
 from pipesched.checking.streams.tasks import stream_tasks
 from pipesched.checking.unpaired import unpaired_passes
 from pipesched.checking.warm_up import _sums, integral_warm_up
-from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import (
     AroundDevice,
@@ -48,10 +45,8 @@ from pipesched.results.evidence import (
     OnStage,
     OnStream,
     ReturnTo,
-    RowMultipliers,
     StreamTasks,
 )
-from pipesched.results.relaxation_rows import RowKind, RowName
 from tests.support.makers import problem as linear
 from tests.support.task_brute_force import tiny_tasks
 
@@ -133,31 +128,6 @@ def of_periods(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
         yield "modes", said(lambda each=each: period_modes(problem, each))
 
 
-def of_rows(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
-    """How many rows there are of each kind, and what some of them prove under any multipliers."""
-    try:
-        rows = Rows(problem)
-    except NotCoveredError:
-        return
-    kinds = (F, B, W) if problem.stages[0].weight is not None else (F, B)
-    every = [Pass(k, s, j) for s, walked in enumerate(problem.microbatches_of) for k in kinds for j in walked]
-    for kind in RowKind:
-        pairs = kind in (RowKind.FOLLOWS, RowKind.IDLE_GROWS, RowKind.FUSED)
-        named = [(x, y) for x in every for y in every] if pairs else [(x,) for x in every]
-        found = [
-            RowName(kind, one)
-            for one in named
-            if said(lambda one=one, kind=kind: int(bool(rows.row(kind, one)))) == "1"
-        ]
-        yield "rows", str(len(found))
-        for sign in (1, 1, -1):
-            names = tuple(random.sample(found, min(6, len(found))))
-            factors = tuple(sign * random.randint(0, 9) for _ in names)
-            tick, unit = problem.tick * random.choice((1, Fraction(1, 2))), problem.resolution * random.choice((1, 3))
-            evidence = RowMultipliers(tick, unit, len(found) % 3 + 1, names, factors)
-            yield kind.name, said(lambda evidence=evidence: linear_relaxation(problem, evidence, 50))
-
-
 def multipliers(problem: Problem, device: int, owner: int | None, random: Random) -> DeviceMultipliers:
     """Any of a device."""
     instants = tuple(sorted(random.sample(range(60), 6)))
@@ -205,11 +175,9 @@ def proved(branch: Branch) -> list[str]:
     return [line(of_devices(problem, Random(branch.name))) for problem in drawn(branch)]
 
 
-def further(branch: Branch) -> list[str]:
-    """By rows of the first problem, and of the period of each."""
-    problems = list(drawn(branch))
-    periods = [line(of_periods(one, Random(branch.name))) for one in problems]
-    return [line(of_rows(problems[0], Random(branch.name))), *periods]
+def periods(branch: Branch) -> list[str]:
+    """A line for each problem."""
+    return [line(of_periods(problem, Random(branch.name))) for problem in drawn(branch)]
 
 
 def two_chains() -> list[str]:
@@ -246,8 +214,8 @@ def test_what_the_check_proves_of_devices(branch: Branch) -> None:
 
 
 @held_branches
-def test_what_the_check_proves_by_rows_and_of_periods(branch: Branch) -> None:
-    assert further(branch) == json.loads(HELD.read_text(encoding="utf-8"))[f"{branch.name}: rows, periods"]
+def test_what_the_check_proves_of_periods(branch: Branch) -> None:
+    assert periods(branch) == json.loads(HELD.read_text(encoding="utf-8"))[f"{branch.name}: periods"]
 
 
 def test_what_the_check_proves_of_streams() -> None:
@@ -270,5 +238,5 @@ def test_sums_of_forwards_are_those_that_memory_holds_together() -> None:
 if __name__ == "__main__":
     every = {branch.name: proved(branch) for branch in BRANCHES} | {"streams": streams()}
     every |= {"two chains": two_chains(), "many micro-batches": many()}
-    every |= {f"{branch.name}: rows, periods": further(branch) for branch in BRANCHES}
+    every |= {f"{branch.name}: periods": periods(branch) for branch in BRANCHES}
     HELD.write_text(json.dumps(every, indent=1) + "\n", encoding="utf-8")

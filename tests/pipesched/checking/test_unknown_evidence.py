@@ -107,3 +107,32 @@ def test_files_of_plans_are_read_too(tmp_path: Path, capsys: Any) -> None:
         path.write_text(text)
         assert main(["check", str(path), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["bound"] == "not verified"
+
+
+@pytest.mark.parametrize(
+    ("kind", "evidence"),
+    [
+        (
+            "linear relaxation",
+            {
+                "form": "multipliers of rows",
+                "tick": "1",
+                "memory_unit": "1",
+                "denominator": 2,
+                "rows": ["follows B0.0 F0.0", "idle grows B0.1 F0.1", "ends B0.1"],
+                "multipliers": [2, 1, 2],
+            },
+        ),
+    ],
+)
+def test_bounds_that_earlier_versions_had_are_not_verified(
+    kind: str, evidence: dict[str, Any], tmp_path: Path, capsys: Any
+) -> None:
+    """Their files are read and drawn as ever."""
+    path = changed(tmp_path / "schedule.json", evidence)
+    document = json.loads(path.read_text())
+    document["certificate"]["kind"] = kind
+    path.write_text(json.dumps(document))
+    assert main(["check", str(path)]) == 0
+    assert f"not verified: the certificate ({kind}) has" in capsys.readouterr().out
+    assert main(["plot", str(path), "-o", str(tmp_path / "gantt.svg")]) == 0

@@ -30,7 +30,6 @@ HELD = Path(__file__).with_name("certificate_values.json")
 COUNT, SOLVED = 12, "load and memory over modes"
 _OTHER_KINDS = (
     "Lagrangian",
-    "linear relaxation",
     "crossings",
     "crossings of steps",
     "crossings of steps below a value",

@@ -14,8 +14,8 @@ from pipesched.problem.problem import Objective
 from pipesched.schedule.metrics import measure
 from pipesched.validation.validator import validate
 from solver.backends.background import BackgroundIterator
+from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
-from solver.bounds.lp_bound import lp_bounds
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
@@ -73,8 +73,8 @@ def test_two_devices_prove_more_than_one_and_all_of_them_the_optimum() -> None:
     one = gpt_1_5b(4, 12, 2)
     value = solve(one, Limits(seconds=600, workers=1, deterministic=20)).value_ticks
     assert value is not None
-    alone = max(bound.value for bound in lp_bounds(one, value, 600, Event()))
-    proved = [(1, alone)]
+    alone = certificates(one, one.objective)[0]
+    proved = [(1, alone.value)]
     for found in destructive_bounds(one, SURE, 60, lambda: (proved[-1][1], value), Event()):
         assert isinstance(found, RefutedValue)
         proved.append((len(found.devices), found.value))

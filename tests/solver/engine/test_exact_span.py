@@ -25,7 +25,6 @@ from pipesched.validation.validator import validate
 from solver.backends.exact_search import improve
 from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
 from solver.bounds.lagrangian.bound import lagrangian_bounds
-from solver.bounds.lp_bound import lp_bounds
 from solver.construction.timing import best_times, times_within
 from solver.limits import Limits
 from solver.solve import solve
@@ -123,7 +122,7 @@ def test_no_bound_is_above_a_fraction_of_a_tick_and_the_solve_reaches_it(seed: i
     assert least.denominator > 1
     start = best_times(one, random_order(one, Random(seed)))
     value = ceil(value_of(one, start))
-    for certificate in (*lp_bounds(one, value, 60, Event()), *lagrangian_bounds(one, 0, value, 60, Event())):
+    for certificate in lagrangian_bounds(one, 0, value, 60, Event()):
         assert certificate.value <= least
     model = FullHorizon(one, start, value_of(one, start), 0)
     assert improve(model, SURE, 60, Event(), lambda *_: None).bound <= least

@@ -14,7 +14,6 @@ from solver.engine.engine import ENGINE
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
-from solver.engine.phases.bounds.linear_relaxation import LinearRelaxation
 from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Phase, Search
 from solver.limits import Limits
@@ -43,11 +42,6 @@ def begun(of: Problem, proved: int | None = None) -> Search:
 
 def applying(kind: type[Phase], search: Search) -> list[Phase]:
     return [phase for phase in ENGINE.phases if isinstance(phase, kind) and phase.applies(search)]
-
-
-@pytest.mark.parametrize(("fused", "open_modes"), ((16, True), (20, False)))
-def test_the_linear_relaxation_applies_with_closed_modes_alone(fused: int, open_modes: bool) -> None:
-    assert bool(applying(LinearRelaxation, begun(case(fused)))) is not open_modes
 
 
 @pytest.mark.parametrize(("fused", "more_proved", "tried"), ((16, 0, False), (16, 1, True), (20, 0, True)))

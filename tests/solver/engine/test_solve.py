@@ -19,7 +19,7 @@ from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential as one_after_another
 from solver.engine.engine import ENGINE
 from solver.engine.phases import exact_model, local_search, sequential
-from solver.engine.phases.bounds import analytic_bounds, linear_relaxation
+from solver.engine.phases.bounds import analytic_bounds
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve, without_search
@@ -206,7 +206,6 @@ def test_a_step_that_fails_is_told_and_the_others_go_on(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(exact_model, "improve", fails)
     monkeypatch.setattr(sequential, "sequential", lambda problem: schedule("F0.0 F0.0"))
-    monkeypatch.setattr(linear_relaxation, "lp_bounds", lambda *_: iter(()))
     solution = solve(one, SURE)
     assert solution.timeline is not None
     assert solution.certificate is not None
@@ -217,14 +216,6 @@ def test_a_step_that_fails_is_told_and_the_others_go_on(monkeypatch: pytest.Monk
     before = incumbent.lower_bound
     incumbent.claim(before + 1)
     assert incumbent.lower_bound == before
-
-
-def test_no_linear_relaxation_where_blocks_overlap() -> None:
-    phase = linear_relaxation.LinearRelaxation()
-    times = {"forward": 1, "backward": 2}
-    for given, wanted in ((times, True), (times | {"overlapped": 2}, False)):
-        search = Search(problem(2, 3, times=given), SURE, lambda _: None, Event(), ENGINE)
-        assert phase.applies(search) is wanted
 
 
 def test_local_search_has_half_of_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
