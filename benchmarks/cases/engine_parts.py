@@ -119,7 +119,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("tabu search of critical blocks"),
         _phase("local search"),
         _flag(MEANWHILE, "meanwhile", MEANWHILE),
-        _flag("windows", "windows", *_LOCAL_SEARCH),
     )
 
 

@@ -110,7 +110,7 @@ ENGINE = Engine(
         NEAR_BOUND,
         CrossingsBelow(),
         NEAR_BOUND,
-        Periodic(share=0.15, end_share=0.08, least_microbatches_a_device=4),
+        Periodic(share=0.15, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),
         ExactModel(share=0.5, literals=False, job_shop=True, name="CP-SAT, intervals"),
         CriticalBlocks(share=0.25),

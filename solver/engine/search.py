@@ -57,8 +57,8 @@ class Engine:
 
     `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
     open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by multipliers
-    (`lagrangian`) and refutation (`destructive`). Local search goes on beside phases that use one core (`meanwhile`),
-    and solves windows by CP-SAT (`windows`). `finish` turns a search that is over into its solution. `several_tasks`
+    (`lagrangian`) and refutation (`destructive`). Local search goes on beside phases that use one core (`meanwhile`).
+    `finish` turns a search that is over into its solution. `several_tasks`
     says that all of it holds too where passes are several tasks.
     """
 
@@ -70,7 +70,6 @@ class Engine:
     lagrangian: bool = True
     destructive: bool = True
     meanwhile: bool = True
-    windows: bool = True
     several_tasks: bool = False
 
 
@@ -196,8 +195,7 @@ class Search:
         if best is None:
             return
         if self.orders is None:
-            engine = self.engine
-            self.orders = OrderSearch(best, self.starts(), limits, done, windows=engine.windows)
+            self.orders = OrderSearch(best, self.starts(), limits, done)
         else:
             self.orders.go_on(best, limits, done)
         self.orders.run(seconds, self.offer_order)

@@ -1,1 +1,1 @@
-"""Local search: simulated annealing over orders, large-neighbourhood search windows."""
+"""Local search: simulated annealing over orders and modes."""

@@ -18,7 +18,7 @@ _GENTLE = (
 )
 # Where modes are open, changes of modes at a middle temperature come first: they alone get far from a start whose modes
 # are poor. The lowest temperatures gain most from a good start: they stand where the first jobs take them that go on
-# from the best schedule, since some are windows or begin elsewhere. Without changes of modes nothing was gained.
+# from the best schedule, since some begin elsewhere. Without changes of modes nothing was gained.
 _OPEN_MODES = (
     AnnealingParameters(hot=0.3, cold=0.05, evenness=0.3, filling=0.1, changing=0.3),
     AnnealingParameters(hot=0.1, cold=0.02, evenness=1.0, filling=0.1, changing=0.15),

@@ -1,4 +1,4 @@
-"""A portfolio of local searches on parallel threads: simulated annealing and large-neighbourhood search, in rounds."""
+"""A portfolio of simulated annealings on parallel threads, in rounds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 
 from formulations.window.operation_units import Operations, dominated_split, modes_matter
 from formulations.window.order_units import Units
+from pipesched.errors import Deadlock
 from pipesched.problem.problem import Objective, Problem
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
+from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.heats import parameters_for
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
-from solver.local_search.window_lns import Windows, timed
 
-# Every so many jobs one solves windows instead of annealing.
-_WINDOWS_EVERY = 5
 # A round's length: moves for each unit and most seconds of the first, by how much each round that finds nothing better
 # lengthens the next, and the most seconds.
 _MOVES_A_UNIT, _FIRST_ROUND, _LONGER, _LONGEST_ROUND = 200, 2.0, 1.2, 20.0
@@ -34,10 +34,7 @@ _PROBE, _LEAST_PROBE, _PROBED_UNITS = 2_000, 100, 2_000_000
 
 
 class OrderSearch:
-    """Rounds of jobs, annealing and LNS windows: a third of them from the timelines of a pool, else from the best.
-
-    `windows` can be left out, to measure what they are worth.
-    """
+    """Rounds of annealings: a third of them from the timelines of a pool, else from the best."""
 
     def __init__(
         self,
@@ -45,16 +42,12 @@ class OrderSearch:
         others: Sequence[Timeline],
         limits: Limits,
         done: Callable[[], bool],
-        *,
-        windows: bool = True,
     ) -> None:
         self.best, self.limits, self.done = best, limits, done
-        self._with_windows = windows
         self._pool = Pool(best, others)
         self.workers = limits.workers or os.cpu_count() or 1
         # By id of the timeline started from, which is kept alive here so that its id is not reused.
         self._annealers: dict[int, tuple[Timeline, Units | Operations, Annealer]] = {}
-        self._windows = Windows(limits.deterministic is not None)
         self._number = 0  # of the next job
         units = self._units_held = sum(map(len, best.schedule.orders))
         self._probe = min(_PROBE, max(_LEAST_PROBE, _PROBED_UNITS // max(1, units)))
@@ -96,9 +89,7 @@ class OrderSearch:
         jobs = range(self._number, self._number + self.workers)
         self._number += self.workers
         members = [self._member(job, best) for job in jobs]
-        futures = [
-            pool.submit(self._job, job, best, member, moves, seconds) for job, member in zip(jobs, members, strict=True)
-        ]
+        futures = [pool.submit(self._job, job, best, member, moves) for job, member in zip(jobs, members, strict=True)]
         try:
             while wait(futures, timeout=0.1).not_done:
                 # A Ctrl-C is heard here, and rounds may be long.
@@ -115,7 +106,7 @@ class OrderSearch:
         self, schedule: Schedule | None, member: Member | None, offer: Callable[[Schedule], Timeline | None]
     ) -> None:
         """What a job found: for the incumbent, and for the member of the pool that it began with."""
-        timeline = None if schedule is None else offer(schedule) or timed(self.best.problem, schedule)
+        timeline = None if schedule is None else offer(schedule) or _timed(self.best.problem, schedule)
         if timeline is not None and length_of(timeline) <= length_of(self.best):
             self.best = timeline
         if member is not None:
@@ -154,19 +145,12 @@ class OrderSearch:
         return self._per_second
 
     def _member(self, number: int, best: Timeline) -> Member | None:
-        """Whom a job goes on from: every third from the pool, unless it solves windows, the others from the best."""
-        return self._pool.member(number // 3, best) if number % 3 == 2 and not self._solves_windows(number) else None
+        """Whom a job goes on from: every third from the pool, the others from the best."""
+        return self._pool.member(number // 3, best) if number % 3 == 2 else None
 
-    def _solves_windows(self, number: int) -> bool:
-        return self._with_windows and number % _WINDOWS_EVERY == 1
-
-    def _job(self, number: int, best: Timeline, member: Member | None, moves: int, seconds: float) -> Schedule | None:
-        """Now and then windows, else annealing: from a member of the pool, if one is given, or from the best."""
-        seed = self._seed + number
-        if self._solves_windows(number):
-            return self._windows.improve(best, seed, seconds)
-        # The windows before do not count, so that each has its turn.
-        parameters = self._parameters[(number - (number + 3) // _WINDOWS_EVERY) % len(self._parameters)]
+    def _job(self, number: int, best: Timeline, member: Member | None, moves: int) -> Schedule | None:
+        """Annealing from a member of the pool, if one is given, or from the best."""
+        seed, parameters = self._seed + number, self._parameters[number % len(self._parameters)]
         if member is not None and member.stuck:
             parameters = self._leaving
         started = time.monotonic()
@@ -194,3 +178,13 @@ class OrderSearch:
         if self._open_modes:
             return Operations(problem, schedule)
         return Units(problem, dominated_split(problem, schedule))
+
+
+def _timed(problem: Problem, schedule: Schedule) -> Timeline | None:
+    """With times; None if units of no duration are in an order that waits or memory do not allow."""
+    try:
+        timeline = best_times(problem, schedule)
+    except Deadlock:
+        return None
+    levels = zip(measure(timeline).peak_memory, problem.room, strict=True)
+    return timeline if all(capacity is None or peak <= capacity for peak, capacity in levels) else None

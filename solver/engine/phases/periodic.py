@@ -1,4 +1,4 @@
-"""Phase: the best periodic pattern found, unrolled, and its warm-up and cool-down solved again."""
+"""Phase: the best periodic pattern found, unrolled."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 from pipesched.errors import Deadlock
 from solver.cyclic.problem_period import best_period, best_unrolled
-from solver.cyclic.warmup_cooldown import improve_warmup_cooldown
 from solver.engine.search import Search
 
 
@@ -14,12 +13,10 @@ from solver.engine.search import Search
 class Periodic:
     """What long problems rest on, since its search does not grow with them.
 
-    Problems of so many micro-batches a device are long. `share` of the time goes into the pattern, `end_share` each
-    into warm-up and cool-down.
+    Problems of so many micro-batches a device are long. `share` of the time goes into the pattern.
     """
 
     share: float = 0.15
-    end_share: float = 0.08
     least_microbatches_a_device: int = 4
     name: str = "cyclic schedules"
 
@@ -42,7 +39,3 @@ class Periodic:
             # Passes of no length may stand in a pattern in an order that waits for itself where it begins.
             return
         search.start_from(unrolled.schedule)
-        if not search.done():
-            search.incumbent.enter("warm-up and cool-down")
-            better = improve_warmup_cooldown(unrolled, search.limits, clock.left(self.end_share), search.stop)
-            search.start_from(better.schedule)

@@ -1,15 +1,11 @@
-"""Annealing and windows: what comes out is a valid order of the same passes, never worse, and the same every time."""
+"""Annealing: what comes out is a valid order of the same passes, never worse, and the same every time."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
 
-import pytest
-from ortools.sat.python import cp_model
-
 from formulations.window.order_units import Units
-from formulations.window.window_model import Window
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -20,7 +16,6 @@ from solver.construction.list_scheduling import policies, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.moves import shift
-from solver.local_search.window_lns import Windows, placed_in
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.published import ROWS
 
@@ -28,7 +23,11 @@ HEAT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.2, reach=
 
 
 def openings(timeline: Timeline) -> list[int]:
-    return list(placed_in(timeline).opening)
+    """When each device begins what counts."""
+    if timeline.problem.objective is Objective.MAKESPAN:
+        return [0] * timeline.problem.devices
+    passes = map(timeline.schedule.passes_on, range(timeline.problem.devices))
+    return [min(map(timeline.start, held), default=0) for held in passes]
 
 
 def start(problem: Problem) -> Timeline:
@@ -104,34 +103,3 @@ def test_an_order_that_runs_in_a_circle_is_not_annealed() -> None:
     units = Units(problem, timeline.schedule)
     backwards = [order[::-1] for order in units.orders]
     assert Annealer(units).run(backwards, openings(timeline), HEAT, 100, 0) is None
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_a_window_over_everything_is_the_whole_problem(seed: int) -> None:
-    """With all units free, the window's optimum is the best order of these units, so it is never worse and is valid."""
-    problem = tiny_problem(Random(seed))
-    if optimum(problem, problem.objective) is None:
-        return
-    timeline = start(problem)
-    placed = placed_in(timeline)
-    window = Window(placed, 0, 10**9, range(problem.devices))
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    assert solver.solve(window.cp) == cp_model.OPTIMAL
-    after = best_times(problem, window.schedule(solver.value))
-    best = optimum(problem, problem.objective)
-    assert best is not None
-    assert best.value <= measure(after).value(problem.objective) <= measure(timeline).value(problem.objective)
-
-
-def test_windows_keep_what_is_outside_and_stay_valid() -> None:
-    problem = next(row for row in ROWS if row.model == "1.5B" and row.m == 24).problem(1)
-    timeline = start(problem)
-    value = measure(timeline).value(problem.objective)
-    windows = Windows(deterministic=True)
-    for seed in range(6):
-        schedule = windows.improve(timeline, seed, 60)
-        if schedule is not None:
-            timeline = best_times(problem, schedule)
-            assert not validate(timeline)
-    assert measure(timeline).value(problem.objective) < value

@@ -9,11 +9,9 @@ from random import Random
 import numpy as np
 import pytest
 from numba import njit
-from ortools.sat.python import cp_model
 
 from formulations.window.operation_units import Operations, dominated_split, modes_matter
 from formulations.window.order_units import Units
-from formulations.window.window_model import Window
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
@@ -26,7 +24,7 @@ from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.mode_edits import begin, carry, undo
 from solver.local_search.mode_moves import change_mode
 from solver.local_search.modes import ABSENT, FUSED
-from solver.local_search.window_lns import Windows, placed_in, timed
+from tests.solver.local_search.test_local_search import openings
 from tests.support import makers
 from tests.support.brute_force import optimum, tiny_problem
 
@@ -150,7 +148,7 @@ def test_schedules_found_are_valid_and_take_what_the_search_says(seed: int) -> N
     problem = middle(seed)
     for schedule in starts(problem)[:: 1 + seed % 2]:
         timeline = best_times(problem, schedule)
-        units, opening = Operations(problem, timeline.schedule), list(placed_in(timeline).opening)
+        units, opening = Operations(problem, timeline.schedule), openings(timeline)
         runs = [Annealer(units).run(units.orders, opening, HEAT, 2500, seed) for _ in range(2)]
         assert runs[0] == runs[1]
         assert runs[0] is not None
@@ -175,48 +173,6 @@ def test_from_one_micro_batch_after_the_other_all_fused_annealing_finds_the_best
         found, tried = found + (run.value == best.value), tried + 1
     assert tried > 120
     assert found >= 0.97 * tried
-
-
-def every_pass(problem: Problem) -> list[Pass]:
-    kinds = (F, B, W, BW) if problem.splittable else (F, BW)
-    return [Pass(kind, stage, 0) for kind in kinds for stage in range(problem.placement.stages)]
-
-
-def test_a_window_over_everything_finds_the_best_modes_of_tiny_problems() -> None:
-    found, tried = 0, 0
-    for _, problem in tiny(range(100)):
-        best = optimum(problem, Objective.MAKESPAN)
-        window = Window(placed_in(best_times(problem, sequential(problem))), 0, 10**9, range(problem.devices))
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = 1
-        assert solver.solve(window.cp) == cp_model.OPTIMAL
-        after = timed(problem, window.schedule(solver.value))
-        if after is None:
-            # Only passes of no duration may come out in an order that memory does not allow.
-            assert any(problem.duration(p) == 0 for p in every_pass(problem))
-            continue
-        assert best is not None
-        assert not validate(after)
-        assert measure(after).makespan >= best.value
-        found, tried = found + (measure(after).makespan == best.value), tried + 1
-    assert tried > 40
-    # The sum of all devices' times counts a little too.
-    assert found >= 0.97 * tried
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_windows_that_change_modes_leave_valid_schedules(seed: int) -> None:
-    problem = middle(seed)
-    timeline = best_times(problem, starts(problem)[0])
-    value = measure(timeline).value(problem.objective)
-    windows = Windows(deterministic=True)
-    windows.size = 30.0
-    for number in range(3):
-        schedule = windows.improve(timeline, number, 60)
-        if schedule is not None:
-            timeline = best_times(problem, schedule)
-            assert not validate(timeline)
-            assert measure(timeline).value(problem.objective) <= value
 
 
 def test_only_a_fused_backward_that_can_gain_nothing_is_split() -> None:
