@@ -19,7 +19,6 @@ from solver.engine.phases.list_schedules import ListSchedules
 from solver.engine.phases.mirrored_schedules import MirroredSchedules
 from solver.engine.phases.published import Published
 from solver.engine.phases.sequential import Sequential
-from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.search import Engine, Phase
 
 _LOAD = "load"
@@ -53,8 +52,6 @@ def without_phases(engine: Engine, *names: str) -> Engine:
         return tuple(map(inner, (phase for phase in phases if phase.name not in names)))
 
     def inner(phase: Phase) -> Phase:
-        if isinstance(phase, ShorterProblem):
-            return replace(phase, opening=kept(phase.opening))
         return (
             replace(phase, engine=without_phases(phase.engine, *names))
             if isinstance(phase, MirroredSchedules)
@@ -108,7 +105,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("CP-SAT", "CP-SAT, intervals", called="CP-SAT over the full horizon"),
         _phase("published schedules"),
         _phase("published schedules extended"),
-        _phase("a shorter problem", called="a shorter problem, replicated"),
         _phase("tuned list schedules", called="rules of list schedules"),
         _phase("list schedules"),
         _phase("beam search with blocks"),

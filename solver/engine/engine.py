@@ -28,7 +28,6 @@ from solver.engine.phases.periodic import Periodic
 from solver.engine.phases.published import Published
 from solver.engine.phases.published_extended import PublishedExtended
 from solver.engine.phases.sequential import Sequential
-from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.phases.step_orders import StepOrders
 from solver.engine.phases.step_orders_below import StepOrdersBelow
 from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
@@ -84,7 +83,6 @@ ENGINE = Engine(
         # Where published schedules take a second each.
         TunedListSchedules(least_passes=5_000),
         CrossingBounds(share=0.3, very_long=True),
-        ShorterProblem(opening=(Published(compare_up_to_passes=0), TunedListSchedules(very_long=True), Sequential())),
         Published(share=0.5),
         MicrobatchOrders(),
         Sequential(),

@@ -103,7 +103,7 @@ def _claim(search: Search, found: Sequence[Certificate]) -> None:
 
 def _worth_it(search: Search) -> bool:
     state = search.incumbent.state
-    if search.very_long:  # Schedules of these come from shorter problems.
+    if search.very_long:  # A round of annealing takes too much of the time.
         return False
     if search.clock.counts_work or state.value is None or gap(state.value, state.lower_bound) < _NEAR:
         return False

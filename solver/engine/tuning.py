@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-# Of so many passes each schedule takes a part of a second, so that shorter problems are preferred where they will do,
-# and no schedule is tried any more once the optimum is proved.
+# Of so many passes each schedule takes a part of a second, so that schedules of fewer micro-batches are extended where
+# they will do, and no schedule is tried any more once the optimum is proved.
 MANY_PASSES = 20_000
 # Seconds that the first schedule of all may take although the time limit is shorter.
 GRACE = 1.0

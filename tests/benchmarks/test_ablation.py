@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from benchmarks import ablation
-from benchmarks.cases.engine_parts import PARTS, plain, without_phases
+from benchmarks.cases.engine_parts import PARTS, plain
 from benchmarks.cases.profiles import unit
 from benchmarks.reporting.ablation_table import PLAIN, WHOLE, left_out_on, markdown, share
 from benchmarks.reporting.page import END, begin
@@ -21,7 +21,6 @@ from pipesched.results.solution import Solution
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.engine.clock import Clock
 from solver.engine.engine import ENGINE
-from solver.engine.phases.shorter_problem import ShorterProblem
 from solver.engine.search import Engine
 from solver.engine.tuning import MANY_PASSES
 from solver.limits import Limits
@@ -65,12 +64,6 @@ def test_an_engine_without_a_part_differs_in_that_alone(part: ablation.Part) -> 
     if phases:
         gone = names_of(ENGINE) - names_of(part.engine)
         assert gone <= set(part.takes)
-
-
-def test_a_phase_is_left_out_of_the_shorter_problem_too() -> None:
-    found = without_phases(ENGINE, "tuned list schedules")
-    (shorter,) = (phase for phase in found.opening if isinstance(phase, ShorterProblem))
-    assert [phase.name for phase in shorter.opening] == ["published schedules", "one micro-batch after the other"]
 
 
 def test_a_part_is_left_out_where_it_proves_and_where_it_takes_most() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from solver.engine.engine import ENGINE
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.tuned_lists import TunedListSchedules
 from solver.engine.search import Engine, Search
@@ -35,8 +34,3 @@ def test_little_memory_is_within_reach_where_published_schedules_are_not() -> No
     short = problem(6, 24, memory={"activation": 1, "capacity": 4}, objective="span")
     found = solve(short, LIMITS, engine=alone(TunedListSchedules(counted_runs=60)))
     assert found.gap is not None and found.gap < 0.12
-
-
-def test_the_engine_searches_for_rules_before_it_shortens_a_problem() -> None:
-    kinds = [type(phase).__name__ for phase in ENGINE.opening]
-    assert kinds.index("TunedListSchedules") < kinds.index("ShorterProblem")

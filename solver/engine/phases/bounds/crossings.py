@@ -18,8 +18,8 @@ class CrossingBounds:
     """More and more stages of a chain, within a share of the time; the check of the last takes as long again.
 
     With the memory of `least` of the work of a device or more round trips do not decide. `very_long` says that only
-    very long problems have them here: their time does not grow with the number of micro-batches, and phases that search
-    a shorter problem prove nothing of the whole one. `most_states` says that only problems have them here of whose
+    very long problems have them here: their time does not grow with the number of micro-batches, and what is found in
+    it proves more than other phases do. `most_states` says that only problems have them here of whose
     devices each has one stage, and of whose lines none has more states: all of it is through in seconds, and other
     phases end as soon as they come near it.
     """
