@@ -17,7 +17,7 @@ from commands.options.search import (
 from commands.options.values import span_of, whole
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_problem, picture_kind, problem_of
-from commands.shared.output import complain, files_written, percent, write_json
+from commands.shared.output import complain, files_written, idle_shown, percent, write_json
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from commands.shared.watch import add_watch, stop_event
@@ -27,7 +27,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import plain, size
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.frontier import Frontier, Point
-from pipesched.schedule.metrics import measure
+from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from plots.frontier import render_frontier
 from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_sweep import FLAT, frontier
@@ -112,7 +112,8 @@ def _print(found: Frontier, asked: int) -> None:
     held = "activation memory" if any(problem.static) else "memory"
     memory = "share of each\ncapacity (%)" if scale.by_share else f"{held} a device\n({problem.memory_unit})"
     columns = [Column(memory, True), Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True)]
-    columns += [Column("gap", True), Column(f"bubble\n({name})", True, 2), Column("slower than\nlast row", True, 1)]
+    columns += [Column("gap", True), Column(IDLE, True, 2), Column(BUBBLE, True, 3)]
+    columns += [Column("slower than\nlast row", True, 1)]
     last = found.points[-1].value if found.points else None
     title = f"{problem.name}: {size(problem)} · {name} against memory"
     table(title, columns, [_row(found, point, last) for point in found.points])
@@ -140,10 +141,10 @@ def _row(found: Frontier, point: Point, last: Value | None) -> list[str]:
 
     row = [plain(level), say(point.value), say(point.lower_bound)]
     if point.value is None or point.timeline is None:
-        return [*row, "", "", ""]
+        return [*row, "", "", "", ""]
     slower = "" if last is None else percent(float(point.value / last - 1) if last else 0.0)
-    bubble = percent(measure(point.timeline).bubble(problem.objective))
-    return [*row, percent(point.gap), bubble, slower]
+    shares = (percent(share) for _, share in idle_shown(point.timeline.problem, measure(point.timeline)))
+    return [*row, percent(point.gap), *shares, slower]
 
 
 def _findings(found: Frontier) -> list[str]:

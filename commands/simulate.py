@@ -117,6 +117,7 @@ def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Val
         "makespan": in_file_units(problem, metrics.makespan),
         "span": in_file_units(problem, metrics.span),
         "bubble": metrics.bubbles,
+        "idle": metrics.idles,
         "idle_ratio": metrics.idle_ratio,
         "peak_memory": peak_memory(problem, metrics),
         "streams": streams_document(timeline),

@@ -1,4 +1,4 @@
-"""Bars that set schedules against each other: work of the busiest device, bubble up to the bound, time above it."""
+"""Bars that set schedules against each other: work of the busiest device, idle time up to the bound, time above it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LEAST, MOST = 10, 28  # columns of the longest bar
 # Each part differs by its character too, where there is no colour or none that the reader sees.
 PARTS = (
     ("█", "green", "work of the busiest device"),
-    ("░", "yellow", "bubble up to the bound"),
+    ("░", "yellow", "its idle time up to the bound"),
     ("▓", "bright_red", "above the bound"),
 )
 

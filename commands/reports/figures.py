@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from commands.shared.output import bubbles_shown, memory_range, percent, times_shown
+from commands.shared.output import memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from commands.shared.tables import Column, table
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective
 from pipesched.results.gap import gap
-from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.stream_use import stream_use
 from pipesched.schedule.timeline import Timeline
 
@@ -20,9 +20,11 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
     problem = timeline.problem
     value = known(metrics, problem.objective)
     rows = [(time.value, time_text(problem, known(metrics, time))) for time in times_shown(problem)]
-    rows += [(f"bubble ({of.value})", percent(metrics.bubble(of))) for of in bubbles_shown(problem)]
+    period = problem.objective is Objective.PERIOD
+    ends = [time for time in times_shown(problem) if (time is Objective.PERIOD) == period]
+    rows += [(f"{IDLE}, of {time.value}", percent(metrics.idle(time))) for time in ends]
+    rows += [(f"{BUBBLE}, of {time.value}", percent(metrics.bubble(time))) for time in ends]
     rows += [
-        ("idle ratio", percent(metrics.idle_ratio)),
         (f"peak memory ({problem.memory_unit})", memory_range(problem, metrics)),
         *_streams(timeline),
         ("fits the memory", "yes" if fits else "no"),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from commands.shared.output import percent
+from commands.shared.output import idle_said, idle_shown, percent
 from commands.shared.tables import Column, table
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.plan_figures import device_memory, stage_rows, time_parts
 from pipesched.results.solution import Status
+from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from solver.planning.sensitivity import Change
 
 CHOICES = [
@@ -20,6 +21,8 @@ CHOICES = [
     Column("bound", True),
     Column("gap", True),
     Column("than the best", True),
+    Column(IDLE, True, 2),
+    Column(BUBBLE, True, 3),
     Column("order"),
     Column("status", leave_out=1),
 ]
@@ -90,11 +93,19 @@ def choice_rows(plan: Plan) -> list[list[str]]:
                 "" if one.lower_bound is None else _time(plan, one.lower_bound),
                 gap,
                 dearer if one.best is not plan.best else "",
+                *_idle(one.best),
                 "" if one.best is None else one.best.schedule,
                 one.reason or one.status.value,
             ]
         )
     return rows
+
+
+def _idle(best: Candidate | None) -> list[str]:
+    """Both readings of idle time, empty without a plan."""
+    if best is None:
+        return ["", ""]
+    return [percent(share) for _, share in idle_shown(best.timeline.problem, measure(best.timeline))]
 
 
 def stage_cells(plan: Plan, best: Candidate) -> list[list[str]]:
@@ -164,7 +175,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     parts = time_parts(plan.problem, best)
     named = ("ideal", "imbalance", "recompute", "bubble")
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
-    found = [said, f"{value} = {made_of}"]
+    found = [said, f"{value} = {made_of}; {idle_said(best.timeline.problem, measure(best.timeline))}"]
     if plan.certificate:
         found.append(f"why none is below the bound ({plan.certificate.kind}): {plan.certificate.text}")
     found += [f"note: {text}" for text in plan.notes if text not in plan.problem.notes]

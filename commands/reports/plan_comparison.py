@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commands.shared.output import percent
+from commands.shared.output import idle_shown, percent
 from commands.shared.plan_runtimes import runtimes_of
 from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
@@ -12,14 +12,15 @@ from pipesched.problem.formatting import plain
 from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate
 from pipesched.results.solution import Status
-from pipesched.schedule.metrics import measure
+from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from solver.planning.schedule_comparison import ComparedSchedule, lacking
 
 COLUMNS = [
     Column("schedule"),
     Column("time", True),
     Column("bound of its plans", True, 2),
-    Column("idle", True),
+    Column(IDLE, True),
+    Column(BUBBLE, True, 2),
     Column("peak memory", True),
     Column("fits"),
     Column("recomputed layers", True),
@@ -59,7 +60,7 @@ def _cells(problem: PlanProblem, row: ComparedSchedule) -> list[str]:
         row.name + own,
         plain(float(best.value)),
         bound,
-        percent(metrics.idle_ratio),
+        *(percent(share) for _, share in idle_shown(one, metrics)),
         plain(round(max(peak_memory(one, metrics)), 3)),
         _fits(problem, row, best),
         str(sum(sum(stage.values()) for stage in counts)),
@@ -97,6 +98,8 @@ def _row(problem: PlanProblem, row: ComparedSchedule) -> dict[str, object]:
         "lower_bound": None if plan is None else float(plan.lower_bound),
         "gap": None if plan is None else plan.gap,
         "idle_ratio": None,
+        "idle": None,
+        "bubble": None,
         "peak_memory": None,
         "fits": row.fits,
         "partition": None,
@@ -114,6 +117,8 @@ def _row(problem: PlanProblem, row: ComparedSchedule) -> dict[str, object]:
     return found | {
         "value": float(best.value),
         "idle_ratio": metrics.idle_ratio,
+        "idle": metrics.idles,
+        "bubble": metrics.bubbles,
         "peak_memory": peak_memory(best.timeline.problem, metrics),
         "partition": list(best.partition.counts),
         "recompute": list(best.partition.recompute_counts()),

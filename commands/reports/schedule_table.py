@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from commands.reports.bars import LEAST, MOST, Bar, bar_of, drawn, show_legend
 from commands.shared import not_applicable as grouped
 from commands.shared.console import width
-from commands.shared.output import bubbles_shown, memory_range, percent, times_shown
+from commands.shared.output import idle_shown, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from commands.shared.tables import Cell, Column, spare, table
 from pipesched.problem.formatting import size
@@ -15,7 +15,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS
 from pipesched.results.gap import gap
-from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 
 
 def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, bars: bool | None = None) -> None:
@@ -46,7 +46,8 @@ def _columns(problem: Problem) -> list[Column]:
     return [
         Column("schedule"),
         *(Column(f"{time}{unit}", True, 0 if time is aim else 4) for time in times_shown(problem)),
-        *(Column(f"bubble\n({of})", True, 3 if of is aim else 5) for of in bubbles_shown(problem)),
+        Column(IDLE, True, 3),
+        Column(BUBBLE, True, 5),
         Column(f"peak memory\n({problem.memory_unit})", True, 1),
         Column("fits"),
         Column(f"{aim.value}\ngap", True),
@@ -58,7 +59,7 @@ def _row(problem: Problem, candidate: Candidate, metrics: Metrics, lower_bound: 
     values = [time_text(problem, metrics.value(time)) for time in times_shown(problem)]
     times = [text.removesuffix(problem.time_unit).strip() for text in values]
     excess = percent(gap(value, lower_bound)) if candidate.fits else "–"
-    shares = [percent(metrics.bubble(of)) for of in bubbles_shown(problem)]
+    shares = [percent(share) for _, share in idle_shown(problem, metrics)]
     fits = "yes" if candidate.fits else "no"
     return [candidate.name, *times, *shares, memory_range(problem, metrics), fits, excess]
 

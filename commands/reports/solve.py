@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commands.reports import min_memory, robustness, schedule_table, sensitivity
-from commands.shared.output import complain, memory_line, percent
+from commands.shared.output import complain, idle_said, memory_line, percent
 from commands.shared.output import time as time_text
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.explanation import Explanation
@@ -33,15 +33,16 @@ def verdict(found: Found, metrics: Metrics) -> str:
     problem, objective = solution.problem, solution.problem.objective
     value = f"{objective.value} {time_text(problem, solution.value_ticks)}"
     bound = time_text(problem, solution.lower_bound_ticks)
+    idle = idle_said(problem, metrics)
     if solution.status is Status.OPTIMAL:
-        return f"optimal: {value}, bubble {percent(metrics.bubble(objective))}; no schedule is better"
+        return f"optimal: {value}; no schedule is better; {idle}"
     if found.robust:
-        return f"chosen for its mean under noise: {value} without noise; none is below {bound}"
+        return f"chosen for its mean under noise: {value} without noise; none is below {bound}; {idle}"
     if found.memory and in_ticks_of(problem, found.memory.best, found.memory.scale.problem) != solution.value_ticks:
         best = time_text(found.memory.scale.problem, found.memory.best)
         known = f"the optimum is {best}" if best == bound else f"the best found is {best}, none is below {bound}"
-        return f"chosen for low memory: {value} ({known})"
-    return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}"
+        return f"chosen for low memory: {value} ({known}); {idle}"
+    return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}; {idle}"
 
 
 def show(found: Found) -> None:

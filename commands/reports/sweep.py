@@ -7,6 +7,7 @@ from fractions import Fraction
 from commands.shared.output import percent
 from commands.shared.tables import Column, table
 from pipesched.problem.formatting import counted, plain
+from pipesched.schedule.metrics import BUBBLE, IDLE
 from pipesched.sweeps.table import Row, State, Table
 from pipesched.sweeps.values import as_number, label
 from solver.sweeps.run_sweep import Moment
@@ -47,7 +48,7 @@ def columns(found: Table) -> list[Column]:
     made = [Column("cell", True, 5)]
     made += [Column(axis.name, _numeric(found, axis.name)) for axis in axes]
     made += [Column(f"best {name}{unit}", True), Column(f"lower bound{unit}", True, 1), Column("gap", True)]
-    made += [Column("bubble", True, 2), Column(f"peak memory\n({found.memory_unit})", True, 3)]
+    made += [Column(IDLE, True, 2), Column(BUBBLE, True, 3), Column(f"peak memory\n({found.memory_unit})", True, 3)]
     made += [Column("best published", False, 4), Column("to best", True, 4)]
     made += [Column("status", False, 6)]
     return made
@@ -67,7 +68,8 @@ def _cells(row: Row) -> list[str]:
     known, best = row.outcome, row.best_published
     texts = [str(row.cell.number), *(_shown(value) for _, value in row.cell.at)]
     texts += [_number(row.value), _number(row.lower_bound), percent(None if known is None else known.gap)]
-    texts += [percent((known.bubble or {}).get(row.objective) if known else None)]
+    bubble = None if known is None or known.bubble is None else known.bubble.get(row.objective)
+    texts += [percent(None if known is None else known.idle(row.objective)), percent(bubble)]
     texts += [_number(max(known.peak_memory)) if known and known.peak_memory else ""]
     texts += ["" if best is None else best.name, "" if row.ratio is None else f"{float(row.ratio):.3f}"]
     return [*texts, row.state.value]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from commands.shared.output import bubbles_shown, note, percent, times_shown
+from commands.shared.output import idle_shown, note, percent, times_shown
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.problem_file import read_problem, with_objective
@@ -49,8 +49,8 @@ def caption(metrics: Metrics, problem: Problem) -> str:
     """The line under a picture's title: no more than the metrics tell, which may not know the period."""
     rates = metrics.bubbles
     times = [f"{time} {amount(problem, metrics.value(time))}" for time in times_shown(problem) if time in rates]
-    bubbles = [f"{percent(rates[of])} of {of}" for of in bubbles_shown(problem) if of in rates]
-    return ", ".join(times) + (f" · bubble {', '.join(bubbles)}" if bubbles else "")
+    shares = [f"{name} {percent(share)}" for name, share in idle_shown(problem, metrics) if share is not None]
+    return " · ".join([", ".join(times), *shares])
 
 
 def picture_kind(path: Path, *others: str) -> Literal["png", "svg", "pdf"]:

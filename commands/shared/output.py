@@ -12,7 +12,7 @@ from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.memory_figures import peak_memory, static_memory
-from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 
 
 def complain(line: str) -> None:
@@ -42,9 +42,16 @@ def times_shown(problem: Problem) -> tuple[Objective, ...]:
     return (Objective.PERIOD, *ends) if problem.objective is Objective.PERIOD else ends
 
 
-def bubbles_shown(problem: Problem) -> tuple[Objective, ...]:
-    """The bubble rates that tables show: of a steady state, or of the run from end to end."""
-    return tuple(o for o in times_shown(problem) if (o is Objective.PERIOD) == (problem.objective is Objective.PERIOD))
+def idle_shown(problem: Problem, metrics: Metrics) -> list[tuple[str, float | None]]:
+    """Both readings of idle time that tables show, as shares of the objective's value, with their names."""
+    aim = problem.objective
+    return [(IDLE, metrics.idle(aim)), (BUBBLE, metrics.bubble(aim))]
+
+
+def idle_said(problem: Problem, metrics: Metrics) -> str:
+    """Both readings of idle time in words."""
+    idle, bubble = (percent(share) for _, share in idle_shown(problem, metrics))
+    return f"devices idle {idle} of it on average, the busiest one {bubble} (bubble rate)"
 
 
 def percent(share: float | None) -> str:

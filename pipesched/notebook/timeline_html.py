@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
 from pipesched.problem.formatting import amount, plain, size, visible
@@ -12,7 +12,7 @@ from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan, row_shares
 from pipesched.schedule.drawing.colours import NAMES, RGB, TRANSFER, hexadecimal, shade, shade_names, shade_numbers
 from pipesched.schedule.drawing.round_times import round_times
 from pipesched.schedule.drawing.svg import MOST_WITH_TIPS, Cell, svg
-from pipesched.schedule.metrics import measure
+from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from pipesched.schedule.timeline import Timeline
 
 _TIMES = 9  # named on the axis, about
@@ -21,10 +21,14 @@ _TIMES = 9  # named on the axis, about
 def timeline_html(timeline: Timeline) -> str:
     """The figures and the chart."""
     problem, metrics = timeline.problem, measure(timeline)
-    bubbles = ", ".join(f"{100 * rate:.2f} % of {of}" for of, rate in metrics.bubbles.items())
+
+    def shares(held: Mapping[str, float]) -> str:
+        return ", ".join(f"{100 * share:.2f} % of {of}" for of, share in held.items())
+
     line = (
         f"{timeline.schedule.name or 'schedule'} on {problem.name}: {size(problem)} · "
-        f"makespan {amount(problem, metrics.makespan)}, span {amount(problem, metrics.span)} · bubble {bubbles}"
+        f"makespan {amount(problem, metrics.makespan)}, span {amount(problem, metrics.span)} · "
+        f"{IDLE} {shares(metrics.idles)} · {BUBBLE} {shares(metrics.bubbles)}"
     )
     return framed(line, timeline_svg(timeline))
 

@@ -34,7 +34,7 @@ def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower
 def _row(problem: Problem, candidate: Candidate, lower_bound: int) -> dict[str, object]:
     metrics = candidate.metrics
     if metrics is None:
-        nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "peak_memory", "gap"))
+        nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "idle", "peak_memory", "gap"))
         status = {
             "fits": False,
             "status": "does not apply",
@@ -48,6 +48,7 @@ def _row(problem: Problem, candidate: Candidate, lower_bound: int) -> dict[str, 
         "makespan": problem.in_units(metrics.makespan),
         "span": problem.in_units(metrics.span),
         "bubble": metrics.bubbles,
+        "idle": metrics.idles,
         "peak_memory": peak_memory(problem, metrics),
         "fits": candidate.fits,
         # A schedule that breaks the memory cap may lie below the bound of those that keep it.

@@ -95,6 +95,16 @@ class Plan:
         return None if self.value is None else gap(self.value, self.lower_bound)
 
     @property
+    def idle(self) -> float | None:
+        """Idle time, mean over the devices, as a share of the objective's value; None without a plan."""
+        return None if self.metrics is None else self.metrics.idle(self.problem.objective)
+
+    @property
+    def bubble_rate(self) -> float | None:
+        """The papers' bubble rate: idle time of the busiest device, as a share of the value; None without a plan."""
+        return None if self.metrics is None else self.metrics.bubble(self.problem.objective)
+
+    @property
     def metrics(self) -> Metrics | None:
         return None if self.best is None else measure(self.best.timeline)
 
@@ -117,6 +127,7 @@ class Plan:
             "recompute": None if partition is None else list(partition.recompute_counts()),
             "schedule": None if best is None else best.schedule,
             "bubble": None if metrics is None else metrics.bubbles,
+            "idle": None if metrics is None else metrics.idles,
             "peak_memory": None if problem is None or metrics is None else peak_memory(problem, metrics),
             "memory_capacity": None if problem is None else memory_capacity(problem),
             "choices": [choice.document() for choice in self.choices],

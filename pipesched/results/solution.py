@@ -103,6 +103,7 @@ class Solution:
             "span": self.span,
             "period": None if period is None else problem.in_units(period),
             "bubble": metrics.bubbles if metrics else None,
+            "idle": metrics.idles if metrics else None,
             "idle_ratio": metrics.idle_ratio if metrics else None,
             "peak_memory": peak_memory(problem, metrics) if metrics else None,
             "memory_capacity": memory_capacity(problem),
@@ -135,6 +136,16 @@ class Solution:
     def span(self) -> float | None:
         """In the file's time unit; None without a schedule."""
         return None if self.metrics is None else self.problem.in_units(self.metrics.span)
+
+    @property
+    def idle(self) -> float | None:
+        """Idle time, mean over the devices, as a share of the objective's value; None without a schedule."""
+        return None if self.metrics is None else self.metrics.idle(self.problem.objective)
+
+    @property
+    def bubble_rate(self) -> float | None:
+        """The papers' bubble rate: idle time of the busiest device, as a share of the value; None if there is none."""
+        return None if self.metrics is None else self.metrics.bubble(self.problem.objective)
 
     @property
     def value_ticks(self) -> int | None:

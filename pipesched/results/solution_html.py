@@ -10,7 +10,7 @@ from pipesched.problem.formatting import amount, plain
 from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.memory_figures import peak_memory
-from pipesched.schedule.metrics import Metrics
+from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.timeline import Timeline
 
 
@@ -21,23 +21,22 @@ def solution_html(
     timeline: Timeline | None = None,
     certificate: Certificate | None = None,
 ) -> str:
-    """Value, bubble and peak memory of each (name, metrics, fits), none without metrics; the rest where it is given."""
+    """Value, idle time and peak memory of each (name, metrics, fits), none without metrics; the rest where given."""
     goal = problem.objective
 
     def row(name: str, metrics: Metrics, fits: bool) -> str:
-        bubble = metrics.bubble(goal)
         peak = max(peak_memory(problem, metrics), default=0.0)
         cells = [
             name,
             amount(problem, metrics.value(goal)),
-            "" if bubble is None else f"{100 * bubble:.2f} %",
+            *("" if one is None else f"{100 * one:.2f} %" for one in (metrics.idle(goal), metrics.bubble(goal))),
             f"{plain(peak)} {problem.memory_unit}",
             "yes" if fits else "no",
         ]
         return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
 
     rows = [row(name, metrics, fits) for name, metrics, fits in schedules if metrics is not None]
-    heads = ("schedule", goal.value, "bubble", "largest peak memory", "fits")
+    heads = ("schedule", goal.value, IDLE, BUBBLE, "largest peak memory", "fits")
     head = f"<tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr>"
     table = f"<table>{head}{''.join(rows)}</table>"
     why = "" if certificate is None else f"<p>lower bound ({escape(certificate.kind)}): {escape(certificate.text)}</p>"

@@ -1,7 +1,8 @@
-"""Metrics of a timeline: makespan, span, bubble rates, idle ratio, peak memory. Defined in docs/concepts.md."""
+"""Metrics of a timeline: makespan, span, idle time, bubble rates, peak memory. Defined in docs/concepts.md."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from pipesched.problem.problem import Objective
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline, blocks
+
+IDLE, BUBBLE = "idle (mean over devices)", "bubble rate (busiest device)"  # as tables and pictures name them
 
 
 @dataclass(frozen=True)
@@ -36,23 +39,40 @@ class Metrics:
             return self.period
         return self.makespan if objective is Objective.MAKESPAN else self.span
 
+    def idle(self, objective: Objective) -> float | None:
+        """Idle time, mean over the devices: 1 - mean work / objective value; None without a period."""
+        return self._idle(sum(self.work), len(self.work), objective)
+
     def bubble(self, objective: Objective) -> float | None:
-        """1 - busiest device's work / objective value (each period's, for a period); None without a period."""
-        if objective is Objective.PERIOD and self.period is None:
-            return None
-        value = self.value(objective) * (self.microbatches if objective is Objective.PERIOD else 1)
-        return 1 - max(self.work) / value if value else 0.0
+        """The papers' bubble rate: 1 - busiest device's work / objective value; None without a period."""
+        return self._idle(max(self.work), 1, objective)
+
+    @property
+    def idles(self) -> dict[str, float]:
+        """The idle times, mean over the devices, that the timeline has, by objective."""
+        return _known(self.idle)
 
     @property
     def bubbles(self) -> dict[str, float]:
         """The bubble rates that the timeline has, by objective."""
-        rates = {objective.value: self.bubble(objective) for objective in Objective}
-        return {name: rate for name, rate in rates.items() if rate is not None}
+        return _known(self.bubble)
 
     @property
     def idle_ratio(self) -> float:
         """1 - total work / (devices x makespan)."""
-        return 1 - sum(self.work) / (len(self.work) * self.makespan) if self.makespan else 0.0
+        return self._idle(sum(self.work), len(self.work), Objective.MAKESPAN) or 0.0
+
+    def _idle(self, work: int, devices: int, objective: Objective) -> float | None:
+        """The share of the time of so many devices that this work leaves; a period's is that of all micro-batches."""
+        if objective is Objective.PERIOD and self.period is None:
+            return None
+        value = self.value(objective) * (self.microbatches if objective is Objective.PERIOD else 1)
+        return 1 - work / (devices * value) if value else 0.0
+
+
+def _known(share: Callable[[Objective], float | None]) -> dict[str, float]:
+    shares = {objective.value: share(objective) for objective in Objective}
+    return {name: one for name, one in shares.items() if one is not None}
 
 
 def measure(timeline: Timeline) -> Metrics:

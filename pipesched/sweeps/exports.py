@@ -74,13 +74,16 @@ def refuse_without_parquet() -> None:
 
 def _columns_of(row: Row) -> dict[str, Any]:
     document = row.document()
-    best, bubble, peaks = document["best_heuristic"] or {}, document["bubble"] or {}, document["peak_memory"]
+    best, peaks = document["best_heuristic"] or {}, document["peak_memory"]
+    bubble, idle = document["bubble"] or {}, document["idle"] or {}
     return {
         "status": document["status"],
         "objective": document["objective"],
         **{name: document[name] for name in (*_FIGURES, *_TEXTS[:2])},
         "bubble_makespan": bubble.get("makespan"),
         "bubble_span": bubble.get("span"),
+        "idle_makespan": idle.get("makespan"),
+        "idle_span": idle.get("span"),
         "peak_memory": max(peaks) if peaks else None,
         "certificate": (document["certificate"] or {}).get("kind"),
         "best_heuristic": best.get("name"),

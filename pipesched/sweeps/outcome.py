@@ -76,6 +76,13 @@ class Outcome:
             return None
         return gap(self.value, self.lower_bound)
 
+    def idle(self, objective: str) -> float | None:
+        """Idle time, mean over the devices, as a share of this objective's value; None where that is not known."""
+        if self.idle_ratio is None or self.bubble is None or objective not in self.bubble:
+            return None
+        busiest = 1 - self.bubble["makespan"]
+        return 1 - (1 - self.idle_ratio) * ((1 - self.bubble[objective]) / busiest if busiest else 1)
+
     @property
     def best_published(self) -> Published | None:
         """The best published schedule that fits."""

@@ -92,6 +92,7 @@ class Row:
             "span": None,
             "period": None,
             "bubble": None,
+            "idle": None,
             "idle_ratio": None,
             "peak_memory": None,
             "certificate": None,
@@ -154,6 +155,7 @@ def _known(known: Outcome) -> dict[str, Any]:
     times = {name: _number(getattr(known, name)) for name in ("makespan", "span", "period")}
     document: dict[str, Any] = times | {
         "bubble": None if known.bubble is None else dict(known.bubble),
+        "idle": None if known.bubble is None else {of: known.idle(of) for of in known.bubble},
         "idle_ratio": known.idle_ratio,
         "peak_memory": [float(one) for one in known.peak_memory] or None,
         "certificate": {"kind": known.kind, "text": known.claim} if known.kind else None,

@@ -1,4 +1,4 @@
-"""The bubble against a number such as micro-batches or transfer time: best found, proved bound, published schedules."""
+"""Idle time against a number such as micro-batches or transfer time: best found, proved bound, published schedules."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from pipesched.problem.formatting import plain
+from pipesched.schedule.metrics import BUBBLE
 from pipesched.sweeps.axes import Axis
 from pipesched.sweeps.outcome import Published
 from pipesched.sweeps.table import Row, Table
@@ -30,12 +31,12 @@ def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
     objective = next(row.objective for row in found.rows if row.objective)
     for panel, (axes,) in zip(shown, grid, strict=True):
         _draw(panel, axes)
-        axes.set_ylabel(f"Bubble ({objective}), %", parse_math=False)
+        axes.set_ylabel("Idle (mean over devices), %", parse_math=False)
         axes.set_xlabel(with_unit(x, found), parse_math=False)
     entitle(
         figure,
-        f"{found.sweep.name}: bubble against {named(x)}",
-        "1 − work of the busiest device / " + objective,
+        f"{found.sweep.name}: idle time against {named(x)}",
+        f"1 − mean work of the devices / {objective}; bubble rate: 1 − work of the busiest device / {objective}",
         left_out(found, x),
     )
     figure.draw_without_rendering()
@@ -49,8 +50,8 @@ def render_bubble(found: Table, x: Axis, format: Format = "png") -> bytes:
 def _draw(panel: Panel, axes: Axes) -> None:
     for series in panel.series:
         points = [(float(x), row) for x, row in series.rows]
-        found = [(x, _bubble(row, row.value)) for x, row in points if row.value]
-        proved = [(x, _bubble(row, row.lower_bound), _bubble(row, row.value)) for x, row in points if row.value]
+        found = [(x, _idle(row, row.value)) for x, row in points if row.value]
+        proved = [(x, _idle(row, row.lower_bound), _idle(row, row.value)) for x, row in points if row.value]
         if not found:
             continue
         xs = [x for x, _, _ in proved]
@@ -59,8 +60,10 @@ def _draw(panel: Panel, axes: Axes) -> None:
         )
         axes.plot(xs, [b for _, b, _ in proved], color=series.colour, linewidth=0.9, linestyle=(0, (3, 2)))
         axes.plot(*zip(*found, strict=True), "o-", color=series.colour, linewidth=1.7, markersize=4.5)
+        rates = [(float(x), _bubble_rate(row)) for x, row in series.rows if row.value]
+        axes.plot(*zip(*rates, strict=True), "x-.", color=series.colour, linewidth=0.8, markersize=4)
         if len(panel.series) > 1:
-            best = [(x, _bubble(row, row.best_published.value)) for x, row in points if row.best_published]
+            best = [(x, _idle(row, row.best_published.value)) for x, row in points if row.best_published]
             axes.plot([x for x, _ in best], [b for _, b in best], "D:", color=series.colour, linewidth=1, markersize=3,
                       markerfacecolor="white")  # fmt: skip
     if len(panel.series) == 1:
@@ -70,11 +73,11 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def published_lines(series: Series) -> dict[str, list[tuple[float, float]]]:
-    """The bubble of each published schedule where it fits, by name."""
+    """The idle time of each published schedule where it fits, by name."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for x, row in series.rows:
         for one in _fitting(row):
-            lines.setdefault(one.name, []).append((float(x), _bubble(row, one.value)))
+            lines.setdefault(one.name, []).append((float(x), _idle(row, one.value)))
     return lines
 
 
@@ -84,12 +87,18 @@ def _fitting(row: Row) -> list[Published]:
     return [one for one in row.outcome.published if one.fits and one.value]
 
 
-def _bubble(row: Row, value: object) -> float:
-    """Of a time of this cell, in per cent."""
-    assert row.outcome is not None and row.outcome.work is not None
-    work = float(row.outcome.work)
-    periods = row.cell.problem.microbatches if row.objective == "period" else 1
-    return 100 * (1 - work / (float(value) * periods)) if value else 0.0  # type: ignore[arg-type]
+def _idle(row: Row, value: object) -> float:
+    """Of a time of this cell, in per cent: at the best schedule's mean work."""
+    known = row.outcome
+    assert known is not None and known.value
+    own = known.idle(row.objective) or 0.0
+    return 100 * (1 - (1 - own) * float(known.value) / float(value)) if value else 0.0  # type: ignore[arg-type]
+
+
+def _bubble_rate(row: Row) -> float:
+    """Of the best schedule found, in per cent."""
+    assert row.outcome is not None
+    return 100 * (row.outcome.bubble or {}).get(row.objective, 0.0)
 
 
 def _scale(panel: Panel, axes: Axes) -> None:
@@ -115,9 +124,11 @@ def _entries(shown: Sequence[Panel]) -> list[tuple[Handle, str]]:
     ]
     known = Line2D([], [], color=_GREY, marker="D", markersize=2.6, linewidth=0.8)
     best = Line2D([], [], color=grey, marker="D", markersize=3, linewidth=1, linestyle=":", markerfacecolor="white")
+    rate = Line2D([], [], color=grey, marker="x", linewidth=0.8, linestyle="-.", markersize=4)
     return [
         *entries,
         (Line2D([], [], color=grey, linewidth=0.9, linestyle=(0, (3, 2))), "at the proved bound, same work"),
         (Patch(facecolor=grey, alpha=2 * _BAND), "open: between the two"),
+        (rate, BUBBLE),
         (known, "published") if len(series) == 1 else (best, "best published"),
     ]

@@ -109,7 +109,7 @@ def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, caps
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {
         "name", "objective", "status", "value", "lower_bound", "gap", "makespan", "span", "period", "bubble",
-        "idle_ratio", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
+        "idle", "idle_ratio", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
         "under_noise", "not_tried", "notes", "streams", "decisions",
     }  # fmt: skip
     assert document["status"] == "optimal"
@@ -117,7 +117,7 @@ def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, caps
     assert document["gap"] == 0.0
     assert document["period"] is None
     assert document["memory_capacity"] == [2.0, 2.0]
-    assert set(document["bubble"]) == {"makespan", "span"}
+    assert set(document["bubble"]) == set(document["idle"]) == {"makespan", "span"}
     assert set(document["certificate"]) == {"kind", "text"}
 
 
@@ -162,6 +162,7 @@ def test_compare_lists_every_schedule_and_the_best(small: str, capsys: pytest.Ca
             "makespan",
             "span",
             "bubble",
+            "idle",
             "peak_memory",
             "fits",
             "gap",
@@ -213,6 +214,7 @@ def test_simulate_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
         "makespan",
         "span",
         "bubble",
+        "idle",
         "idle_ratio",
         "peak_memory",
         "orders",
@@ -356,12 +358,13 @@ def test_the_period_has_its_column_wherever_it_is_minimised(
     head = " ".join(capsys.readouterr().out.split("┡")[0].split())
     assert "minimise period" in head
     assert head.count("period ┃") == 2  # the value, and the gap
-    assert "(period)" in head
-    assert "schedule | period | makespan | span | bubble (period) | peak memory (" in report_text(out / "report.html")
+    assert "bubble rate" in head
+    columns = "period | makespan | span | idle (mean over devices) | bubble rate (busiest device) | peak memory ("
+    assert columns in report_text(out / "report.html")
     page = tmp_path / "page.html"
     assert main(["plot", str(out / "schedule.json"), "-o", str(page)]) == 0
     assert "<p>period " in page.read_text()
-    assert " of period</p>" in page.read_text()
+    assert "bubble rate (busiest device)" in page.read_text()
 
 
 @pytest.mark.parametrize("flags", [["--noise", "5%"], ["--with", "any.csv"]])

@@ -41,7 +41,7 @@ PLAN: dict[str, Any] = {
 }
 NAMES = "1f1b,vpp,zbv,dualpipe-v,gpipe"
 KEYS = {
-    "schedule", "value", "lower_bound", "gap", "idle_ratio", "peak_memory", "fits", "partition", "recompute", "placement",
+    "schedule", "value", "lower_bound", "gap", "idle_ratio", "idle", "bubble", "peak_memory", "fits", "partition", "recompute", "placement",
     "chunks", "runtimes", "status", "reason",
 }  # fmt: skip
 

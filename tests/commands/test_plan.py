@@ -23,7 +23,7 @@ transfer: 0.5
 """
 KEYS = {
     "name", "objective", "status", "value", "lower_bound", "gap", "placement", "chunks", "partition", "stage_device",
-    "recompute", "schedule", "bubble", "peak_memory", "choices", "certificate", "settings", "wall_seconds",
+    "recompute", "schedule", "bubble", "idle", "peak_memory", "choices", "certificate", "settings", "wall_seconds",
 }  # fmt: skip
 
 

@@ -61,7 +61,9 @@ def test_one_series_has_a_line_for_each_published_schedule() -> None:
     found = swept("microbatches=2,4,8", gap=0.9)
     svg = texts(render_bubble(found, found.sweep.axes.axes[0], "svg"))
     assert "1f1b" in svg and "gpipe" not in svg  # which does not fit
-    assert "at the proved bound" in svg and "Bubble (makespan), %" in svg
+    assert (
+        "at the proved bound" in svg and "Idle (mean over devices), %" in svg and "bubble rate (busiest device)" in svg
+    )
 
 
 def test_the_same_table_gives_the_same_bytes() -> None:

@@ -107,7 +107,8 @@ async function show(pane) {
 }
 
 function factsOf(row) {
-  const parts = [`${unit.objective} ${withUnit(row[unit.objective], unit.timeUnit)}`, `bubble ${percent(row.bubble?.[unit.objective])}`];
+  const parts = [`${unit.objective} ${withUnit(row[unit.objective], unit.timeUnit)}`, `idle ${percent(row.idle?.[unit.objective])} (mean)`,
+    `bubble rate ${percent(row.bubble?.[unit.objective])} (busiest device)`];
   parts.push(`peak memory ${memoryRange(row.peak_memory)} ${unit.memoryUnit}`);
   return parts.join(" · ") + (row.fits ? "" : " · does not fit");
 }

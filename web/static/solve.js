@@ -117,7 +117,8 @@ function moved(solve, moment) {
 function facts(solve) {
   const { solution, moment, labels: of } = solve;
   if (!solution) return moment ? `${of.objective} ${withUnit(moment.value, of.timeUnit)} · gap ${percent(moment.gap)}` : "";
-  const parts = [`${of.objective} ${withUnit(solution.value, of.timeUnit)}`, `bubble ${percent(solution.bubble?.[of.objective])}`];
+  const parts = [`${of.objective} ${withUnit(solution.value, of.timeUnit)}`, `idle ${percent(solution.idle?.[of.objective])} (mean)`,
+    `bubble rate ${percent(solution.bubble?.[of.objective])} (busiest device)`];
   return [...parts, `peak memory ${memoryRange(solution.peak_memory)} ${of.memoryUnit}`].join(" · ");
 }
 

@@ -56,7 +56,7 @@ function draw() {
   if (!problem) return;
   const unit = problem.timeUnit ? `, ${problem.timeUnit}` : "";
   const heads = [
-    "Schedule", "", ...times().map((one) => `${one}${unit}`), "Bubble", "Above the bound", `Peak memory, ${problem.memoryUnit}`, "Fits",
+    "Schedule", "", ...times().map((one) => `${one}${unit}`), "Idle (mean over devices)", "Bubble rate (busiest device)", "Above the bound", `Peak memory, ${problem.memoryUnit}`, "Fits",
   ];
   byId("table").tHead.rows[0].replaceChildren(...heads.map((head) => made("th", { scope: "col" }, head)));
   byId("table").tBodies[0].replaceChildren(...ordered().map(line));
@@ -75,6 +75,7 @@ function line(row) {
   const cells = [
     made("th", { scope: "row" }, show, " ", beside), picture,
     ...times().map((one) => made("td", { class: goal(one) }, figure(row[one]))),
+    made("td", { class: "number" }, percent(row.idle?.[problem.objective])),
     made("td", { class: "number" }, percent(row.bubble?.[problem.objective])),
     made("td", { class: "number" }, row.fits ? percent(row.gap) : ""),
     made("td", { class: "number" }, memoryRange(row.peak_memory)),

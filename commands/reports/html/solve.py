@@ -9,13 +9,14 @@ from commands.reports.html.bound import argument, limiting
 from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.solve import Found, verdict
 from commands.shared import not_applicable
-from commands.shared.output import bubbles_shown, memory_line, memory_range, percent, times_shown
+from commands.shared.output import idle_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.problem.formatting import size
 from pipesched.results.analysis.explanation_text import footnotes
 from pipesched.results.comparison import OURS, with_solution
 from pipesched.results.gap import gap
 from pipesched.results.solution import Solution
+from pipesched.schedule.metrics import BUBBLE, IDLE
 from plots.html.parts import Course, Folded, Moment, Paragraph, Part, Points, Schedules, Section, Table
 from plots.html.report import capitalised, report
 
@@ -57,8 +58,8 @@ def sentence(solution: Solution, said: str) -> str:
 
 def _table(solution: Solution) -> Table:
     problem = solution.problem
-    times, bubbles = times_shown(problem), bubbles_shown(problem)
-    headers = [("schedule", False), *((str(one), True) for one in times), *((f"bubble ({of})", True) for of in bubbles)]
+    times = times_shown(problem)
+    headers = [("schedule", False), *((str(one), True) for one in times), (IDLE, True), (BUBBLE, True)]
     headers += [
         (f"peak memory ({problem.memory_unit})", True),
         ("fits", False),
@@ -73,7 +74,7 @@ def _table(solution: Solution) -> Table:
         if candidate.name == OURS:
             strong.append(len(rows))
         cells = [candidate.name, *(time_text(problem, found.value(one)) for one in times)]
-        cells += [*(percent(found.bubble(of)) for of in bubbles), memory_range(problem, found)]
+        cells += [*(percent(share) for _, share in idle_shown(problem, found)), memory_range(problem, found)]
         excess = percent(gap(found.value(problem.objective), solution.lower_bound_ticks)) if candidate.fits else "–"
         rows.append([*cells, "yes" if candidate.fits else "no", excess])
     return Table(headers, rows, f"Lower bound: {time_text(problem, solution.lower_bound_ticks)}", strong)

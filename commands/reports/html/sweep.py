@@ -17,7 +17,7 @@ from plots.html.report import report
 from plots.sweeps.pictures import pictures
 
 _MOST = 24  # schedules that can be looked at; results.csv has all cells, and `--write` their schedules
-_SHOWS = {"memory": "Time against memory", "bubble": "The bubble", "makespan-span": "Makespan against span"}
+_SHOWS = {"memory": "Time against memory", "bubble": "Idle time", "makespan-span": "Makespan against span"}
 _SHOWS |= {"ratio": "The best published schedule to the best found"}
 
 

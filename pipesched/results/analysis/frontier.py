@@ -12,6 +12,7 @@ from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
+from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
 
@@ -96,6 +97,7 @@ class Frontier:
                     "value": None if point.value is None else problem.in_units(point.value),
                     "lower_bound": problem.in_units(point.lower_bound),
                     "gap": point.gap,
+                    **_idle(point),
                     "certificate": point.certificate.document(),
                 }
                 for point in self.points
@@ -111,3 +113,9 @@ class Frontier:
             "not_needed": self.not_needed,
             "interrupted": self.interrupted,
         }
+
+
+def _idle(point: Point) -> dict[str, object]:
+    """Idle time, mean over the devices, and the papers' bubble rate of a point's schedule, by objective."""
+    metrics = None if point.timeline is None else measure(point.timeline)
+    return {"idle": metrics.idles, "bubble": metrics.bubbles} if metrics else {"idle": None, "bubble": None}

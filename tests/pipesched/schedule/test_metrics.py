@@ -50,6 +50,15 @@ def test_the_busiest_device_sets_the_bubble() -> None:
     assert metrics.idle_ratio == pytest.approx(1 - 16 / 28)
 
 
+def test_idle_time_counts_all_devices_where_the_bubble_rate_counts_the_busiest() -> None:
+    """Device 1 works 12 and device 0 works 4; with a period of 6 device 1 never waits."""
+    metrics = measure(simulate(problem(2, 2, times={"forward": [1, 3], "backward": [1, 3]}), schedule(*ROWS)))
+    assert metrics.idles == {"makespan": pytest.approx(1 - 8 / 14), "span": pytest.approx(1 - 8 / 14)}
+    period = replace(metrics, period=6, microbatches=2)
+    assert period.bubble(Objective.PERIOD) == 0
+    assert period.idle(Objective.PERIOD) == pytest.approx(1 - 8 / 12)
+
+
 def test_a_period_has_no_value_here() -> None:
     metrics = measure(simulate(problem(1, 1), schedule("F0.0 BW0.0")))
     assert metrics.bubble(Objective.PERIOD) is None
