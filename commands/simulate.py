@@ -26,6 +26,7 @@ from pipesched.results.stream_figures import streams_document
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.schedule import slot_text
 from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.idle_causes import idle_times
 from pipesched.simulation.noise import Noisy
 from pipesched.validation.validator import validate
 from solver.bounds.saving.certificates import certificates
@@ -119,6 +120,7 @@ def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Val
         "bubble": metrics.bubbles,
         "idle": metrics.idles,
         "idle_ratio": metrics.idle_ratio,
+        "idle_causes": idle_times(timeline).shares(),
         "peak_memory": peak_memory(problem, metrics),
         "streams": streams_document(timeline),
         **decisions_document(timeline.problem, timeline.schedule),

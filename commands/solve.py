@@ -34,6 +34,7 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.explanation_document import explanation_document
 from pipesched.results.solution import Status
+from pipesched.simulation.idle_causes import idle_times
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
 
@@ -182,6 +183,7 @@ def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, objec
     extras: dict[str, object] = {
         "not_tried": sorted({*HEURISTICS.names()} - {one.name for one in solution.candidates}),
         "files": [str(path) for path in files],
+        "idle_causes": None if solution.timeline is None else idle_times(solution.timeline).shares(),
         "under_noise": None if found.noise is None else found.noise.document(solution.problem),
     }
     if args.memory_within is not None:

@@ -13,6 +13,7 @@ from pipesched.results.gap import gap
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 from pipesched.schedule.stream_use import stream_use
 from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.idle_causes import idle_times
 
 
 def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Value | None) -> None:
@@ -27,6 +28,7 @@ def show(title: str, timeline: Timeline, metrics: Metrics, fits: bool, lower_bou
     rows += [
         (f"peak memory ({problem.memory_unit})", memory_range(problem, metrics)),
         *_streams(timeline),
+        *((f"idle: {cause}", percent(share)) for cause, share in idle_times(timeline).shares().items()),
         ("fits the memory", "yes" if fits else "no"),
         (f"lower bound ({problem.objective.value})", time_text(problem, lower_bound)),
         # A schedule that breaks the memory cap may lie below the bound of those that keep it.

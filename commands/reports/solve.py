@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from commands.reports import min_memory, robustness, schedule_table, sensitivity
-from commands.shared.output import complain, idle_said, memory_line, percent
+from commands.shared.output import complain, idle_line, idle_said, memory_line, percent
 from commands.shared.output import time as time_text
 from pipesched.problem.rescale import in_ticks_of
 from pipesched.results.analysis.explanation import Explanation
@@ -58,6 +58,8 @@ def show(found: Found) -> None:
         return
     print(verdict(found, solution.metrics))
     print(memory_line(problem, solution.metrics))
+    if solution.timeline and (idle := idle_line(solution.timeline)):
+        print(idle)
     if solution.certificate:
         print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")
     if found.noise:

@@ -13,6 +13,8 @@ from pipesched.problem.formatting import amount, plain, visible
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.memory_figures import peak_memory, static_memory
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.idle_causes import idle_times
 
 
 def complain(line: str) -> None:
@@ -67,6 +69,13 @@ def time(problem: Problem, ticks: Value | None) -> str:
 def in_file_units(problem: Problem, ticks: Value | None) -> float | None:
     """Ticks as a JSON number in the file's unit."""
     return None if ticks is None else problem.in_units(ticks)
+
+
+def idle_line(timeline: Timeline) -> str:
+    """Why devices idle, as shares of all their time until the makespan; empty where none does."""
+    shares = idle_times(timeline).shares()
+    causes = ", ".join(f"{cause} {percent(share)}" for cause, share in shares.items())
+    return f"why devices idle, in shares of all their time: {causes}" if causes else ""
 
 
 def memory_line(problem: Problem, metrics: Metrics) -> str:

@@ -109,7 +109,7 @@ def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, caps
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {
         "name", "objective", "status", "value", "lower_bound", "gap", "makespan", "span", "period", "bubble",
-        "idle", "idle_ratio", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
+        "idle", "idle_ratio", "idle_causes", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
         "under_noise", "not_tried", "notes", "streams", "decisions",
     }  # fmt: skip
     assert document["status"] == "optimal"
@@ -216,6 +216,7 @@ def test_simulate_json(small: str, capsys: pytest.CaptureFixture[str]) -> None:
         "bubble",
         "idle",
         "idle_ratio",
+        "idle_causes",
         "peak_memory",
         "orders",
         "streams",

@@ -9,7 +9,7 @@ from commands.reports.html.bound import argument, limiting
 from commands.reports.html.origin import file_section, reproduce_section
 from commands.reports.solve import Found, verdict
 from commands.shared import not_applicable
-from commands.shared.output import idle_shown, memory_line, memory_range, percent, times_shown
+from commands.shared.output import idle_line, idle_shown, memory_line, memory_range, percent, times_shown
 from commands.shared.output import time as time_text
 from pipesched.problem.formatting import size
 from pipesched.results.analysis.explanation_text import footnotes
@@ -27,11 +27,13 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
     problem, metrics = solution.problem, solution.metrics
     assert metrics is not None
     subtitle = f"{size(problem)}, placement {problem.placement.name}; minimise {problem.objective.value}"
-    peaks = Paragraph(capitalised(memory_line(problem, metrics)) + ".")
+    assert solution.timeline is not None
+    lines = filter(None, (memory_line(problem, metrics), idle_line(solution.timeline)))
+    figures = [Paragraph(capitalised(line) + ".") for line in lines]
     moments = Folded("When the best value or the bound improved", [_moments(solution)])
     sections = [
         Section("Schedules side by side", [_table(solution), *_not_applicable(solution)]),
-        Section("Passes and memory", [peaks, _timelines(solution)]),
+        Section("Passes and memory", [*figures, _timelines(solution)]),
         Section("Why not better", [*argument(problem, solution.certificate), *_why_not_better(found)]),
         *_sections(found),
         Section("The search", [_course(solution), moments]),

@@ -1,0 +1,137 @@
+"""Why devices idle: every idle tick of a timeline with its cause. Defined in docs/concepts.md."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from itertools import pairwise
+
+from pipesched.schedule.metrics import measure, memory_steps
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.precedence_graph import Graph
+
+
+class IdleCause(StrEnum):
+    """What a device waits for while its first stream idles."""
+
+    WARM_UP = "warm-up"  # its first pass is still to come
+    COOL_DOWN = "cool-down"  # its last pass has ended
+    OTHER_DEVICES = "other devices"  # they still compute what its next passes need
+    TRANSFER = "transfer"  # what they need is on its way
+    OTHER_STREAMS = "other streams"  # its own streams still copy or exchange what they need
+    MEMORY = "memory"  # some pass could start, but its activation does not fit
+    ORDER = "order"  # some pass could start, and the order has another one first
+
+
+Idle = Counter[IdleCause]
+
+
+@dataclass(frozen=True)
+class IdleTimes:
+    """The idle ticks of each device by their cause, from 0 to the makespan; their sum is its idle time."""
+
+    devices: tuple[Idle, ...]
+    makespan: int
+
+    def shares(self) -> dict[IdleCause, float]:
+        """Of all devices' time, in the order of the causes, those that there are: together the idle ratio."""
+        total = self.makespan * len(self.devices)
+        ticks = {cause: sum(idle[cause] for idle in self.devices) for cause in IdleCause}
+        return {cause: float(Fraction(number, total)) for cause, number in ticks.items() if number}
+
+
+def idle_times(timeline: Timeline) -> IdleTimes:
+    """Of each device's first stream, the one that computes."""
+    makespan = measure(timeline).makespan
+    nodes = _Nodes(timeline)
+    return IdleTimes(tuple(nodes.idle(device, makespan) for device in range(timeline.problem.devices)), makespan)
+
+
+class _Nodes:
+    """The nodes of the precedence graph with their times, and when what each one needs is there."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        problem = timeline.problem
+        self._timeline, self._graph = timeline, Graph(problem, timeline.schedule)
+        tasks = self._graph.tasks
+        self._start = [int(timeline.starts[of[0]]) for of in tasks]
+        self._end = [start + int(ticks) for start, ticks in zip(self._start, self._graph.ticks, strict=True)]
+        resources = [problem.network.tasks[of[0].of.kind, of[0].of.stage][of[0].part].resource for of in tasks]
+        self._device = [problem.device(of[0].of) for of in tasks]
+        self._rows: list[list[int]] = [[] for _ in range(problem.devices)]
+        for node in sorted(range(len(tasks)), key=lambda node: (self._start[node], self._end[node])):
+            if resources[node].stream == problem.streams[0]:
+                self._rows[self._device[node]].append(node)
+        self._arrives = [0] * len(tasks)
+        self._last = [-1] * len(tasks)  # what is needed and there last; -1 for nothing
+        self._find_needs()
+
+    def _find_needs(self) -> None:
+        turns = {other: one for row in self._rows for one, other in pairwise(row)}
+        for node, waits in enumerate(self._graph.waits):
+            needed = [(self._end[one] + int(lag), one) for one, lag in waits]
+            # One of them says only that the stream is taken until then; what it computes may be needed, too.
+            in_turn = (self._end[turns[node]], turns[node]) if node in turns else None
+            if in_turn in needed:
+                needed.remove(in_turn)
+            if needed:
+                self._arrives[node], self._last[node] = max(needed)
+
+    def idle(self, device: int, makespan: int) -> Idle:
+        """The device's idle ticks."""
+        row, found = self._rows[device], Idle()
+        if not row:
+            return Idle({IdleCause.WARM_UP: makespan})
+        found[IdleCause.WARM_UP] += self._start[row[0]]
+        found[IdleCause.COOL_DOWN] += makespan - self._end[row[-1]]
+        steps = memory_steps(self._timeline, device)
+        for at, (one, other) in enumerate(pairwise(row), start=1):
+            since, until = self._end[one], self._start[other]
+            if since < until:
+                later = sorted((self._arrives[node], node) for node in row[at:] if self._arrives[node] < until)
+                for ticks, cause in self._in_gap(device, since, until, later, steps):
+                    found[cause] += ticks
+        return +found
+
+    def _in_gap(
+        self, device: int, since: int, until: int, later: list[tuple[int, int]], steps: list[tuple[int, int]]
+    ) -> Iterator[tuple[int, IdleCause]]:
+        """The parts of a gap with their causes; `later` are the nodes that could start in it, by when they could."""
+        first = later[0] if later else min((self._arrives[node], node) for node in self._after(device, until))
+        ready = min(max(first[0], since), until)
+        if since < ready:
+            yield from self._before_any(device, since, ready, first[1])
+        edges = {ready, until} | {arrives for arrives, _ in later if ready < arrives}
+        edges |= {tick for tick, _ in steps if ready < tick < until}
+        for begin, end in pairwise(sorted(edges)):
+            able = [node for arrives, node in later if arrives <= begin]
+            level = steps[bisect_right(steps, begin, key=lambda step: step[0]) - 1][1]
+            fits = any(self._fits(node, device, level) for node in able)
+            yield end - begin, IdleCause.ORDER if fits else IdleCause.MEMORY
+
+    def _after(self, device: int, until: int) -> Iterator[int]:
+        return (node for node in self._rows[device] if self._start[node] >= until)
+
+    def _before_any(self, device: int, since: int, ready: int, first: int) -> Iterator[tuple[int, IdleCause]]:
+        """Until the first of the nodes that could start has what it needs: it is computed, then on its way."""
+        needed = self._last[first]
+        sent = min(max(self._end[needed], since), ready)
+        own = self._device[needed] == device
+        yield sent - since, IdleCause.OTHER_STREAMS if own else IdleCause.OTHER_DEVICES
+        yield ready - sent, IdleCause.TRANSFER
+
+    def _fits(self, node: int, device: int, level: int) -> bool:
+        """Whether the device, which holds so much, has room for what the node's passes take when they start."""
+        problem = self._timeline.problem
+        room, scale = problem.room[device], problem.microbatch_scale
+        if room is None:
+            return True
+        takes = Fraction(0)
+        for task in self._graph.tasks[node]:
+            change = problem.network.change[task.of.kind, task.of.stage].at_start if task.part == 0 else 0
+            takes += max(0, change) * (scale[task.of.microbatch] if scale else 1)
+        return takes == 0 or level + takes <= room

@@ -1,0 +1,75 @@
+"""Why devices idle: timelines small enough to work out by hand, and sums on random ones."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from pipesched.problem.passes import Task, parse_pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.idle_causes import idle_times
+from pipesched.simulation.simulator import simulate
+from tests.support.makers import problem, random_order, schedule
+
+FUSED = {"forward": 1, "backward": 2}
+
+
+def causes(timeline: Timeline) -> list[dict[str, int]]:
+    return [{str(cause): ticks for cause, ticks in idle.items()} for idle in idle_times(timeline).devices]
+
+
+def test_one_forward_one_backward() -> None:
+    """Device 0 works in [0, 2], [6, 8], [9, 11] and device 1 in [2, 8] with a tick for each transfer."""
+    one = problem(2, 2, times=FUSED | {"transfer": 1})
+    timeline = simulate(one, schedule("F0.0 F0.1 BW0.0 BW0.1", "F1.0 BW1.0 F1.1 BW1.1"))
+    assert measure(timeline).makespan == 11
+    # BW1.0 runs until 5 and BW1.1 until 8; a tick later their gradients are there.
+    assert causes(timeline) == [{"other devices": 3, "transfer": 2}, {"warm-up": 2, "cool-down": 3}]
+
+
+def test_a_forward_that_memory_has_no_room_for_and_one_that_comes_later_in_the_order() -> None:
+    rows = ("F0.0 BW0.0 F0.1 BW0.1", "F1.0 BW1.0 F1.1 BW1.1")
+    for capacity, cause in ((1, "memory"), (2, "order")):
+        one = problem(2, 2, times=FUSED, memory={"capacity": capacity})
+        first, second = causes(simulate(one, schedule(*rows)))
+        assert first == {cause: 3, "other devices": 3}  # from 7 on F0.1 has run, too
+        # Until F0.1 ends nothing is there for device 1; then F1.1 is, at once.
+        assert second == {"warm-up": 1, "other devices": 3, "cool-down": 2}
+
+
+def test_what_the_own_streams_have_not_finished() -> None:
+    one = problem(
+        1, 1, streams=["compute", "comm"], times={"transfer": 0},
+        tasks={"forward": [{"name": "a", "time": 2}, {"name": "x", "time": 3, "on": "comm"}, {"name": "b", "time": 1}],
+               "backward": [{"name": "c", "time": 4}]},
+    )  # fmt: skip
+    assert causes(simulate(one, schedule("F0.0 BW0.0"))) == [{"other streams": 3}]
+
+
+def test_a_pass_that_starts_later_than_it_could_waits_for_the_order() -> None:
+    one = problem(1, 1, times=FUSED)
+    starts = {Task(parse_pass("F0.0")): 0, Task(parse_pass("BW0.0")): 5}
+    assert causes(Timeline(one, schedule("F0.0 BW0.0"), starts)) == [{"order": 4}]
+
+
+SHAPES: list[dict[str, object]] = [
+    {},
+    {"placement": "v-shape", "memory": {"capacity": 4}},
+    {"placement": "interleaved", "chunks": 2, "times": {"forward": 2, "backward": 3, "weight": 1, "transfer": 1}},
+    {"placement": "bidirectional", "times": {"forward": 2, "backward": 4, "overlapped": 5}},
+    {"microbatch_scale": [1, 2, 1, 3], "memory": {"capacity": 9}},
+]
+
+
+@pytest.mark.parametrize("keys", SHAPES, ids=str)
+def test_the_causes_add_up_to_the_idle_time(keys: dict[str, object]) -> None:
+    one: Problem = problem(3 if "placement" not in keys else 4, 4, **keys)
+    for seed in range(8):
+        timeline = simulate(one, random_order(one, Random(seed), pairs=0.3))
+        found, metrics = idle_times(timeline), measure(timeline)
+        assert [sum(idle.values()) for idle in found.devices] == [metrics.makespan - work for work in metrics.work]
+        assert sum(found.shares().values()) == pytest.approx(metrics.idle_ratio)
+        assert all(ticks > 0 for idle in found.devices for ticks in idle.values())
