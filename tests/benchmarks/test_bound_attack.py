@@ -158,4 +158,4 @@ def test_a_digest_is_of_what_is_computed(tmp_path: Path) -> None:
 
 
 def test_every_branch_says_which_code_it_is_of() -> None:
-    assert len({digest_of(branch.file) for branch in BRANCHES}) == len({branch.file for branch in BRANCHES}) == 22
+    assert len({digest_of(branch.file) for branch in BRANCHES}) == len({branch.file for branch in BRANCHES})
