@@ -2,10 +2,10 @@
 
     python -m benchmarks.ablation --resume --write docs/results/ablation.md --picture docs/images/gap-over-time.png
 
-Seventeen problems of `benchmarks.wild`, two of `benchmarks.growth`, a profile of `benchmarks.engine` and unequal
-micro-batches of `benchmarks.unequal`, 20 seconds each: once with the whole engine, once with plain CP-SAT, then each
-part is left out on the three problems or fewer where it proves or takes most of the time: 35 minutes. Results are kept
-in a file after every solve; --resume runs only what is not there yet.
+Seventeen problems of the fixed suite of `benchmarks.random`, two of `benchmarks.growth`, a profile of
+`benchmarks.engine` and unequal micro-batches of `benchmarks.unequal`, 20 seconds each: once with the whole engine, once
+with plain CP-SAT, then each part is left out on the three problems or fewer where it proves or takes most of the time:
+35 minutes. Results are kept in a file after every solve; --resume runs only what is not there yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The benchmark of random problems: what is drawn, with which seed, and its table."""
+"""The benchmark of random problems: what is drawn, with which seed, and its tables."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.cases.drawn_problems import COUNT, drawn_problems
 from benchmarks.cases.random_problems import random_problems
+from benchmarks.random import kind_of, main, page_text
 from benchmarks.reporting.record import Record, failed
-from benchmarks.wild import main, page_text
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from solver.limits import Limits
 
 LIMITS = Limits(seconds=1, workers=1)
@@ -23,6 +24,30 @@ def test_a_seed_draws_the_same_problems_and_another_seed_others() -> None:
     assert [problem.name for problem in drawn] == [problem.name for problem in other]
     assert len({problem.name for problem in drawn}) == len(drawn)
     assert any(one != another for one, another in zip(drawn, other, strict=True))
+
+
+def test_a_suite_is_drawn_anew_for_each_seed_and_the_same_for_one() -> None:
+    drawn, again, other = drawn_problems(5), drawn_problems(5), drawn_problems(6)
+    assert drawn == again and len(drawn) == COUNT == len({problem.name for problem in drawn})
+    assert not {replace(one, name="") for one in drawn} & {replace(one, name="") for one in other}
+    assert [kind_of(one).partition(",")[0] for one in drawn] == [kind_of(one).partition(",")[0] for one in other]
+
+
+def test_suites_have_what_a_user_may_have() -> None:
+    every = [problem for seed in range(4) for problem in drawn_problems(seed)]
+    kinds = {kind_of(problem) for problem in every}
+    plain = {"linear", "v-shape", "interleaved", "wave", "bidirectional"}
+    assert kinds == plain | {f"{placement}, blocks" for placement in ("linear", "v-shape", "bidirectional")}
+    assert {problem.devices % 2 for problem in every} == {0, 1}
+    assert {problem.objective for problem in every} == {Objective.MAKESPAN, Objective.SPAN}
+    ratios = [(stage.weight or 0) / stage.backward for problem in every for stage in problem.stages if stage.backward]
+    assert max(ratios) > 1.2 and any(0 < ratio < 0.5 for ratio in ratios)
+    assert any(not problem.splittable for problem in every)
+    assert any("cheaper fused" in problem.name for problem in every)
+    shares = [float(one.name.partition("memory ")[2].split()[0]) for one in every if "unlimited" not in one.name]
+    assert min(shares) < 0.45 and 1.9 < max(shares) <= 2
+    assert len(shares) < len(every)
+    assert any(len({link for row in problem.links for link in row}) > 2 for problem in every)
 
 
 def test_stage_times_keep_to_their_spread_and_only_the_head_takes_longer() -> None:
@@ -52,12 +77,13 @@ def test_the_table_counts_what_was_proved_and_how_far_apart_the_rest_is() -> Non
         failed(every[2].name, LIMITS, every[2], 1.0, ValueError("broken")),
     ]
     text = page_text(every, {one.name: one for one in found}, "here")
-    lines = [line for line in text.splitlines() if line.startswith("| linear")]
+    lines = [line for line in text.splitlines() if line.startswith("| linear,")]
     assert ["optimal" in line for line in lines] == [True, False, False]
     assert "2.00 %" in lines[1]
     assert "broken" in lines[2]
     assert "3 problems: 1 proved optimal, 1 within 1 %, 2 within 3 %" in text
     assert "(2), takes 1.50 times" in text
+    assert "| linear | 2 | 1 | 1.00 % | 1.00 % | 2.00 % |" in text
 
 
 def test_a_name_that_no_problem_has_is_one_line_and_exit_code_2(
