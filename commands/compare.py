@@ -14,6 +14,7 @@ from commands.options.search import add_limits, limits_of, refuse_period, search
 from commands.reports import measured_table, plan_comparison, schedule_table, side_by_side, traced
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json, add_objective, problem_of
+from commands.shared.not_applicable import add_why_not
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.watch import add_watch
 from heuristics.catalogue import HEURISTICS
@@ -49,6 +50,7 @@ def configure(parser: ArgumentParser) -> None:
         action=BooleanOptionalAction,
         help="a bar for each schedule's time (default: on a terminal that is wide enough)",
     )
+    add_why_not(parser)
     parser.add_argument("--no-optimal", action="store_true", help="do not search for a better one")
     parser.add_argument(
         "--measured",
@@ -126,7 +128,8 @@ def _say(
         for path in files:
             note(f"wrote {path}")
     else:
-        schedule_table.show(problem, shown, solution.lower_bound_ticks, args.bars)
+        why_not = args.why_not or bool(args.schedules)
+        schedule_table.show(problem, shown, solution.lower_bound_ticks, args.bars, why_not)
         _explain(solution)
         if noise:
             noise_options.show(

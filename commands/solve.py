@@ -11,11 +11,13 @@ from commands.reports import robustness, text_gantt
 from commands.reports.html.origin import typed
 from commands.reports.html.solve import solve_report
 from commands.reports.min_memory import add_less_memory, reduce_memory
+from commands.reports.recommendation import recommendation
 from commands.reports.sensitivity import add_explain, explained
 from commands.reports.solve import Found, show
 from commands.shared import runtime_restrictions as expressible
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
+from commands.shared.not_applicable import add_why_not
 from commands.shared.output import (
     files_written,
     note,
@@ -33,10 +35,13 @@ from pipesched.problem.ample_memory import why_never_limited
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.analysis.explanation_document import explanation_document
+from pipesched.results.comparison import OURS
 from pipesched.results.solution import Status
 from pipesched.simulation.idle_causes import idle_times
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
+from solver.construction.timing import best_times
+from solver.local_search.equal_value import with_timeline
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -49,6 +54,7 @@ def configure(parser: ArgumentParser) -> None:
     expressible.add_for(parser)
     add_explain(parser)
     text_gantt.add_text(parser)
+    add_why_not(parser)
     parser.add_argument(
         "--measured", metavar="TRACE", help="with the durations that `run` measured instead of the file's"
     )
@@ -80,7 +86,7 @@ def run(args: Namespace) -> Exit:
     folder, text = _folder(problem, args.output), typed(args.problem)
     found = _find(problem, args, whole)
     if not args.json:
-        show(found)
+        show(found, args.why_not)
         if found.solution.timeline:
             text_gantt.show_if_wanted(found.solution.timeline, args)
     files: list[Path] = []
@@ -129,7 +135,16 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
     ample = why_never_limited(whole)
     if ample is not None:
         solution = replace(solution, notes=(*solution.notes, ample))
-    return Found(solution, memory, explanation, robustness.of(solution, args), args.robust is not None)
+    noise, robust = robustness.of(solution, args), args.robust is not None
+    # What was asked for besides, less memory or a runtime's own orders, is recommended as it is.
+    best = None if memory or args.target else recommendation(solution, noise, robust)
+    if best and best.name != OURS and not robust:
+        # What is written is what is recommended.
+        rival = next(one.timeline for one in solution.candidates if one.name == best.name)
+        assert rival is not None
+        solution = with_timeline(solution, best_times(solution.problem, rival.schedule))
+        noise = robustness.of(solution, args)
+    return Found(solution, memory, explanation, noise, robust, best)
 
 
 def _folder(problem: Problem, output: str | None) -> Path | None:
@@ -183,6 +198,7 @@ def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, objec
     extras: dict[str, object] = {
         "not_tried": sorted({*HEURISTICS.names()} - {one.name for one in solution.candidates}),
         "files": [str(path) for path in files],
+        "recommended": None if found.recommended is None else found.recommended._asdict(),
         "idle_causes": None if solution.timeline is None else idle_times(solution.timeline).shares(),
         "under_noise": None if found.noise is None else found.noise.document(solution.problem),
     }

@@ -45,7 +45,7 @@ def searched(solution: Solution, args: Namespace) -> Solution:
     with interrupt_sets(stop), progress_line() as say:
 
         def on_progress(mean: float) -> None:
-            say(f"least mean under {_percent(noise)} noise so far: {_mean(solution.problem, mean)}")
+            say(f"least mean under {noise_text(noise)} noise so far: {mean_text(solution.problem, mean)}")
 
         return most_robust(solution, noise, limits_of(args), on_progress, stop)
 
@@ -56,25 +56,23 @@ def _noise(args: Namespace) -> Noise:
 
 
 def sentences(problem: Problem, found: Robustness, value: int | None) -> list[str]:
-    """The mean compared with that of the best published schedule, and whether noise reverses their order."""
+    """The mean compared with that of the best published schedule."""
     best, noise = found.best_published, found.noise
     samples = f"{counted(noise.samples, 'sample')}, seed {noise.seed}"
-    said = f"under {_percent(noise)} noise ({samples}): mean {problem.objective} {_mean(problem, found.mean)}"
+    said = f"under {noise_text(noise)} noise ({samples}): mean {problem.objective} {mean_text(problem, found.mean)}"
     if value:
         said += f" ({100 * (found.mean / value - 1):+.2f} % from {time_text(problem, value)} without noise)"
     if best is None:
         return [f"{said}; no published schedule that fits comes near"]
-    said += f"; the best published one, {best.name}: {_mean(problem, best.mean)}"
-    if not found.reverses:
-        return [said]
-    return [f"{said}. Noise reverses the order: {best.name} is better on average; --robust searches for the least mean"]
+    return [f"{said}; the best published one, {best.name}: {mean_text(problem, best.mean)}"]
 
 
-def _percent(noise: Noise) -> str:
+def noise_text(noise: Noise) -> str:
+    """Its standard deviation, in per cent of each duration."""
     return f"{plain(100 * noise.deviation)} %"
 
 
-def _mean(problem: Problem, ticks: float) -> str:
+def mean_text(problem: Problem, ticks: float) -> str:
     """In the file's unit, to the digits in which a change of 0.01 % shows."""
     number = ticks * float(problem.tick)
     digits = ceil(-log10(_LEAST_CHANGE * number)) if number > 0 else 0

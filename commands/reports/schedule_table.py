@@ -18,8 +18,10 @@ from pipesched.results.gap import gap
 from pipesched.schedule.metrics import BUBBLE, IDLE, Metrics
 
 
-def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, bars: bool | None = None) -> None:
-    """Print the table, then which schedules do not apply and why.
+def show(
+    problem: Problem, candidates: Sequence[Candidate], lower_bound: int, bars: bool | None = None, why_not: bool = True
+) -> None:
+    """Print the table, then how many schedules do not apply, or which and why.
 
     `bars` says whether a bar shows each schedule's time; by default where the width of the output is known.
     """
@@ -36,7 +38,7 @@ def show(problem: Problem, candidates: Sequence[Candidate], lower_bound: int, ba
         table(title, columns, rows, ours)
     if bars:
         show_legend()
-    for line in grouped.lines(candidates):
+    for line in grouped.lines(candidates) if why_not else grouped.count(candidates):
         print(line)
 
 

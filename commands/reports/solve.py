@@ -1,10 +1,11 @@
-"""What a solve prints: schedules side by side, the verdict, why no schedule is better, and what else was asked for."""
+"""What a solve prints: the verdict, schedules side by side, why no schedule is better, and what else was asked for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from commands.reports import min_memory, robustness, schedule_table, sensitivity
+from commands.reports.recommendation import Recommendation
 from commands.shared.output import complain, idle_line, idle_said, memory_line, percent
 from commands.shared.output import time as time_text
 from pipesched.problem.rescale import in_ticks_of
@@ -25,6 +26,7 @@ class Found:
     explanation: Explanation | None = None
     noise: Robustness | None = None
     robust: bool = False
+    recommended: Recommendation | None = None
 
 
 def verdict(found: Found, metrics: Metrics) -> str:
@@ -45,18 +47,21 @@ def verdict(found: Found, metrics: Metrics) -> str:
     return f"best found: {value}; none is below {bound}: a gap of {percent(solution.gap or 0)}; {idle}"
 
 
-def show(found: Found) -> None:
-    """The table, and what is found and proved in sentences."""
+def show(found: Found, why_not: bool) -> None:
+    """What is found and proved in sentences, and the table; `why_not`: with why other schedules do not apply."""
     solution = found.solution
     problem = solution.problem
     if solution.status is Status.INFEASIBLE:
         complain(f"infeasible: {solution.reason}")
         return
-    schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks)
+    if solution.metrics is not None:
+        print(verdict(found, solution.metrics))
+        if found.recommended:
+            print(found.recommended)
+    schedule_table.show(problem, with_solution(solution), solution.lower_bound_ticks, why_not=why_not)
     if solution.metrics is None:
         complain("no schedule found in the time given")
         return
-    print(verdict(found, solution.metrics))
     print(memory_line(problem, solution.metrics))
     if solution.timeline and (idle := idle_line(solution.timeline)):
         print(idle)

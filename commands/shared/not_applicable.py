@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentParser
 from collections.abc import Iterable, Sequence
 
 from heuristics.catalogue import HEURISTICS
@@ -24,6 +25,17 @@ def lines(candidates: Sequence[Candidate]) -> list[str]:
     number = sum(map(len, names.values()))
     heading = f"{counted(number, 'other schedule')} {'does' if number == 1 else 'do'} not apply:"
     return [*untried, heading, *(f"- {', '.join(sorted(held))}: {reason}" for reason, held in sorted(names.items()))]
+
+
+def add_why_not(parser: ArgumentParser) -> None:
+    """The option to see the lines, for which a count stands else."""
+    parser.add_argument("--why-not", action="store_true", help="also list the schedules that do not apply, and why")
+
+
+def count(candidates: Sequence[Candidate]) -> list[str]:
+    """Those not tried, and how many schedules do not apply."""
+    held = [line for line in lines(candidates) if not line.startswith("- ")]
+    return [f"{line.removesuffix(':')} (--why-not says why)" if line.endswith(":") else line for line in held]
 
 
 def applicable(problem: Problem) -> list[str]:

@@ -83,8 +83,9 @@ def test_solve_prints_the_table_and_writes_everything(
     small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert main(["solve", small, "-o", str(out), *SURE]) == 0
+    assert main(["solve", small, "-o", str(out), *SURE, "--why-not"]) == 0
     said = capsys.readouterr()
+    assert said.out.startswith("optimal: span") and said.out.splitlines()[1].startswith("recommended: pipesched, ")
     for word in ("1f1b", "gpipe", "zb-h1", "pipesched", "optimal: span", "lower bound", "peak memory", "why none"):
         assert word in said.out
     assert "bound" in said.err
@@ -109,7 +110,7 @@ def test_solve_json_is_one_object_with_the_keys_of_the_contract(small: str, caps
     document = json.loads(capsys.readouterr().out)
     assert set(document) == {
         "name", "objective", "status", "value", "lower_bound", "gap", "makespan", "span", "period", "bubble",
-        "idle", "idle_ratio", "idle_causes", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
+        "idle", "idle_ratio", "idle_causes", "recommended", "peak_memory", "memory_capacity", "certificate", "best_heuristic", "wall_seconds", "files",
         "under_noise", "not_tried", "notes", "streams", "decisions",
     }  # fmt: skip
     assert document["status"] == "optimal"

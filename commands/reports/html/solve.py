@@ -118,6 +118,8 @@ def _sections(found: Found) -> list[Section]:
     if found.noise:
         said = robustness.sentences(found.solution.problem, found.noise, found.solution.value_ticks)
         sections.append(Section("Under noise", [Points(said)]))
+    if found.recommended:
+        sections.insert(0, Section("Recommended", [Paragraph(", ".join(found.recommended) + ".")]))
     if found.memory:
         sections.append(Section("Least memory", [Points(min_memory.sentences(found.memory))]))
     return sections
