@@ -36,6 +36,23 @@ class Parameter(NamedTuple):
     order: Callable[[Problem, int], Schedule]
 
 
+class Standing(NamedTuple):
+    """When solves and plans try it, as it was seen to do: places count from 0, and None is for all others.
+
+    `promising` ones come before the others. `written` is the place among those that are written down or found in one
+    go and lose least time, which very long problems begin with; `roomy` of these hold up to two activations for each
+    device. `plan` is the place among those whose best partition a plan starts from: it is soon proved.
+    """
+
+    promising: bool = False
+    written: int | None = None
+    roomy: bool = False
+    plan: int | None = None
+
+
+_ORDINARY = Standing()
+
+
 @dataclass(frozen=True)
 class Heuristic:
     """A published schedule.
@@ -43,7 +60,8 @@ class Heuristic:
     `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason. `closed_form` evaluates
     the formulas `bubble` and `peak` on a problem that meets their assumptions, and gives None on any other.
     `same_for_all_costs`: problems that differ only in times and memory get the same order. `parameter`: what
-    NAME:NUMBER means, where it means something.
+    NAME:NUMBER means, where it means something. `searched`: the order is found by a search, which takes seconds where
+    a problem is large. `improves`: the name of the published schedule whose passes it reorders.
     """
 
     name: str
@@ -55,6 +73,9 @@ class Heuristic:
     closed_form: Callable[[Problem], ClosedForm | None] = no_closed_form
     same_for_all_costs: bool = False
     parameter: Parameter | None = None
+    searched: bool = False
+    improves: str | None = None
+    standing: Standing = _ORDINARY
 
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")

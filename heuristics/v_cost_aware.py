@@ -134,5 +134,7 @@ for _name, _order, _peak in _PUBLISHED:
             bubble=f"never more than {_name}'s; it depends on the times, in no closed form",
             peak=f"at most {_name}'s on every device: {_peak}",
             order=partial(cost_aware, published=_order, name=f"{_name}-cost-aware"),
+            searched=True,
+            improves=_name,
         )
     )

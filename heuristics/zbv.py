@@ -16,7 +16,7 @@ from typing import NamedTuple
 from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, split_backward, v_of_stages
 from heuristics.building.v_blocks import B_DOWN, B_UP, F_DOWN, F_UP, LEGS, on_leg
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -213,5 +213,6 @@ HEURISTICS.register(
         peak="2p chunk activations",
         order=zbv,
         closed_form=_closed_form,
+        standing=Standing(promising=True, written=2, roomy=True),
     )
 )

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from heuristics.building.growing_orders import GrowingOrders
 from heuristics.building.requirements import equal_costs, one_stage_a_device, split_backward
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
 from pipesched.errors import DoesNotApply
 from pipesched.problem.passes import B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
@@ -216,5 +216,7 @@ for _name, _per_stage, _bubble, _peak in (
             peak=_peak,
             order=partial(zero_bubble_capped, name=_name, per_stage=_per_stage),
             closed_form=partial(_closed_form, per_stage=_per_stage),
+            searched=True,
+            standing=Standing(promising=_per_stage is None),
         )
     )

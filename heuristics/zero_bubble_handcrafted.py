@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from heuristics.building.requirements import equal_costs, one_stage_a_device, split_backward
-from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic
+from heuristics.catalogue import HEURISTICS, ClosedForm, Heuristic, Standing
 from pipesched.problem.passes import B, F, Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
@@ -53,9 +53,21 @@ def _closed_form(problem: Problem, depth: int) -> ClosedForm | None:
     return ClosedForm(makespan=span if depth == 1 else None, span=span, peak=exact_peak)
 
 
-for _name, _depth, _bubble, _peak in (
-    ("zb-h1", 1, "(p-1)(F+B-W) of makespan and span", "(p-i)·M_B + i·M_W on the i-th device, i from 0"),
-    ("zb-h2", 2, "(p-1)(F+B-2W) of span", "(2p-2i-1)·M_B + 2i·M_W on the i-th device, i from 0"),
+for _name, _depth, _bubble, _peak, _standing in (
+    (
+        "zb-h1",
+        1,
+        "(p-1)(F+B-W) of makespan and span",
+        "(p-i)·M_B + i·M_W on the i-th device, i from 0",
+        Standing(written=1, plan=3),
+    ),
+    (
+        "zb-h2",
+        2,
+        "(p-1)(F+B-2W) of span",
+        "(2p-2i-1)·M_B + 2i·M_W on the i-th device, i from 0",
+        Standing(written=0, roomy=True),
+    ),
 ):
     HEURISTICS.register(
         Heuristic(
@@ -67,5 +79,6 @@ for _name, _depth, _bubble, _peak in (
             order=partial(handcrafted, name=_name, depth=_depth),
             closed_form=partial(_closed_form, depth=_depth),
             same_for_all_costs=True,
+            standing=_standing,
         )
     )

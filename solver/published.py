@@ -21,9 +21,6 @@ from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.tasks.dispatch import expanded
 
-# What loses least time of the schedules that are written down or found in one go, where it fits the memory.
-BEST_WRITTEN = ("zb-h2", "zb-h1", "zbv", "v-half", "v-min")
-
 
 def candidate(problem: Problem, heuristic: Heuristic, chains: MicrobatchChains | None = None) -> Candidate:
     """One published schedule; one that breaks any rule but the memory's is a defect in this tool, and left out.

@@ -95,8 +95,7 @@ def complete_table(search: Search) -> None:
 
 
 def _seconds_a_pass(heuristic: Heuristic) -> float:
-    searched = heuristic.name in ("zb", "zb-1p", "zb-2p") or heuristic.name.endswith("-cost-aware")
-    return _SEARCHED_SECONDS_A_PASS if searched else _SECONDS_A_PASS
+    return _SEARCHED_SECONDS_A_PASS if heuristic.searched else _SECONDS_A_PASS
 
 
 def refined(solution: Solution, search: Search) -> Solution:

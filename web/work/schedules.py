@@ -82,8 +82,7 @@ def chart(channel: Channel, text: str, name: str, settings: Settings) -> None:
 
 def _slow_last(heuristic: Heuristic) -> tuple[bool, str]:
     """Those that are searched for take seconds where a problem is large."""
-    name = heuristic.name
-    return name.endswith("-cost-aware") or name in ("zb", "zb-1p", "zb-2p"), name
+    return heuristic.searched, heuristic.name
 
 
 def _problem_document(problem: Problem) -> dict[str, object]:

@@ -11,10 +11,7 @@ from pipesched.results.candidate import Candidate
 from solver.backends.interruptible import run_within
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE, MANY_PASSES
-from solver.published import BEST_WRITTEN, candidate
-
-_IMPROVED = "-cost-aware"
-_MANY = len(BEST_WRITTEN) + 2  # more than the places of those
+from solver.published import candidate
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,7 @@ class Published:
             if heuristic.name in tried or self._improves_what_does_not_fit(search, heuristic):
                 continue
             incumbent.enter(self.name)
-            part = 1 if search.very_long and heuristic.name in BEST_WRITTEN else 2
+            part = 1 if search.very_long and heuristic.standing.written is not None else 2
             seconds = max(clock.allowed(self.share) / part, GRACE if incumbent.timeline is None else 0.0)
             with incumbent.defects_noted():
                 found = run_within(seconds, search.stop, partial(_try, search, heuristic))
@@ -59,10 +56,9 @@ class Published:
 
     def _improves_what_does_not_fit(self, search: Search, heuristic: Heuristic) -> bool:
         """Of many passes that takes seconds, and it looks for better orders with as many activations."""
-        improved = heuristic.name.removesuffix(_IMPROVED)
-        if improved == heuristic.name or search.passes <= self.compare_up_to_passes:
+        if heuristic.improves is None or search.passes <= self.compare_up_to_passes:
             return False
-        return any(one.name == improved and not one.fits for one in search.candidates)
+        return any(one.name == heuristic.improves and not one.fits for one in search.candidates)
 
 
 def _try(search: Search, heuristic: Heuristic) -> Candidate:
@@ -81,19 +77,20 @@ def _offer(search: Search, found: Candidate) -> None:
             search.offer_order(found.timeline.schedule)
 
 
-def _slow_last(heuristic: Heuristic) -> int:
+def _slow_last(heuristic: Heuristic) -> tuple[int, int]:
     """Where a schedule takes seconds: first the best that are written down, then the Zero Bubble paper's search, others
     that are written down, and last those that improve another.
     """
-    if heuristic.name.endswith(_IMPROVED):
-        return _MANY
-    if heuristic.name == "zb":
-        return _MANY - 2
-    return BEST_WRITTEN.index(heuristic.name) if heuristic.name in BEST_WRITTEN else _MANY - 1
+    if heuristic.improves is not None:
+        return 3, 0
+    written = heuristic.standing.written
+    if written is not None:
+        return 0, written
+    return (1 if heuristic.searched and heuristic.standing.promising else 2), 0
 
 
 def _promising_first(heuristic: Heuristic) -> int:
     """First those that mostly do best, or are of the problem's own memory; last those that improve another."""
-    if heuristic.name in ("kimi-k2-offload", "zb", "zbv"):
+    if heuristic.standing.promising:
         return 0
-    return 2 if heuristic.name.endswith(_IMPROVED) else 1
+    return 1 if heuristic.improves is None else 2

@@ -14,10 +14,7 @@ from pipesched.problem.problem import Problem
 from solver.backends.interruptible import run_within
 from solver.cyclic.replication import best_stretch, repeated_note, shortened
 from solver.engine.search import Search
-from solver.published import BEST_WRITTEN, candidate
-
-# These hold up to two activations for each device, one of them one less; with less memory they are tried last.
-_ROOMIEST = ("zb-h2", "zbv")
+from solver.published import candidate
 
 
 @dataclass(frozen=True)
@@ -53,15 +50,13 @@ class PublishedExtended:
 
 
 def _in_turn(problem: Problem) -> list[Heuristic]:
-    """The roomiest first, but those last that likely hold more than there is room for."""
+    """Those that lose least time first, but those last that likely hold more than there is room for."""
     stages, room = problem.placement.stages_of, problem.room
     most = 2 * problem.devices - 1
     asked = [most * max((problem.stages[s].activation for s in held), default=0) for held in stages]
     scarce = any(have is not None and have < wanted for have, wanted in zip(room, asked, strict=True))
-    found = sorted(
-        (one for one in HEURISTICS if one.name in BEST_WRITTEN), key=lambda one: BEST_WRITTEN.index(one.name)
-    )
-    return sorted(found, key=lambda one: scarce and one.name in _ROOMIEST)
+    places = [(one, one.standing.written) for one in HEURISTICS if one.standing.written is not None]
+    return [one for one, _ in sorted(places, key=lambda place: (scarce and place[0].standing.roomy, place[1]))]
 
 
 def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heuristics.catalogue import schedule_named
+from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
@@ -13,8 +13,6 @@ from solver.planning.search.first_plans import first_plans
 from solver.planning.search.joint_rounds import anneal_at_once, in_groups
 from solver.planning.search.placements import Placements
 
-# Published orders that are the same for all costs: the best partition for one is soon proved, and a good start.
-_STARTS = ("1f1b", "interleaved-1f1b", "hanayo", "zb-h1", "gpipe")
 _START_SHARE = 0.1
 _BOUND_SHARE = 0.25
 _FIRST_SHARE = 0.08
@@ -44,12 +42,12 @@ class FreeOrders:
         """A published order with its best partition on every placement."""
         each = _START_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
         for choice in self._all.open():
-            names = [name for name in _STARTS if choice.why_not(name) is None]
-            for name in names[:1]:
-                self._all.say(f"{choice.choice}: best partition for {name}")
+            published = next((one for one in _starts() if choice.why_not(one.name) is None), None)
+            if published is not None:
+                self._all.say(f"{choice.choice}: best partition for {published.name}")
                 with self._all.defects_noted(choice):
-                    first_plans(choice, name, schedule_named(name).order)
-                    choice.best_of_order(choice.order_of(name), each)
+                    first_plans(choice, published.name, published.order)
+                    choice.best_of_order(choice.order_of(published.name), each)
             if choice.best is None and not choice.settled:
                 with self._all.defects_noted(choice):
                     first_plans(choice, "pipesched", _listed) or first_plans(choice, "pipesched", sequential)
@@ -147,3 +145,9 @@ def _promise(choice: ChoiceSearch) -> tuple[float, int]:
     value = choice.bound if choice.best is None else choice.best.value / choice.plan.tick
     visits = sum(choice.visits.values())
     return float(value or 0) * (1 + 0.01 * visits), visits
+
+
+def _starts() -> list[Heuristic]:
+    """Published orders whose best partition is soon proved and a good start, the best first."""
+    places = [(one.standing.plan, one) for one in HEURISTICS if one.standing.plan is not None]
+    return [one for _, one in sorted(places, key=lambda place: place[0])]
