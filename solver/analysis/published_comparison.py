@@ -9,7 +9,7 @@ from functools import partial
 from math import inf
 from threading import Event
 
-from heuristics.catalogue import HEURISTICS
+from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, with_solution
@@ -48,7 +48,7 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solut
     published: list[Candidate] = []
     for name in untried:
         # For the period the solution's problem has finer ticks.
-        work = partial(candidate, solution.problem, HEURISTICS[name])
+        work = partial(candidate, solution.problem, schedule_named(name))
         found = run_within(until - time.monotonic(), Event(), work)
         published.append(found or Candidate(name, None, None, False, "time limit reached", tried=False))
     return replace(solution, candidates=(*solution.candidates, *published))

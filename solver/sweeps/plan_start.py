@@ -37,9 +37,9 @@ def plan_start(problem: PlanProblem, known: Outcome | None) -> Candidate | None:
 
 
 def with_published(known: Outcome, plan: Plan, limits: Limits) -> Outcome:
-    """With the published schedules on the partition and placement that the plan chose."""
+    """With the published schedules that the cell allows, on the partition and placement that the plan chose."""
     if plan.best is None or plan.interrupted:
         return known
     problem = plan.best.timeline.problem
-    tried = all_tried(Solution(problem, Status.FEASIBLE, 0, None), HEURISTICS.names(), limits)
+    tried = all_tried(Solution(problem, Status.FEASIBLE, 0, None), plan.problem.schedules or HEURISTICS.names(), limits)
     return replace(known, published=tuple(map(published, tried.candidates)))

@@ -261,6 +261,17 @@ def test_plans_start_from_plans_with_less_memory(tmp_path: Path) -> None:
     assert quick.value is not None and quick.value <= few.value
 
 
+def test_a_plan_of_some_schedules_is_compared_with_those_alone(tmp_path: Path) -> None:
+    layers = [{"name": "a", "count": 4, "forward": 2, "backward": 3, "weight": 2, "memory": 1, "activation": 1}]
+    document = {"devices": 2, "microbatches": 3, "placement": "linear", "layers": layers}
+    of = sweep("schedule=1f1b,free", document=document)
+    found = ran(of, tmp_path, InTurn(Event()), limits=Limits(seconds=2, workers=1))
+    named, free = (row.outcome for row in found.rows)
+    assert named is not None and free is not None
+    assert [one.name for one in named.published] == ["1f1b"] and len(free.published) > 5
+    assert found.rows[0].ratio == 1
+
+
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def test_a_pool_survives_the_end_of_its_processes(tmp_path: Path) -> None:
     """One of its processes is killed with cells under way; all cells are solved in the end, each once."""
