@@ -100,7 +100,7 @@ def run(args: Namespace) -> Exit:
     shown = [candidate for candidate in with_solution(solution) if candidate.name in wanted]
     if args.no_optimal:
         shown = [candidate for candidate in shown if candidate.name != OURS]
-    none = bool(names) and not any(candidate.metrics is not None for candidate in shown)
+    none = bool(names) and not any(one.metrics is not None for one in shown if one.name != OURS)
     noise = {} if args.noise is None else _under_noise(problem, shown, args)
     files = [_draw(problem, noise, args)] if args.output and noise else []
     _say(solution, shown, noise, files, args)

@@ -23,6 +23,7 @@ from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
 from pipesched.sweeps.cells import Sweep, read_sweep
 from pipesched.sweeps.exports import cell_texts, refuse_without_parquet, to_csv, to_parquet
+from pipesched.sweeps.same_model import uneven_stages
 from pipesched.sweeps.store import Store
 from pipesched.sweeps.table import State, Table
 from plots.sweeps.pictures import pictures
@@ -176,6 +177,13 @@ def _notes(sweep: Sweep) -> list[str]:
             f"cells have {listed} stages in a chain, each with the times of the file, so that they are different "
             "models; --same-model divides the file's costs among the stages"
         )
+    if sweep.axes.same_model and not sweep.of_plans and len(stages) > 1:
+        heavy = uneven_stages(sweep.document)
+        if heavy:
+            notes.append(
+                f"--same-model cuts every stage in equal parts, also stage {', '.join(map(str, heavy))}, which takes "
+                "more than half as long again as most; a head or another layer that cannot be cut needs a plan file"
+            )
     return list(dict.fromkeys(notes))
 
 

@@ -53,6 +53,17 @@ def with_same_model(document: Mapping[str, Any], changed: dict[str, Any]) -> Non
         _recut_static(memory, devices, before, recut)
 
 
+def uneven_stages(document: Mapping[str, Any]) -> list[int]:
+    """The stages of the file that take half as long again as the median, such as one with a head."""
+    shape, times = _shape(document), document.get("times")
+    if shape is None or not isinstance(times, Mapping):
+        return []
+    kinds = (times[key] for key in ("forward", "backward", "weight") if times.get(key) is not None)
+    totals = list(map(sum, zip(*(_numbers(values, shape[1])[: shape[1]] for values in kinds), strict=True)))
+    usual = sorted(totals)[(len(totals) - 1) // 2]
+    return [stage for stage, total in enumerate(totals) if total > usual * Fraction(3, 2)]
+
+
 def _shape(document: Mapping[str, Any]) -> tuple[int, int, int] | None:
     """Devices, stages of a chain, and chains; None for a placement without a name."""
     placement, devices, chunks = document.get("placement", "linear"), document.get("devices"), document.get("chunks", 1)

@@ -13,6 +13,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
 from pipesched.sweeps.cells import Sweep
 from pipesched.sweeps.field_paths import set_field
+from pipesched.sweeps.same_model import uneven_stages
 from tests.support.sweeps import TINY, sweep
 
 
@@ -205,3 +206,13 @@ def test_setting_makes_missing_sections_and_leaves_others() -> None:
     for path in ("a.b[2]", "a.b.c", "a[0]"):
         with pytest.raises(BadInput):
             set_field(document, path, 1)
+
+
+@pytest.mark.parametrize(
+    ("forward", "heavy"),
+    [(1, []), ([1, 1, 1, 1], []), ([1, 1, 1, 4], [3]), ([4, 1, 1, 4], [0, 3]), ([1, 1, 1, Fraction(5, 4)], [])],
+)
+def test_stages_that_equal_parts_would_cut_wrongly_are_named(forward: object, heavy: list[int]) -> None:
+    document = {"devices": 4, "microbatches": 2, "times": {"forward": forward, "backward": forward}}
+    assert uneven_stages(document) == heavy
+    assert uneven_stages(document | {"placement": [0, 1, 2, 3]}) == []
