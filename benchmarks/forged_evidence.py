@@ -26,7 +26,6 @@ from benchmarks.proofs.evidence_mutations import mutated
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
-from pipesched.checking.attainable import least_attainable_above
 from pipesched.checking.check import check_bound
 from pipesched.checking.diagram.argument import old_form
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
@@ -41,7 +40,7 @@ from pipesched.results.crossing_evidence import (
     GuidedStages,
     OldForm,
 )
-from pipesched.results.evidence import AroundDevice, DeviceMultipliers, OnDevice, OnStage, ReturnTo
+from pipesched.results.evidence import AroundDevice, OnDevice, OnStage, ReturnTo
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
@@ -50,16 +49,11 @@ from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
-from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.cyclic.period_bounds import period_certificates
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
 _EACH, _AT_MOST = 40, 10_000
-# For multipliers of one problem, which take a few hundredths.
-_SECONDS = 60.0
-# Random multipliers that are tried for each problem.
-_RANDOM = 3
 KINDS = {
     "load": OnDevice,
     "round trip": OnDevice,
@@ -72,7 +66,6 @@ KINDS = {
     "crossings": Crossings,
     **OLD_FORMS,
     "crossings of all chains": CrossingChains,
-    "Lagrangian": DeviceMultipliers,
 }
 OF_PERIODS = ("load", "in-flight limit", "memory over time", "load and memory over modes")
 ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS))
@@ -160,10 +153,6 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from _with_some_whole(problem, random)
     yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
     yield from crossing_bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
-    yield from lagrangian_bounds(problem, 0, ceil(best) + 2, _SECONDS, Event())
-    # A linear program finds few on tiny problems; any multipliers prove something.
-    for _ in range(_RANDOM):
-        yield from _of_multipliers(problem, best, random)
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
@@ -191,22 +180,6 @@ def _proved_by(problem: Problem, evidence: OldForm) -> Iterator[Certificate]:
         return
     kind = next(kind for kind, form in OLD_FORMS.items() if isinstance(evidence, form))
     yield Certificate(kind, proved, "", None, evidence)
-
-
-def _of_multipliers(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
-    """The strongest certificate of random multipliers of some device, if they prove anything."""
-    device, most = random.randrange(problem.devices), ceil(best)
-    instants = tuple(sorted(random.sample(range(most + 1), min(most + 1, random.randint(1, 6)))))
-    running = tuple(random.choice((0, 1, 1, 2, 5)) for _ in instants)
-    holding = tuple(0 if problem.room[device] is None else random.choice((0, 0, 1, 2)) for _ in instants)
-    owner = None if problem.objective is Objective.MAKESPAN else random.randrange(problem.devices)
-    unit = problem.resolution * random.choice((1, 1, 2))
-    for until in range(most, 0, -1):
-        evidence = DeviceMultipliers(device, owner, problem.tick, until, unit, instants, running, holding)
-        one = Certificate("Lagrangian", least_attainable_above(problem, until), "", device, evidence)
-        if check_bound(problem, one).verdict is Verdict.VERIFIED:
-            yield one
-            return
 
 
 def markdown(tally: Tally, described: str) -> str:

@@ -94,7 +94,7 @@ def attacked_table(count: int, seed: int) -> tuple[str, int]:
         if best is None:
             continue
         problems += 1
-        found = list(bounds(problem, analytic_only=number % _SOLVED_EVERY > 0))
+        found = list(bounds(problem))
         if number % _SOLVED_EVERY == 0:
             low, high = solved(problem, _WORK, number)
             found.append(("a whole solve", low))

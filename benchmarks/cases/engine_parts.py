@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.engine.engine import ENGINE
-from solver.engine.part_times import DESTRUCTIVE, LAGRANGIAN, MEANWHILE
+from solver.engine.part_times import DESTRUCTIVE, MEANWHILE
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.list_schedules import ListSchedules
@@ -98,7 +98,6 @@ def _parts() -> tuple[Part, ...]:
         _phase("crossings of steps below a value"),
         _phase("crossings of steps with whole weight passes"),
         _phase("crossings of all chains"),
-        _flag("Lagrangian bound", "lagrangian", LAGRANGIAN),
         _flag("destructive bounds", "destructive", DESTRUCTIVE),
         _phase("CP-SAT from the bound up"),
         _phase("CP-SAT well below the incumbent"),

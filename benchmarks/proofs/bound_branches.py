@@ -14,7 +14,6 @@ from benchmarks.proofs.branch_conditions import (
     with_freed,
 )
 from benchmarks.proofs.crossing_branches import CROSSING_BRANCHES
-from benchmarks.proofs.further_bounds import lagrangian
 
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
 _TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
@@ -154,7 +153,6 @@ BRANCHES: tuple[Branch, ...] = (
         ("overlapped",),
         likely=replace(_SHORT, tight=1, unlimited=0, fewest=3, linear=0.8, freed=("none", "part", "all")),
     ),
-    Branch("Lagrangian", "Lagrangian", likely=_SOON_OVER, further=lagrangian),
     Branch("period, load", "period: load", likely=_LOOSE),
     Branch("period, in-flight limit", "period: in-flight limit", likely=Likely(long_links=0.7, tight=1, unlimited=0)),
     Branch("period, memory over time", "period: memory over time", likely=_SLOW),

@@ -11,7 +11,7 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parents[2]
 # Whose code is the bounds' own. What a problem is, what a row of a model says and how a number is written, is left to
 # other tests.
-_OWN = ("solver/bounds/", "formulations/single_device/")
+_OWN = ("solver/bounds/",)
 
 
 @cache

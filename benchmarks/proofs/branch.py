@@ -20,7 +20,6 @@ _SIMPLE = ("head and tail", "round trip", "integral warm-up", "in-flight limit",
 _COUNT_MODES = ("unpaired passes", "memory and modes")
 OVER_MODES = "period: load and memory over modes"
 _FURTHER = {
-    "Lagrangian": "solver/bounds/lagrangian/bound.py",
     "crossings": "solver/bounds/crossing/bound.py",
     "crossings with blocks": "solver/bounds/crossing_blocks/bound.py",
     "crossings of all chains": "solver/bounds/crossing_chains/bound.py",

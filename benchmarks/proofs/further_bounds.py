@@ -19,7 +19,6 @@ from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_steps.steps import walked_chains
 from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
-from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 
@@ -27,12 +26,6 @@ from solver.construction.timing import best_times
 def _known(problem: Problem) -> int:
     """The value of a schedule, in ticks: one micro-batch after the other."""
     return ceil(value_of(problem, best_times(problem, sequential(problem))))
-
-
-def lagrangian(problem: Problem) -> Iterable[Certificate]:
-    """Lagrangian bounds of single devices above nine tenths of the best analytic bound."""
-    proved = ceil(certificates(problem, problem.objective)[0].value)
-    return lagrangian_bounds(problem, 9 * proved // 10, min(_known(problem), 2 * proved), 60, Event())
 
 
 def crossings(problem: Problem) -> Iterable[Certificate]:

@@ -33,7 +33,7 @@ def orders_and_modes(number: int) -> str:
     best = optimum_of(problem)
     if best is None:
         return "too large"
-    right = all(value <= best for _, value in bounds(problem, analytic_only=True))
+    right = all(value <= best for _, value in bounds(problem))
     if right and number % _SOLVED_EVERY == 0:
         low, high = solved(problem, _WORK, number)
         right = low <= best <= high

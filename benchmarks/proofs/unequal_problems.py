@@ -7,19 +7,16 @@ from dataclasses import replace
 from fractions import Fraction
 from math import ceil
 from random import Random
-from threading import Event
 
 from benchmarks.proofs.bound_branches import BRANCHES
 from benchmarks.proofs.bound_problems import draw
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from pipesched.problem.feasibility import why_infeasible
-from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Problem
 from pipesched.problem.rescale import in_ticks_of, with_microbatch_scale
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
 from solver.bounds.analytic.catalogue import certificates
-from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.limits import Limits
@@ -65,14 +62,9 @@ def _known(problem: Problem) -> int:
     return min(ceil(value_of(problem, timeline)) for timeline in timelines if not validate(timeline))
 
 
-def bounds(problem: Problem, analytic_only: bool = False) -> Iterator[tuple[str, Fraction]]:
-    """Every lower bound besides those of a solve, by its kind, in ticks."""
-    chains, known = without_scale(problem), _known(problem)
-    found = certificates(problem, problem.objective)
-    proved = ceil(found[0].value)
-    if not analytic_only:
-        found += lagrangian_bounds(chains, 9 * proved // 10, min(known, 2 * proved), 60, Event())
-    for one in found:
+def bounds(problem: Problem) -> Iterator[tuple[str, Fraction]]:
+    """Every analytic bound, by its kind, in ticks."""
+    for one in certificates(problem, problem.objective):
         yield one.kind, Fraction(one.value)
 
 

@@ -15,7 +15,6 @@ from pipesched.checking.device_arguments import in_flight_limit, load, round_tri
 from pipesched.checking.diagram.argument import decision_diagram, old_form
 from pipesched.checking.finding import Finding, NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.checking.head_and_tail import head_and_tail
-from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.least_held import least_held
 from pipesched.checking.memory_and_copies import memory_and_copies
 from pipesched.checking.memory_and_modes import memory_and_modes
@@ -40,7 +39,6 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
-    DeviceMultipliers,
     Evidence,
     ModeMultipliers,
     OnDevice,
@@ -77,7 +75,6 @@ _BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] 
     "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
     "decision diagram": lambda problem, evidence, _: decision_diagram(problem, _as(Diagram, evidence)),
     "crossings of all chains": lambda problem, evidence, _: crossings_of_chains(problem, _as(CrossingChains, evidence)),
-    "Lagrangian": lambda problem, evidence, _: lagrangian(problem, _as(DeviceMultipliers, evidence)),
 }
 
 # The same of periods, which may be any fraction.

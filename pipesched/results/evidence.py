@@ -117,26 +117,6 @@ class StreamWeights:
 
 
 @dataclass(frozen=True)
-class DeviceMultipliers:
-    """Lagrangian multipliers of one device's time and memory, under which its micro-batches do not fit.
-
-    They do not fit between the start and the end of device `owner` (or time 0 and the end, if None) if only `until`
-    ticks lie between. A tick is `tick` units of the problem's time, and memory is counted in whole `memory_unit`s of
-    the problem's memory. `running[i]` is the multiplier of running a pass at `instants[i]`, `holding[i]` that of
-    holding a unit of memory.
-    """
-
-    device: int
-    owner: int | None
-    tick: Fraction
-    until: int
-    memory_unit: Fraction
-    instants: tuple[int, ...]
-    running: tuple[int, ...]
-    holding: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class ModeMultipliers:
     """Multipliers of a period's rows: of each device's load and memory over time, and of blocks with each forward.
 
@@ -198,7 +178,6 @@ Evidence = (
     | StreamTasks
     | StreamMemory
     | StreamWeights
-    | DeviceMultipliers
     | ModeMultipliers
     | ResourceWeights
     | Crossings

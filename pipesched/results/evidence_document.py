@@ -22,7 +22,6 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
-    DeviceMultipliers,
     Evidence,
     ModeMultipliers,
     OnDevice,
@@ -52,7 +51,6 @@ _FORMS: dict[str, type[Any]] = {
     "tasks of a stream": StreamTasks,
     "memory of a stream": StreamMemory,
     "weights of a stream": StreamWeights,
-    "multipliers": DeviceMultipliers,
     "multipliers of modes": ModeMultipliers,
     "weights of resources": ResourceWeights,
     "crossings": Crossings,

@@ -1,1 +1,1 @@
-"""Lower bounds: analytic, Lagrangian, and destructive; tested against exhaustive enumeration."""
+"""Lower bounds: analytic, by decision diagrams, and destructive; tested against exhaustive enumeration."""

@@ -11,7 +11,7 @@ Item = TypeVar("Item")
 
 # Parts that are no phases; a phase has its own name.
 ANALYTIC, MEANWHILE = "analytic bounds", "local search beside bounds"
-LAGRANGIAN, DESTRUCTIVE = "Lagrangian bound", "destructive bounds"
+DESTRUCTIVE = "destructive bounds"
 
 
 class PartTimes:

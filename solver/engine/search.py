@@ -56,8 +56,8 @@ class Engine:
     """What a solve is made of. A part may be replaced or left out; what remains is still correct, only weaker.
 
     `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
-    open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by multipliers
-    (`lagrangian`) and refutation (`destructive`). Local search goes on beside phases that use one core (`meanwhile`).
+    open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by refutation
+    (`destructive`). Local search goes on beside phases that use one core (`meanwhile`).
     `finish` turns a search that is over into its solution. `several_tasks`
     says that all of it holds too where passes are several tasks.
     """
@@ -67,7 +67,6 @@ class Engine:
     phases: tuple[Phase, ...]
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
-    lagrangian: bool = True
     destructive: bool = True
     meanwhile: bool = True
     several_tasks: bool = False

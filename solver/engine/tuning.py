@@ -11,8 +11,6 @@ GRACE = 1.0
 STATING_SECONDS_A_PASS = 0.001
 # About the seconds that local search takes for each pass before its first move counts.
 LOCAL_SEARCH_SECONDS_A_PASS = 1e-4
-# Of a search for lower bounds, for Lagrangian bounds: they gain little after that.
-LAGRANGIAN_SHARE = 0.6
 # How many schedules besides the best one local search starts from.
 OTHER_STARTS = 6
 # Up to so many order literals CP-SAT refutes more by an exhaustive search than relaxed decision diagrams do.

@@ -33,7 +33,7 @@ NO_PARTS = {
     "one micro-batch after the other",
     "orders of micro-batches",
     "destructive bounds of a job shop",
-    "Lagrangian and destructive bounds",
+    "destructive bounds alone",
 }
 
 

@@ -72,9 +72,6 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
         "be kept to: none below `low` can, and the least one is then found by halving.",
         "_sums: 0 -> 1 #3": _ANY_MICRO_BATCH,
     },
-    "solver/bounds/lagrangian/single_device.py": {
-        f"{name}: True -> False": _AS_LONG for name in ("_forwards", "_gradients")
-    },
     "solver/bounds/analytic/modes/counts.py": {
         "Durations.__init__.ticks: 0 -> 1": _ANY_MICRO_BATCH,
         **{f"Durations.__init__: 0 -> 1{number}": _ANY_MICRO_BATCH for number in ("", " #2", " #3", " #4")},
@@ -106,7 +103,6 @@ EQUIVALENT: Mapping[str, Mapping[str, str]] = {
     "pipesched/checking/check.py": {
         "_proved: 0 -> 1 #2": "What is proved is compared with a value of 0 or less alone.",
     },
-    "pipesched/checking/lagrangian.py": {": 60 -> 61": "Any time behind all instants, which are below 2**59."},
     "solver/bounds/analytic/stream_chains.py": {
         ": 60 -> 61": "Sums of two such times still fit.",
         "StreamChains.__init__: all((before.kind in (F, B, W, BW) for before in arc.alternatives)) -> any((before.kind "

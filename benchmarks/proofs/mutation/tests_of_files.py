@@ -124,10 +124,6 @@ TESTS: dict[str, tuple[str, ...]] = {
             *("argument", "completion", "guide", "labels", "moves", "repetition", "replay", "walk", "weights"),
         )
     },
-    "solver/bounds/lagrangian/bound.py": ("tests/solver/bounds/test_lagrangian_horizons.py",),
-    "solver/bounds/lagrangian/subproblem.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
-    "solver/bounds/lagrangian/multipliers.py": ("tests/solver/bounds/test_multipliers.py",),
-    "solver/bounds/lagrangian/single_device.py": ("tests/solver/bounds/test_lagrangian_bound.py",),
     **{
         f"pipesched/validation/{name}.py": _VALIDATOR
         for name in ("validator", "order_rules", "time_rules", "memory_rule", "pass_rules", "cycle_rule")
@@ -177,7 +173,6 @@ TESTS: dict[str, tuple[str, ...]] = {
     "pipesched/checking/streams/memory.py": ("tests/solver/bounds/test_several_streams.py",),
     "pipesched/checking/check.py": (*_CHECK, "tests/solver/bounds/test_saving_bounds.py"),
     "pipesched/checking/cool_down.py": ("tests/solver/bounds/test_cool_down.py", *_CHECK),
-    "pipesched/checking/lagrangian.py": ("tests/pipesched/checking/test_forged_multipliers.py", *_CHECK),
     "pipesched/checking/plan_check.py": ("tests/pipesched/checking/test_plan_findings.py",),
     "solver/cyclic/replication.py": ("tests/solver/cyclic/test_replication.py",),
     "runtime/lowering/deadlock.py": ("tests/runtime/lowering/test_deadlock.py",),

@@ -29,7 +29,6 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
-    DeviceMultipliers,
     Evidence,
     OnDevice,
     OnStage,
@@ -41,7 +40,6 @@ from pipesched.results.evidence import (
 )
 from solver.backends.refuted_again import refuted_again
 from solver.bounds.analytic.catalogue import certificates
-from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.engine.clock import Clock
 from solver.engine.incumbent import Incumbent
 from solver.limits import Limits
@@ -55,52 +53,6 @@ WORK = Limits(deterministic=0.5, workers=1)
 def plain(objective: str = "makespan", **keys: object) -> Problem:
     times = {"forward": 2, "backward": 2, "weight": 1, "transfer": 0.5}
     return problem(3, 4, times=times, objective=objective, **keys)
-
-
-def lagrangian(objective: str) -> tuple[Problem, Certificate]:
-    """A problem with multipliers that a linear program found."""
-    one = problem(
-        8, 24, times={"forward": 18.5, "backward": 18, "weight": 9.3, "transfer": 0.6}, objective=objective,
-        memory={"capacity": 5.5, "freed_by_backward": 0.25},
-    )  # fmt: skip
-    load = max(c.value for c in certificates(one, one.objective) if c.kind == "load")
-    return one, next(lagrangian_bounds(one, load, int(1.4 * load), 30.0, Event()))
-
-
-@pytest.mark.parametrize("objective", ["makespan", "span"])
-def test_multipliers_prove_what_is_stated_and_nothing_more(objective: str) -> None:
-    one, genuine = lagrangian(objective)
-    evidence = genuine.evidence
-    assert isinstance(evidence, DeviceMultipliers)
-
-    def verdict(**changes: object) -> Verdict:
-        changed = replace(evidence, **changes)  # type: ignore[arg-type]
-        return check_bound(one, replace(genuine, evidence=changed)).verdict
-
-    assert verdict() is Verdict.VERIFIED
-    above = least_attainable_above(one, genuine.value)
-    assert check_bound(one, replace(genuine, value=above)).verdict is Verdict.REFUSED
-    assert verdict(until=evidence.until - 1) is Verdict.REFUSED  # which proves a lower value
-    assert verdict(until=evidence.until + 10**6) is Verdict.REFUSED  # a time into which all fit
-    assert verdict(running=(0,) * len(evidence.running), holding=(0,) * len(evidence.holding)) is Verdict.REFUSED
-    assert verdict(running=(-1, *evidence.running[1:])) is Verdict.REFUSED
-    assert verdict(instants=evidence.instants[::-1]) is Verdict.REFUSED
-    assert verdict(instants=evidence.instants[1:]) is Verdict.REFUSED
-    assert verdict(running=(2**70, *evidence.running[1:])) is Verdict.REFUSED
-    assert verdict(tick=evidence.tick * Fraction(2, 3)) is Verdict.REFUSED
-    assert verdict(device=one.devices) is Verdict.REFUSED
-    assert verdict(owner=3 if objective == "makespan" else None) is Verdict.REFUSED
-
-
-def test_weight_passes_of_other_devices_may_run_after_all_instants() -> None:
-    """Stage 1 is on the device that begins: what its last weight pass costs, it costs after the end too."""
-    one = problem(
-        2, 2, placement=[1, 0], objective="span",
-        times={"forward": 2, "backward": 2, "weight": [1, 0], "fused": 2, "transfer": 3}, memory={"capacity": 2},
-    )  # fmt: skip
-    evidence = DeviceMultipliers(0, 1, one.tick, 14, Fraction(1), (6,), (5,), (0,))
-    claim = Certificate("Lagrangian", 15, "", 0, evidence)
-    assert check_bound(one, claim).verdict is Verdict.REFUSED
 
 
 @pytest.mark.parametrize(

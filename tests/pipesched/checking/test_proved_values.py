@@ -26,7 +26,6 @@ from pipesched.checking.cool_down import cool_down
 from pipesched.checking.device_arguments import in_flight_limit, load, round_trip
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError
 from pipesched.checking.head_and_tail import head_and_tail
-from pipesched.checking.lagrangian import lagrangian
 from pipesched.checking.memory_and_modes import memory_and_modes
 from pipesched.checking.one_device import OneDevice
 from pipesched.checking.period import period_in_flight, period_load, period_memory, period_modes
@@ -39,7 +38,6 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
-    DeviceMultipliers,
     ModeMultipliers,
     OnDevice,
     OnStage,
@@ -84,7 +82,7 @@ def greatest(holds: Callable[[int], Value], most: int) -> int:
     return least
 
 
-def of_devices(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
+def of_devices(problem: Problem) -> Iterator[tuple[str, str]]:
     """Each argument about devices with what it proves of each."""
     most = 3 * sum(s.forward + s.fused + 2 * s.transfer for s in problem.stages) * problem.microbatches
     owners = (None,) if problem.objective is Objective.MAKESPAN else range(problem.devices)
@@ -101,11 +99,6 @@ def of_devices(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
         for other in range(problem.devices):
             back = ReturnTo(device, other)
             yield "cool-down", said(lambda back=back: cool_down(problem, back))
-        some = multipliers(problem, device, random.choice(owners), random)
-        yield (
-            "Lagrangian",
-            said(lambda some=some: greatest(lambda u: lagrangian(problem, replace(some, until=u)), most)),
-        )
     for stage in range(len(problem.stages)):
         yield "in-flight limit", said(lambda stage=stage: in_flight_limit(problem, OnStage(stage)))
 
@@ -126,15 +119,6 @@ def of_periods(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
         tick = problem.tick * random.choice((1, Fraction(1, 2)))
         each = ModeMultipliers(tick, some(problem.devices), some(problem.devices), some(len(problem.stages)))
         yield "modes", said(lambda each=each: period_modes(problem, each))
-
-
-def multipliers(problem: Problem, device: int, owner: int | None, random: Random) -> DeviceMultipliers:
-    """Any of a device."""
-    instants = tuple(sorted(random.sample(range(60), 6)))
-    running = tuple(random.choice((0, 1, 1, 2, 5)) for _ in instants)
-    holding = tuple(0 if problem.room[device] is None else random.choice((0, 0, 1, 2)) for _ in instants)
-    unit = problem.resolution * random.choice((1, 1, Fraction(3, 2)))
-    return DeviceMultipliers(device, owner, problem.tick, 1, unit, instants, running, holding)
 
 
 def of_streams(problem: Problem, random: Random) -> Iterator[tuple[str, str]]:
@@ -172,7 +156,7 @@ def drawn(branch: Branch) -> Iterator[Problem]:
 
 def proved(branch: Branch) -> list[str]:
     """A line for each problem."""
-    return [line(of_devices(problem, Random(branch.name))) for problem in drawn(branch)]
+    return [line(of_devices(problem)) for problem in drawn(branch)]
 
 
 def periods(branch: Branch) -> list[str]:
@@ -187,7 +171,7 @@ def two_chains() -> list[str]:
     while len(found) < 24:
         problem = draw(random, random.choice(kinds))
         if len(problem.placement.chains) > 1:
-            found.append(line(of_devices(problem, random)))
+            found.append(line(of_devices(problem)))
     return found
 
 

@@ -123,6 +123,20 @@ def test_files_of_plans_are_read_too(tmp_path: Path, capsys: Any) -> None:
                 "multipliers": [2, 1, 2],
             },
         ),
+        (
+            "Lagrangian",
+            {
+                "form": "multipliers",
+                "device": 0,
+                "owner": None,
+                "tick": "1",
+                "until": 5,
+                "memory_unit": "1",
+                "instants": [3],
+                "running": [1],
+                "holding": [0],
+            },
+        ),
     ],
 )
 def test_bounds_that_earlier_versions_had_are_not_verified(

@@ -29,7 +29,6 @@ HELD = Path(__file__).with_name("certificate_values.json")
 # Problems of each branch. Values that multipliers of a solver prove are left out: they may differ between machines.
 COUNT, SOLVED = 12, "load and memory over modes"
 _OTHER_KINDS = (
-    "Lagrangian",
     "crossings",
     "crossings of steps",
     "crossings of steps below a value",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from math import ceil
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -24,7 +23,6 @@ from pipesched.simulation.simulator import simulate_late
 from pipesched.validation.validator import validate
 from solver.backends.exact_search import improve
 from solver.bounds.destructive_bound import RefutedValue, destructive_bounds
-from solver.bounds.lagrangian.bound import lagrangian_bounds
 from solver.construction.timing import best_times, times_within
 from solver.limits import Limits
 from solver.solve import solve
@@ -121,9 +119,6 @@ def test_no_bound_is_above_a_fraction_of_a_tick_and_the_solve_reaches_it(seed: i
     assert least is not None
     assert least.denominator > 1
     start = best_times(one, random_order(one, Random(seed)))
-    value = ceil(value_of(one, start))
-    for certificate in lagrangian_bounds(one, 0, value, 60, Event()):
-        assert certificate.value <= least
     model = FullHorizon(one, start, value_of(one, start), 0)
     assert improve(model, SURE, 60, Event(), lambda *_: None).bound <= least
     solution = solve(one, SURE)

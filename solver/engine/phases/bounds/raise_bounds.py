@@ -10,9 +10,9 @@ from solver.engine.search import Search
 
 @dataclass(frozen=True)
 class RaiseBounds:
-    """Lagrangian, then destructive bounds, for all that is left of the time."""
+    """Destructive bounds, for all that is left of the time."""
 
-    name: str = "Lagrangian and destructive bounds"
+    name: str = "destructive bounds alone"
 
     def applies(self, search: Search) -> bool:
         return search.engine.raise_bounds

@@ -1,1 +1,0 @@
-"""Linear models of one device, time-indexed, for Lagrangian multipliers."""
