@@ -14,6 +14,7 @@ from pipesched.schedule.host_memory import host_steps, hosts_of
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.critical_path import critical_path
+from plots.html.waits import waits
 from plots.memory_marks import without_notches
 
 
@@ -28,6 +29,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
     - `styles`: of a box `pass` (`F0`), `what` it does in words, `colour`, `ink`, `lane`, `half` of that lane (0: all
       of it, 1: the upper, 2: the lower, of an overlapped block), and `task`, its name where the pass has several.
     - `critical`: the critical path, two numbers a box: device and place in the device's row. Empty if not asked for.
+    - `waits`: why there is idle time before a box, as `waits` says; nothing if `critical` was not asked for.
     - `memory`: its `unit`; in `steps` a row a device, two numbers a step: ticks since the step before and the level
       from then on; what a device always holds, `static`, is part of it; `capacity` of each device, null if unlimited;
       `hosts`: what is held on a host, with the first of its devices, and steps as above.
@@ -51,6 +53,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
         "styles": styles,
         "boxes": rows,
         "critical": [number for tasks in path for task in tasks for number in places[task]],
+        "waits": waits(timeline, places) if critical else [],
         "memory": {
             "unit": problem.memory_unit,
             "steps": [

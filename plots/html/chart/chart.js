@@ -5,7 +5,7 @@
 function chart(element, document, options = {}) {
   const stop = new AbortController();
   const state = {
-    signal: stop.signal, group: options.group ?? null, followed: null, selected: null, frame: 0, plots: [],
+    signal: stop.signal, group: options.group ?? null, followed: null, selected: null, interval: null, selecting: false, frame: 0, plots: [],
     streams: options.streams ?? true, criticalShown: options.criticalPath ?? false, asked: options.theme ?? "auto",
   };
   build(state, element, options);
@@ -92,7 +92,7 @@ function fit(state) {
 function update(state, document) {
   const all = showsAll(state);
   state.data = decoded(document);
-  state.selected = null;
+  state.selected = state.interval = null;
   state.said.textContent = "";
   if (state.followed !== null && state.followed >= document.microbatches) state.followed = null;
   taken(state);

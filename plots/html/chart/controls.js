@@ -29,6 +29,8 @@ function makeControls(state, parent) {
     bar.append(label);
     return { box, label };
   };
+  const select = check("Select interval", (of, on) => { of.selecting = on; });
+  select.box.checked = state.selecting;
   const critical = check("Critical path", showCriticalPath), streams = check("Other streams", showStreams);
   const field = made("input", "", { type: "number", min: 0, step: 1, placeholder: "all", id: `pipesched-follow-${++fields}` });
   field.addEventListener("input", () => {

@@ -59,15 +59,19 @@ function linesOf(what, unit, powers, colours) {
   const exact = (_, v, n, i) => (i === null ? "–" : v === null ? "none yet" : `${Number(v.toPrecision(9))} ${unit}`);
   const line = (label, name, width) => ({ label, stroke: colours[name], width, paths: stepped, points: { show: false }, value: exact });
   return {
-    scales: { x: { time: false, distr: powers ? 3 : 1, range: (_, least, most) => [least, most] }, y: { range: aroundAll } },
+    scales: { x: { time: false, distr: powers ? 3 : 1, range: (_, least, most) => [least, most] }, y: { range: aroundEnd } },
     axes: [axis("Seconds of the search", 34, 3), axis(unit ? `${what} (${unit})` : what, 70, 6)],
     series: [{ label: "Seconds", value: (_, v) => (v === null ? "–" : v.toFixed(2)) }, line(`Best ${what}`, "best", 4), line("Lower bound", "bound", 2)],
     cursor: { drag: { x: true, y: false } },
   };
 }
 
-// Some room above and below, also where nothing changes.
-function aroundAll(_, least, most) {
-  const room = most > least ? (most - least) / 10 : Math.abs(most) / 20 || 1;
-  return [least - room, most + room];
+// What matters is where value and bound end: of what came before, as much as five times the gap that is left, or 5 %.
+function aroundEnd(u, least, most) {
+  const last = (row) => row.findLast((one) => one !== null && one !== undefined), [value, bound] = [last(u.data[1]), last(u.data[2])];
+  const ends = [value, bound].filter((one) => one !== undefined);
+  const reach = ends.length ? Math.max(5 * Math.abs((value ?? bound) - (bound ?? value)), 0.05 * Math.abs(ends[0])) : Infinity;
+  const low = Math.max(least, Math.min(...ends) - reach), high = Math.min(most, Math.max(...ends) + reach);
+  const [from, to] = ends.length ? [low, high] : [least, most], room = to > from ? (to - from) / 10 : Math.abs(to) / 20 || 1;
+  return [from - room, to + room];
 }

@@ -13,11 +13,19 @@ function decoded(document) {
   }
   const known = document.memory.capacity.map((one) => one ?? 0);
   const top = [...held, ...hosts].reduce((most, row) => Math.max(most, row.peak), Math.max(...known, 0));
+  const waits = rows.map((_, device) => waitsOf(document.waits[device] ?? []));
   return {
-    document, rows, held, hosts, critical, path,
+    waits, document, rows, held, hosts, critical, path,
     devices: rows.length, end: document.end * document.tick, memoryTop: top || 1,
     passes: rows.reduce((sum, row) => sum + row.count, 0),
   };
+}
+
+// By the place of a box the device and place of what it waits for.
+function waitsOf(flat) {
+  const found = new Map();
+  for (let i = 0; i < flat.length; i += 3) found.set(flat[i], [flat[i + 1], flat[i + 2]]);
+  return found;
 }
 
 // Starts, ends, micro-batches and styles of a device's boxes in the order of starts; `longest` bounds a search by time.

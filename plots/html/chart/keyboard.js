@@ -25,10 +25,12 @@ function keys(state) {
     p: () => selectNext(state, -1),
     ArrowUp: () => selectDevice(state, -1),
     ArrowDown: () => selectDevice(state, 1),
+    i: () => chosen && chooseInterval(state, row.start[chosen.index], row.end[chosen.index]),
     Enter: () => chosen && follow(state, row.microbatch[chosen.index]),
     c: () => showCriticalPath(state, !state.criticalShown),
     s: () => state.data.document.lanes.length > 1 && showStreams(state, !state.streams),
     Escape: () => {
+      chooseInterval(state, null);
       select(state, null);
       follow(state, null);
     },

@@ -42,7 +42,7 @@ function makePlot(state, parent, key, share, draw, aside, label) {
       points: { show: false }, drag: { x: false, y: false, setScale: false }, y: false,
       sync: { key, scales: ["x", null] }, bind: { dblclick: () => () => null, mousedown: () => () => null, mouseup: () => () => null },
     },
-    hooks: { draw: [(u) => draw(state, u)] },
+    hooks: { draw: [(u) => draw(state, u), (u) => drawInterval(state, u)] },
   };
   const plot = new uPlot(options, extent(state), parent);
   plot.over.style.cursor = "grab";

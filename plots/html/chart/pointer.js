@@ -1,4 +1,5 @@
-// The pointer: the wheel zooms, dragging moves, pointing tells of a pass, a click selects it and follows its micro-batch.
+// The pointer: the wheel zooms, dragging moves or, with Shift, selects an interval; pointing says what a pass is or why there
+// is a gap; a click selects a pass and follows its micro-batch.
 
 const STILL = 4; // CSS pixels that a click may move
 
@@ -14,7 +15,7 @@ function listenToPointer(state, plot, kind) {
   }, { passive: false });
   listen("pointerdown", (event) => {
     if (event.button) return;
-    drag = { x: event.clientX, y: event.clientY, view: state.view, moved: false };
+    drag = { x: event.clientX, y: event.clientY, view: state.view, moved: false, since: event.shiftKey || state.selecting ? timeAt(event) : null };
     over.setPointerCapture(event.pointerId);
   });
   listen("pointermove", (event) => {
@@ -23,6 +24,7 @@ function listenToPointer(state, plot, kind) {
     if (Math.hypot(by, drag.y - event.clientY) > STILL) drag.moved = true;
     if (!drag.moved) return undefined;
     hideTip(state);
+    if (drag.since !== null) return chooseInterval(state, drag.since, timeAt(event));
     const span = drag.view.to - drag.view.from, from = drag.view.from + (by / over.clientWidth) * span;
     return show(state, from, from + span);
   });
@@ -31,6 +33,7 @@ function listenToPointer(state, plot, kind) {
     drag = null;
     if (!clicked || kind !== "passes") return;
     const found = passAt(state, plot, event, timeAt(event));
+    chooseInterval(state, null);
     select(state, found);
     follow(state, found ? state.data.rows[found.device].microbatch[found.index] : null);
   });
@@ -61,6 +64,7 @@ function pointed(state, plot, kind, event, time) {
   const row = rowAt(state, plot, event);
   const found = kind === "passes" ? passAt(state, plot, event, time) : null;
   if (found) showTip(state, passLines(state.data, found.device, found.index, rough(time)), event);
+  else if (kind === "passes" && row && time >= 0 && gapLines(state.data, row.device, time)) showTip(state, gapLines(state.data, row.device, time), event);
   else if (kind === "memory" && row && time >= 0 && time <= state.data.end)
     showTip(state, [`Device ${row.device} ${memoryText(state.data, row.device, time)}`, `at ${withUnit(rough(time), state.data.document.unit)}`], event);
   else hideTip(state);

@@ -41,4 +41,5 @@ function summary(data) {
 const KEYS =
   "Keys: left and right move in time, plus and minus zoom, 0 shows all; N and P select the next and the previous pass of a " +
   "device, up and down the device above and below; Enter follows the selected micro-batch, C lights the critical path, " +
-  "S hides or shows the other streams, Escape clears.";
+  "S hides or shows the other streams, I sums up the time of the selected pass over all devices, Escape clears. Dragging with Shift " +
+  "selects an interval.";

@@ -131,7 +131,26 @@ def test_the_pointer_tells_of_passes_and_memory(shown: Shown) -> None:
     shown.point(MEMORY, 3 / end, 0.25)
     assert "Device 0 holds 3 of 4 GiB" in shown.page.inner_text(".pipesched-tip")
     shown.point(PASSES, 1 / end, 0.75)
-    assert not shown.page.is_visible(".pipesched-tip")  # device 1 is idle then
+    tip = shown.page.inner_text(".pipesched-tip").splitlines()  # device 1 is idle then
+    assert tip[0] == "Device 1 idles 2 ms" and tip[1] == "from 0 to 2 ms, before F1.0"
+    assert tip[2] == "which waits for F0.0 of device 0, which ends then"
+
+
+def test_an_interval_is_summed_up_over_the_devices(shown: Shown) -> None:
+    shown.press("0", "Escape")
+    before, end = shown.picture(), shown.view()[1]
+    shown.page.keyboard.down("Shift")
+    shown.point(PASSES, 0, 0.25)
+    shown.page.mouse.down()
+    shown.point(PASSES, 2 / end, 0.25)
+    shown.page.mouse.up()
+    shown.page.keyboard.up("Shift")
+    said = shown.said()
+    # Device 0 runs a forward all the time, device 1 waits for it.
+    assert "mean over devices: forward 50.0 %, idle 50.0 %" in said and "device 1 idles most" in said
+    assert shown.picture() != before
+    shown.press("Escape")
+    assert shown.said() == ""
 
 
 def test_a_click_follows_a_microbatch_and_escape_clears(shown: Shown) -> None:

@@ -73,6 +73,25 @@ def test_the_critical_path_names_boxes_that_follow_each_other_to_the_end() -> No
     assert document(timeline("1f1b"), critical=False)["critical"] == []
 
 
+def test_a_gap_names_the_task_whose_tensor_ends_it() -> None:
+    found = document(timeline("1f1b", times={"forward": 2, "backward": 3, "weight": 1, "transfer": 0.5}))
+
+    def ends(device: int, place: int) -> tuple[int, int]:
+        flat = found["boxes"][device]
+        start = sum(flat[0 : 4 * place + 1 : 4])
+        return start, start + flat[4 * place + 1]
+
+    for device, flat in enumerate(found["waits"]):
+        idle_before = {
+            place for place in range(len(found["boxes"][device]) // 4)
+            if ends(device, place)[0] > (ends(device, place - 1)[1] if place else 0)
+        }  # fmt: skip
+        gaps = list(zip(flat[0::3], flat[1::3], flat[2::3], strict=True))
+        assert {place for place, _, _ in gaps} == idle_before
+        for place, other, cause in gaps:
+            assert abs(other - device) == 1 and ends(device, place)[0] - ends(other, cause)[1] == 1
+
+
 def test_boxes_of_tasks_have_their_names_and_streams_their_lanes() -> None:
     one = problem(1, 1, streams=["compute", "comm"], tasks=TASKS, times={})
     data = document(simulate(one, HEURISTICS["1f1b"].order(one)))
