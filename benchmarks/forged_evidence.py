@@ -26,21 +26,18 @@ from benchmarks.proofs.evidence_mutations import mutated
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
-from pipesched.checking.check import check_bound
+from pipesched.checking.check import ARGUMENTS, OF_PERIODS, check_bound
 from pipesched.checking.diagram.argument import old_form
 from pipesched.checking.finding import NotCoveredError, RefusedEvidenceError, Verdict
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import (
-    OLD_FORMS,
-    CrossingChains,
-    Crossings,
     CrossingSomeWhole,
     GuidedStages,
     OldForm,
 )
-from pipesched.results.evidence import AroundDevice, OnDevice, OnStage, ReturnTo
+from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.bounds.crossing_below.bound import crossing_bounds_below
@@ -54,20 +51,9 @@ from solver.cyclic.period_bounds import period_certificates
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
 _EACH, _AT_MOST = 40, 10_000
-KINDS = {
-    "load": OnDevice,
-    "round trip": OnDevice,
-    "integral warm-up": OnDevice,
-    "unpaired passes": OnDevice,
-    "memory and modes": OnDevice,
-    "in-flight limit": OnStage,
-    "head and tail": AroundDevice,
-    "cool-down": ReturnTo,
-    "crossings": Crossings,
-    **OLD_FORMS,
-    "crossings of all chains": CrossingChains,
-}
-OF_PERIODS = ("load", "in-flight limit", "memory over time", "load and memory over modes")
+# Those of several streams, of unequal micro-batches, and the one whose options the seven old forms draw.
+_NOT_DRAWN = ("stream head and tail", "stream heads and tails", "stream memory", "head and tail in order", Diagram.form)
+KINDS = tuple(kind for kind in ARGUMENTS if kind not in _NOT_DRAWN)
 ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS))
 
 
@@ -178,8 +164,7 @@ def _proved_by(problem: Problem, evidence: OldForm) -> Iterator[Certificate]:
         proved = old_form(problem, evidence)
     except (NotCoveredError, RefusedEvidenceError):
         return
-    kind = next(kind for kind, form in OLD_FORMS.items() if isinstance(evidence, form))
-    yield Certificate(kind, proved, "", None, evidence)
+    yield Certificate(evidence.form, proved, "", None, evidence)
 
 
 def markdown(tally: Tally, described: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TypeVar
+from typing import Any
 
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.cool_down import cool_down
@@ -39,7 +39,6 @@ from pipesched.results.diagram_evidence import Diagram
 from pipesched.results.evidence import (
     AroundDevice,
     AroundStream,
-    Evidence,
     ModeMultipliers,
     OnDevice,
     OnStage,
@@ -53,36 +52,42 @@ from pipesched.results.evidence import (
     UnknownForm,
 )
 
-Wanted = TypeVar("Wanted")
+Value = Fraction | int
+Argument = Callable[[Problem, Any, Value], Value]
 
-# What each argument proves, by the name of its certificates: in ticks, before it is rounded up to a value that a
-# schedule can have.
-_BY_KIND: dict[str, Callable[[Problem, Evidence, Certificate], Fraction | int]] = {
-    "load": lambda problem, evidence, _: (
-        stream_load(problem, evidence) if isinstance(evidence, OnStream) else load(problem, _as(OnDevice, evidence))
-    ),
-    "head and tail": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
-    "head and tail in order": lambda problem, evidence, _: head_and_tail(problem, _as(AroundDevice, evidence)),
-    "cool-down": lambda problem, evidence, _: cool_down(problem, _as(ReturnTo, evidence)),
-    "round trip": lambda problem, evidence, _: round_trip(problem, _as(OnDevice, evidence)),
-    "in-flight limit": lambda problem, evidence, _: in_flight_limit(problem, _as(OnStage, evidence)),
-    "integral warm-up": lambda problem, evidence, one: integral_warm_up(problem, _as(OnDevice, evidence), one.value),
-    "unpaired passes": lambda problem, evidence, _: unpaired_passes(problem, _as(OnDevice, evidence)),
-    "memory and modes": lambda problem, evidence, one: memory_and_modes(problem, _as(OnDevice, evidence), one.value),
-    "stream head and tail": lambda problem, evidence, _: stream_head_and_tail(problem, _as(AroundStream, evidence)),
-    "stream heads and tails": lambda problem, evidence, _: stream_tasks(problem, _as(StreamTasks, evidence)),
-    "stream memory": lambda problem, evidence, _: stream_memory(problem, _as(StreamMemory, evidence)),
-    "crossings": lambda problem, evidence, _: crossings(problem, _as(Crossings, evidence)),
-    "decision diagram": lambda problem, evidence, _: decision_diagram(problem, _as(Diagram, evidence)),
-    "crossings of all chains": lambda problem, evidence, _: crossings_of_chains(problem, _as(CrossingChains, evidence)),
+
+def _plain(argument: Callable[[Problem, Any], Value]) -> Argument:
+    """One that computes what is proved without being told what is stated."""
+    return lambda problem, evidence, _: argument(problem, evidence)
+
+
+# What each argument proves, by the name of its certificates and by its evidence: in ticks, before it is rounded up to
+# a value that a schedule can have.
+ARGUMENTS: dict[str, dict[type, Argument]] = {
+    "load": {OnDevice: _plain(load), OnStream: _plain(stream_load)},
+    "head and tail": {AroundDevice: _plain(head_and_tail)},
+    "head and tail in order": {AroundDevice: _plain(head_and_tail)},
+    "cool-down": {ReturnTo: _plain(cool_down)},
+    "round trip": {OnDevice: _plain(round_trip)},
+    "in-flight limit": {OnStage: _plain(in_flight_limit)},
+    "integral warm-up": {OnDevice: integral_warm_up},
+    "unpaired passes": {OnDevice: _plain(unpaired_passes)},
+    "memory and modes": {OnDevice: memory_and_modes},
+    "stream head and tail": {AroundStream: _plain(stream_head_and_tail)},
+    "stream heads and tails": {StreamTasks: _plain(stream_tasks)},
+    "stream memory": {StreamMemory: _plain(stream_memory)},
+    "crossings": {Crossings: _plain(crossings)},
+    "decision diagram": {Diagram: _plain(decision_diagram)},
+    **{kind: {form: _plain(old_form)} for kind, form in OLD_FORMS.items()},
+    "crossings of all chains": {CrossingChains: _plain(crossings_of_chains)},
 }
 
 # The same of periods, which may be any fraction.
-_OF_PERIODS: dict[str, Callable[[Problem, Evidence], Fraction]] = {
-    "load": lambda problem, evidence: period_load(problem, _as(OnDevice, evidence)),
-    "in-flight limit": lambda problem, evidence: period_in_flight(problem, _as(OnStage, evidence)),
-    "memory over time": lambda problem, evidence: period_memory(problem, _as(OnDevice, evidence)),
-    "load and memory over modes": lambda problem, evidence: period_modes(problem, _as(ModeMultipliers, evidence)),
+OF_PERIODS: dict[str, dict[type, Argument]] = {
+    "load": {OnDevice: _plain(period_load)},
+    "in-flight limit": {OnStage: _plain(period_in_flight)},
+    "memory over time": {OnDevice: _plain(period_memory)},
+    "load and memory over modes": {ModeMultipliers: _plain(period_modes)},
 }
 
 # Quantities that only these arguments know of.
@@ -134,19 +139,11 @@ def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:
         return memory_and_copies(problem, evidence)
     if isinstance(evidence, StreamWeights) and not of_period:
         return stream_weights(problem, evidence)
-    if kind in OLD_FORMS and evidence is not None and not of_period:
-        old = _as(OLD_FORMS[kind], evidence)
-        problem = least_held(problem)
-        require_covered(problem, frozenset())
-        return old_form(problem, old)
-    if evidence is None or kind not in (_OF_PERIODS if of_period else _BY_KIND):
+    argument = (OF_PERIODS if of_period else ARGUMENTS).get(kind)
+    if evidence is None or argument is None:
         raise NotCoveredError(f"the certificate ({kind}) has no evidence that the check understands")
     problem = least_held(problem)
     require_covered(problem, _BESIDES.get(type(evidence), frozenset()))
-    return _OF_PERIODS[kind](problem, evidence) if of_period else _BY_KIND[kind](problem, evidence, certificate)
-
-
-def _as(wanted: type[Wanted], evidence: Evidence) -> Wanted:
-    if not isinstance(evidence, wanted):
+    if type(evidence) not in argument:
         raise RefusedEvidenceError("evidence of another argument")
-    return evidence
+    return argument[type(evidence)](problem, evidence, certificate.value)

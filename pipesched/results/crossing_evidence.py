@@ -1,13 +1,14 @@
 """Evidence of bounds by crossings: which orders a check has to try. All numbers are exact.
 
 Where orders are not followed that must end at `below` or later, that is in ticks of `tick` units of the problem's time;
-None, in files of older versions: in the problem's own ticks.
+None, in files of older versions: in the problem's own ticks. `form` names each in files.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar, get_args
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Crossings:
     Of those that have come equally far at most `width` are told apart.
     """
 
+    form: ClassVar[str] = "crossings"
     stages: tuple[int, ...]
     width: int
 
@@ -28,6 +30,7 @@ class CrossingSteps:
     Of those that have come equally far at most `width` are told apart.
     """
 
+    form: ClassVar[str] = "crossings of steps"
     stage: int
     devices: tuple[int, ...]
     width: int
@@ -37,6 +40,7 @@ class CrossingSteps:
 class CrossingStepsBelow:
     """The same where orders that must end at `below` or later are not followed."""
 
+    form: ClassVar[str] = "crossings of steps below a value"
     stage: int
     devices: tuple[int, ...]
     width: int
@@ -48,6 +52,7 @@ class CrossingStepsBelow:
 class CrossingStages:
     """As `CrossingStepsBelow` for some stages of a chain, in its order; its other stages are delays."""
 
+    form: ClassVar[str] = "crossings of steps of some stages"
     stages: tuple[int, ...]
     width: int
     below: int
@@ -58,6 +63,7 @@ class CrossingStages:
 class GuidedStages:
     """The same, where only orders are left out of which the stages of the `guide`, some of these, say it."""
 
+    form: ClassVar[str] = "crossings of steps of more stages"
     stages: tuple[int, ...]
     guide: tuple[int, ...]
     width: int
@@ -72,6 +78,7 @@ class CrossingWhole:
     With weight passes that run without a break; all orders are told apart.
     """
 
+    form: ClassVar[str] = "crossings of steps with whole weight passes"
     stage: int
     devices: tuple[int, ...]
     below: int
@@ -86,6 +93,7 @@ class CrossingChains:
     followed.
     """
 
+    form: ClassVar[str] = "crossings of all chains"
     devices: tuple[int, ...]
     width: int
     below: int
@@ -99,6 +107,7 @@ class CrossingSomeWhole:
     In files of earlier versions: no bound of this one has it.
     """
 
+    form: ClassVar[str] = "crossings of steps with some whole weight passes"
     stage: int
     devices: tuple[int, ...]
     width: int
@@ -110,6 +119,7 @@ class CrossingSomeWhole:
 class CrossingBlocks:
     """As `CrossingSteps`, where a forward and a gradient of a device may run as one block: all such ways are tried."""
 
+    form: ClassVar[str] = "crossings with blocks"
     stage: int
     devices: tuple[int, ...]
     width: int
@@ -125,12 +135,4 @@ OldForm = (
     | CrossingWhole
     | GuidedStages
 )
-OLD_FORMS: dict[str, type[OldForm]] = {
-    "crossings of steps": CrossingSteps,
-    "crossings of steps below a value": CrossingStepsBelow,
-    "crossings of steps of some stages": CrossingStages,
-    "crossings of steps of more stages": GuidedStages,
-    "crossings of steps with whole weight passes": CrossingWhole,
-    "crossings of steps with some whole weight passes": CrossingSomeWhole,
-    "crossings with blocks": CrossingBlocks,
-}
+OLD_FORMS: dict[str, type[OldForm]] = {one.form: one for one in get_args(OldForm)}

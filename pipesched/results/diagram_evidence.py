@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Diagram:
     of the first stage's backward.
     """
 
+    form: ClassVar[str] = "decision diagram"
     # Stages kept, in the order of their chain; its other stages are delays.
     stages: tuple[int, ...]
     # Most labels of a state, of which others are merged; None: none is merged.

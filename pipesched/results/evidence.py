@@ -1,9 +1,13 @@
-"""Evidence: what a check of a certificate needs in addition to the problem. All numbers are exact."""
+"""Evidence: what a check of a certificate needs in addition to the problem. All numbers are exact.
+
+`form` is its name in files; one of a form more is a member of `Evidence`, and has its argument in `checking/check.py`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from pipesched.results.crossing_evidence import (
     CrossingBlocks,
@@ -23,6 +27,7 @@ from pipesched.results.diagram_evidence import Diagram
 class OnDevice:
     """An argument about one device that needs nothing else."""
 
+    form: ClassVar[str] = "device"
     device: int
 
 
@@ -30,6 +35,7 @@ class OnDevice:
 class OnStage:
     """An argument about the micro-batches on one stage."""
 
+    form: ClassVar[str] = "stage"
     stage: int
 
 
@@ -37,6 +43,7 @@ class OnStage:
 class OnStream:
     """An argument about all tasks on one stream of a device."""
 
+    form: ClassVar[str] = "stream"
     device: int
     stream: str
 
@@ -49,6 +56,7 @@ class AroundDevice:
     the micro-batch whose forward is the device's last, or at the device's last gradient.
     """
 
+    form: ClassVar[str] = "around device"
     device: int
     owner: int | None
     to_last_forward: bool
@@ -58,6 +66,7 @@ class AroundDevice:
 class ReturnTo:
     """What a device has left after its last forward, and what another one must run that micro-batches return to."""
 
+    form: ClassVar[str] = "return to a device"
     device: int
     other: int
 
@@ -66,6 +75,7 @@ class ReturnTo:
 class AroundStream:
     """The way to a stream of a device, its tasks, and the way back; `owner` is as in `AroundDevice`."""
 
+    form: ClassVar[str] = "around stream"
     device: int
     stream: str
     owner: int | None
@@ -78,6 +88,7 @@ class StreamTasks:
     Both are in ticks of `tick` units of the problem's time.
     """
 
+    form: ClassVar[str] = "tasks of a stream"
     device: int
     stream: str
     owner: int | None
@@ -93,6 +104,7 @@ class StreamMemory:
     All as in `StreamTasks`.
     """
 
+    form: ClassVar[str] = "memory of a stream"
     device: int
     stream: str
     owner: int | None
@@ -108,6 +120,7 @@ class StreamWeights:
     All as in `StreamTasks`.
     """
 
+    form: ClassVar[str] = "weights of a stream"
     device: int
     stream: str
     owner: int | None
@@ -123,6 +136,7 @@ class ModeMultipliers:
     Those of blocks, by stage, are in ticks of `tick` units of the problem's time.
     """
 
+    form: ClassVar[str] = "multipliers of modes"
     tick: Fraction
     loads: tuple[Fraction, ...]
     memory: tuple[Fraction, ...]
@@ -137,6 +151,7 @@ class ResourceWeights:
     names.
     """
 
+    form: ClassVar[str] = "weights of resources"
     device: int
     weights: tuple[int, ...]
 
@@ -145,6 +160,7 @@ class ResourceWeights:
 class Refutation:
     """CP-SAT searched the exact model of these devices to its end; all of them if None."""
 
+    form: ClassVar[str] = "refutation"
     devices: tuple[int, ...] | None
 
 

@@ -13,52 +13,13 @@ from typing import Any, get_args, get_type_hints
 import simplejson
 
 from pipesched.errors import BadInput
-from pipesched.results.crossing_evidence import (
-    OLD_FORMS,
-    CrossingChains,
-    Crossings,
-)
-from pipesched.results.diagram_evidence import Diagram
-from pipesched.results.evidence import (
-    AroundDevice,
-    AroundStream,
-    Evidence,
-    ModeMultipliers,
-    OnDevice,
-    OnStage,
-    OnStream,
-    Refutation,
-    ResourceWeights,
-    ReturnTo,
-    StreamMemory,
-    StreamTasks,
-    StreamWeights,
-    UnknownForm,
-    WithMoreMemory,
-)
+from pipesched.results.evidence import Evidence, UnknownForm, WithMoreMemory
 
 # Beyond these a file holds no evidence that this tool wrote.
 _MOST_ENTRIES, _MOST_DIGITS = 100_000, 60
 
 _MORE_MEMORY = "more memory"
-_FORMS: dict[str, type[Any]] = {
-    "device": OnDevice,
-    "stage": OnStage,
-    "stream": OnStream,
-    "around device": AroundDevice,
-    "return to a device": ReturnTo,
-    "around stream": AroundStream,
-    "tasks of a stream": StreamTasks,
-    "memory of a stream": StreamMemory,
-    "weights of a stream": StreamWeights,
-    "multipliers of modes": ModeMultipliers,
-    "weights of resources": ResourceWeights,
-    "crossings": Crossings,
-    **OLD_FORMS,
-    "crossings of all chains": CrossingChains,
-    "decision diagram": Diagram,
-    "refutation": Refutation,
-}
+_FORMS: dict[str, type[Any]] = {one.form: one for one in get_args(Evidence) if hasattr(one, "form")}
 
 
 def evidence_document(evidence: Evidence) -> dict[str, object]:
@@ -70,9 +31,8 @@ def evidence_document(evidence: Evidence) -> dict[str, object]:
     if isinstance(evidence, UnknownForm):
         document: dict[str, object] = simplejson.loads(evidence.text, use_decimal=True)
         return document
-    (form,) = (name for name, kind in _FORMS.items() if type(evidence) is kind)
     values = {each.name: getattr(evidence, each.name) for each in fields(evidence)}
-    return {"form": form} | {name: _written(value) for name, value in values.items()}
+    return {"form": evidence.form} | {name: _written(value) for name, value in values.items()}
 
 
 def _written(value: object) -> object:
@@ -93,8 +53,9 @@ def evidence_from(document: object) -> Evidence:
     if form not in _FORMS:
         return unknown_form(document)
     kind = _FORMS[form]
-    found = {}
-    for name, annotation in get_type_hints(kind).items():
+    found, annotations = {}, get_type_hints(kind)
+    for name in (each.name for each in fields(kind)):
+        annotation = annotations[name]
         choices = get_args(annotation) if NoneType in get_args(annotation) else (annotation,)
         value = _read(document.get(name), choices)
         if value is None and NoneType not in choices:
