@@ -22,7 +22,6 @@ from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Phase
 
 _LOAD = "load"
-_LOCAL_SEARCH = ("local search", MEANWHILE)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from benchmarks.proofs.crossing_branches import CROSSING_BRANCHES
 
 _SLOW = Likely(long_links=0.7, long_weights=0.7, tight=0.8, unlimited=0.05)
 _TIGHT = Likely(tight=0.95, unlimited=0, long_links=0.5)
-_SOON_OVER = replace(_TIGHT, long_links=0.3, longest=20)
 _LOOSE = Likely(tight=0.2, unlimited=0.4, long_links=0.5)
 _MEMORY = Likely(
     long_links=0.7,

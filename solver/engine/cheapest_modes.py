@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from formulations.window.operation_units import modes_matter
 from solver.bounds.crossing_steps.bound import KIND
 from solver.engine.search import Search
+from solver.local_search.units.operation_units import modes_matter
 
 
 def cheapest_modes_prove_nothing(search: Search) -> bool:

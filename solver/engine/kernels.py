@@ -15,7 +15,6 @@ from pathlib import Path
 from subprocess import DEVNULL, Popen
 from typing import Any
 
-from formulations.window.operation_units import modes_matter
 from pipesched.checking.crossing_chains.alone import fill_in, has_a_way_on
 from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.crossing_chains.orders import all_longer, may_come
@@ -42,6 +41,7 @@ from solver.bounds.crossing_whole.stay import best_of as best_with_whole
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
+from solver.local_search.units.operation_units import modes_matter
 from solver.step_orders.continuations import best_ways, ways_before
 from solver.step_orders.labels import best_of, longer
 from solver.step_orders.weights import advance_whole

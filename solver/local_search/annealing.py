@@ -7,8 +7,6 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from formulations.window.operation_units import NONE, Operations
-from formulations.window.order_units import Orders, Units
 from pipesched.problem.mode_gains import block_length, fused_is_dominated, saved_by_block
 from pipesched.problem.passes import B, F, W
 from pipesched.schedule.schedule import Schedule
@@ -18,6 +16,8 @@ from solver.local_search.incremental_simulation import times_of
 from solver.local_search.mode_edits import MOST_EDITS
 from solver.local_search.modes import BACKWARD, FORWARD, FUSED, ROLE, WEIGHT, Modes, Rows, attach, renew
 from solver.local_search.moves import Array, Shop
+from solver.local_search.units.operation_units import NONE, Operations
+from solver.local_search.units.order_units import Orders, Units
 
 _NO_MODES = np.zeros(0, np.int64)
 

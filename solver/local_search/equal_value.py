@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from formulations.window.order_units import Orders, Units
 from pipesched.errors import Disagreement
 from pipesched.problem.passes import Task
 from pipesched.problem.problem import Objective
@@ -25,6 +24,7 @@ from solver.local_search.annealing import Annealer
 from solver.local_search.equal_value_kernel import Goal, Heat, Work, settle
 from solver.local_search.incremental_simulation import times_of
 from solver.local_search.moves import Array
+from solver.local_search.units.order_units import Orders, Units
 
 _REACH = 8
 

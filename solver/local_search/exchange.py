@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from formulations.window.order_units import Units
 from solver.backends.compiled import inner
 from solver.local_search.moves import Array
+from solver.local_search.units.order_units import Units
 
 # Of all moves, where there is something to exchange; each is simulated whole.
 EXCHANGING = 0.02

@@ -10,8 +10,6 @@ from itertools import count
 
 import numpy as np
 
-from formulations.window.operation_units import Operations, dominated_split, modes_matter
-from formulations.window.order_units import Units
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
@@ -23,6 +21,8 @@ from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.heats import parameters_for
 from solver.local_search.pool import Member, Pool
 from solver.local_search.pool import length as length_of
+from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
+from solver.local_search.units.order_units import Units
 
 # A round's length: moves for each unit and most seconds of the first, by how much each round that finds nothing better
 # lengthens the next, and the most seconds.

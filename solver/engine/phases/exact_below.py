@@ -8,7 +8,6 @@ from math import floor
 from formulations.exact.exact_model import ExactModel
 from formulations.variables.model_variables import TooLong
 from formulations.variables.order_literals import literal_count
-from formulations.window.operation_units import modes_matter
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.results.gap import gap
@@ -17,6 +16,7 @@ from solver.backends.exact_search import at_most
 from solver.engine.bound_search import refute
 from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
+from solver.local_search.units.operation_units import modes_matter
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from math import inf
 from formulations.exact.full_horizon import FullHorizon
 from formulations.variables.model_variables import MOST_LITERALS, TooLong
 from formulations.variables.order_literals import literal_count
-from formulations.window.operation_units import modes_matter
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.problem.problem import Objective, Problem
@@ -20,6 +19,7 @@ from solver.engine.bound_search import refute
 from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
 from solver.limits import Limits
+from solver.local_search.units.operation_units import modes_matter
 
 EXACT_MODEL = "CP-SAT"
 _LEAST_SECONDS = 0.1

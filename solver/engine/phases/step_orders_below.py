@@ -8,12 +8,12 @@ from fractions import Fraction
 from functools import partial
 from math import ceil
 
-from formulations.window.operation_units import modes_matter
 from pipesched.results.gap import gap
 from solver.backends.interruptible import run_within
 from solver.engine.kernels import ORDER_KERNELS
 from solver.engine.meanwhile import improving_meanwhile
 from solver.engine.search import Search
+from solver.local_search.units.operation_units import modes_matter
 from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, diagram_of, order_count, step_order
 

@@ -7,8 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from formulations.partition.fixed_order import fullest
-from formulations.window.operation_units import dominated_split
-from formulations.window.order_units import Units
 from pipesched.problem.passes import F, W
 from pipesched.problem.problem import Objective
 from pipesched.schedule.schedule import Schedule
@@ -17,6 +15,8 @@ from solver.local_search.annealing import Annealer, AnnealingParameters, anneale
 from solver.local_search.exchange import NOTHING
 from solver.local_search.modes import Rows
 from solver.local_search.moves import Array
+from solver.local_search.units.operation_units import dominated_split
+from solver.local_search.units.order_units import Units
 from solver.planning.joint.draft import KINDS, Costs
 
 # A unit jumps over so many others at most.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from formulations.window.order_units import Units
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.placement import bidirectional
@@ -13,6 +12,7 @@ from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.exchange import exchange, exchangeable
+from solver.local_search.units.order_units import Units
 from tests.support.makers import problem as plain
 
 HOT = AnnealingParameters(hot=1.0, cold=0.05, evenness=0.1, filling=0.1)

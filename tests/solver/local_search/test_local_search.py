@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from formulations.window.order_units import Units
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
@@ -16,6 +15,7 @@ from solver.construction.list_scheduling import policies, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.moves import shift
+from solver.local_search.units.order_units import Units
 from tests.support.brute_force import optimum, tiny_problem
 from tests.support.published import ROWS
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from numba import njit
 
-from formulations.window.operation_units import Operations, dominated_split, modes_matter
-from formulations.window.order_units import Units
 from pipesched.problem.passes import BW, B, F, Pass, W
 from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.metrics import measure
@@ -24,6 +22,8 @@ from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.mode_edits import begin, carry, undo
 from solver.local_search.mode_moves import change_mode
 from solver.local_search.modes import ABSENT, FUSED
+from solver.local_search.units.operation_units import Operations, dominated_split, modes_matter
+from solver.local_search.units.order_units import Units
 from tests.solver.local_search.test_local_search import openings
 from tests.support import makers
 from tests.support.brute_force import optimum, tiny_problem

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from formulations.window.order_units import Units
 from pipesched.schedule.timeline import Timeline
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.timing import best_times
 from solver.local_search.annealing import Annealer, AnnealingParameters
 from solver.local_search.pool import MEMBERS, Member, Pool, length
+from solver.local_search.units.order_units import Units
 from tests.support.makers import problem as made
 
 PROBLEM = made(4, 8, times={"forward": 10, "backward": 10, "weight": 9}, memory={"capacity": 4})

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from formulations.window.operation_units import Operations
-from formulations.window.order_units import Units
 from pipesched.problem.problem import Problem
 from solver.construction.list_scheduling import sequential
 from solver.local_search.annealing import Annealer, AnnealingParameters
@@ -14,6 +12,8 @@ from solver.local_search.annealing_kernel import Best, Work, anneal, anneal_with
 from solver.local_search.incremental_simulation import LENGTH, times_of
 from solver.local_search.memory_levels import fill_levels
 from solver.local_search.modes import ABSENT
+from solver.local_search.units.operation_units import Operations
+from solver.local_search.units.order_units import Units
 from tests.solver.local_search.test_exchange import chains
 from tests.solver.local_search.test_mode_search import middle
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from formulations.variables.operations import Operation, StaticOrder
-from formulations.window.order_units import Orders, operation_of
 from pipesched.problem.mode_gains import fused_is_dominated, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
+from solver.local_search.units.order_units import Orders, operation_of
 
 # What an operation is not joined to, or has not.
 NONE = -1

@@ -1,0 +1,1 @@
+"""What annealing moves: the passes of a schedule as units of fixed mode, or as operations whose modes are open."""
