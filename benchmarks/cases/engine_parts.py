@@ -105,6 +105,7 @@ def _parts() -> tuple[Part, ...]:
         _phase("published schedules extended"),
         _phase("tuned list schedules", called="rules of list schedules"),
         _phase("list schedules"),
+        _phase("beam search"),
         _phase("beam search with blocks"),
         _phase("orders of steps"),
         _phase("orders of steps below a value"),

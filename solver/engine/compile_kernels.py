@@ -4,8 +4,8 @@ With the argument `modes` they are those of problems in which modes of passes ar
 several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
 steps; with `below` those of crossings of steps below a value; with `stages` those of crossings of steps of some stages;
 with `guided` those of crossings of steps of more stages; with `chains` those of crossings of all chains; with `blocks`
-those of crossings with blocks; with `orders` those of orders of steps; with `block_orders` those of beam
-search with overlapped blocks; with `tabu` those of tabu search.
+those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam search; with
+`block_orders` those of the same with overlapped blocks; with `tabu` those of tabu search.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from solver.bounds.crossing_guided.bound import bounds_of_more_stages
 from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
 from solver.bounds.crossing_steps.bound import crossing_step_bounds
 from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
+from solver.construction.beam_search import BeamSearch
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
@@ -137,5 +138,7 @@ if __name__ == "__main__":
     elif "tabu" in sys.argv[1:]:
         jobs = jobs_of(problem_from(_PROBLEM))
         TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()
+    elif "beam" in sys.argv[1:]:
+        BeamSearch(problem_from(_PROBLEM), 1).run(lambda: False, lambda _: None, rounds=1)
     else:
         compile_kernels("".join(sys.argv[1:]))

@@ -7,6 +7,7 @@ from math import inf
 
 from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
+from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.block_orders import BlockOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
@@ -91,6 +92,7 @@ ENGINE = Engine(
         TunedListSchedules(),
         CrossingBounds(share=0.3, most_states=_FEW_STATES),
         ListSchedules(far=0.05),
+        BeamSchedules(),
         BlockOrders(),
         StepOrders(share=0.12, near=0.02, most=16),
         # It proves nothing in its first seconds, in which crossings may.

@@ -38,6 +38,7 @@ from solver.bounds.crossing_guided.follow import successors_in_time
 from solver.bounds.crossing_steps.layers import merged, successors
 from solver.bounds.crossing_whole.layers import longer as longer_with_whole
 from solver.bounds.crossing_whole.stay import best_of as best_with_whole
+from solver.construction.beam_kernel import children, run_beam, stay
 from solver.construction.list_kernel import run_list
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
@@ -133,6 +134,7 @@ WHOLE_KERNELS = Kernels(
 ORDER_KERNELS = Kernels(
     (keys_after, rests_before, ways_before, best_ways, longer, best_of, advance_whole, settle_step), _COMPILER, "orders"
 )
+BEAM_KERNELS = Kernels((run_beam, children, stay), _COMPILER, "beam")
 BLOCK_ORDER_KERNELS = Kernels((expand, take, rank_children, keys_after, rests_before), _COMPILER, "block_orders")
 TABU_KERNELS = Kernels((tabu_search,), _COMPILER, "tabu")
 TASK_KERNELS = Kernels((anneal, generate, dispatch), _COMPILER, "tasks")

@@ -11,6 +11,7 @@ from pipesched.problem.problem import Problem
 from pipesched.results.certificate import Certificate
 from solver.bounds.crossing_steps.bound import KIND
 from solver.engine.engine import ENGINE
+from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.bounds.crossing_below import CrossingsBelow
 from solver.engine.phases.bounds.crossing_steps import CrossingSteps
@@ -42,6 +43,13 @@ def begun(of: Problem, proved: int | None = None) -> Search:
 
 def applying(kind: type[Phase], search: Search) -> list[Phase]:
     return [phase for phase in ENGINE.phases if isinstance(phase, kind) and phase.applies(search)]
+
+
+def test_beam_search_is_for_open_modes_and_before_crossings() -> None:
+    assert applying(BeamSchedules, begun(case(16)))
+    assert not applying(BeamSchedules, begun(case(20)))
+    kinds = [type(phase) for phase in ENGINE.phases]
+    assert kinds.index(BeamSchedules) < kinds.index(CrossingSteps)
 
 
 @pytest.mark.parametrize(("fused", "more_proved", "tried"), ((16, 0, False), (16, 1, True), (20, 0, True)))
