@@ -6,7 +6,7 @@ family are left out of the analytic ones; what runs within a phase or beside pha
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from pipesched.problem.problem import Problem
@@ -22,6 +22,13 @@ from solver.engine.phases.sequential import Sequential
 from solver.engine.search import Engine, Phase
 
 _LOAD = "load"
+# They give a first schedule where nothing else does, or are left out by flags or with the problems of other engines.
+NO_PARTS = (
+    "one micro-batch after the other",
+    "orders of micro-batches",
+    "destructive bounds of a job shop",
+    "destructive bounds alone",
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,18 @@ def _bounds(*kinds: str, name: str = "") -> Part:
     return Part(name or f"bound: {kinds[0]}", left_out, kinds=frozenset(kinds))
 
 
+def _phases() -> Iterator[Part]:
+    """Each phase of the engine, or several that do the same at different times."""
+    for name in dict.fromkeys(phase.name for phase in (*ENGINE.opening, *ENGINE.phases)):
+        if name == "CP-SAT":
+            yield _phase(name, "CP-SAT, intervals", called="CP-SAT over the full horizon")
+        elif name == "crossings of steps":
+            yield _phase(name, where=lambda problem: not problem.overlaps)
+            yield _phase(name, called="crossings with blocks", where=lambda problem: problem.overlaps)
+        elif name not in (*NO_PARTS, "CP-SAT, intervals"):
+            yield _phase(name)
+
+
 def _phase(name: str, *others: str, called: str = "", where: Callable[[Problem], bool] = lambda _: True) -> Part:
     """A phase, or several that do the same at different times."""
     names = (name, *others)
@@ -89,30 +108,8 @@ def _parts() -> tuple[Part, ...]:
     return (
         _bounds(*families, name="analytic bounds but the load"),
         *map(_bounds, families),
-        _phase("crossings"),
-        _phase("crossings of steps", where=lambda problem: not problem.overlaps),
-        _phase("crossings of steps", called="crossings with blocks", where=lambda problem: problem.overlaps),
-        _phase("crossings of steps of some stages"),
-        _phase("crossings of steps of more stages"),
-        _phase("crossings of steps below a value"),
-        _phase("crossings of steps with whole weight passes"),
-        _phase("crossings of all chains"),
+        *_phases(),
         _flag("destructive bounds", "destructive", DESTRUCTIVE),
-        _phase("CP-SAT from the bound up"),
-        _phase("CP-SAT well below the incumbent"),
-        _phase("CP-SAT", "CP-SAT, intervals", called="CP-SAT over the full horizon"),
-        _phase("published schedules"),
-        _phase("published schedules extended"),
-        _phase("tuned list schedules", called="rules of list schedules"),
-        _phase("list schedules"),
-        _phase("beam search"),
-        _phase("beam search with blocks"),
-        _phase("orders of steps"),
-        _phase("orders of steps below a value"),
-        _phase("cyclic schedules"),
-        _phase("mirrored schedules"),
-        _phase("tabu search of critical blocks"),
-        _phase("local search"),
         _flag(MEANWHILE, "meanwhile", MEANWHILE),
     )
 

@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from benchmarks import ablation
-from benchmarks.cases.engine_parts import PARTS, plain
+from benchmarks.cases.engine_parts import NO_PARTS, PARTS, plain
 from benchmarks.cases.profiles import unit
 from benchmarks.reporting.ablation_table import PLAIN, WHOLE, left_out_on, markdown, share
 from benchmarks.reporting.page import END, begin
@@ -28,13 +28,6 @@ from solver.solve import solve
 from tests.benchmarks.test_benchmarks import a_record
 
 BY_NAME = {part.name: part for part in PARTS}
-# They give a first schedule where nothing else does, or are left out by flags or with the problems of other engines.
-NO_PARTS = {
-    "one micro-batch after the other",
-    "orders of micro-batches",
-    "destructive bounds of a job shop",
-    "destructive bounds alone",
-}
 
 
 def names_of(engine: Engine) -> set[str]:
@@ -47,7 +40,7 @@ def a_whole(seconds: float, proved_by: str = "load", **parts: float) -> Record:
 
 
 def test_every_phase_and_every_bound_is_a_part() -> None:
-    assert {name for part in PARTS for name in part.takes} >= names_of(ENGINE) - NO_PARTS
+    assert {name for part in PARTS for name in part.takes} >= names_of(ENGINE) - {*NO_PARTS}
     assert {bound.name for bound in BOUNDS if not bound.several_streams} <= {
         kind for part in PARTS for kind in part.kinds
     }

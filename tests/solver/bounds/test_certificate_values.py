@@ -19,7 +19,7 @@ from benchmarks.proofs.branch import Branch
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.evidence import AroundDevice
-from solver.bounds.analytic.catalogue import certificates
+from solver.bounds.analytic.catalogue import BOUNDS, certificates
 from solver.bounds.analytic.head_and_tail import head_and_tail
 from solver.cyclic.mode_bound import mode_bound
 from solver.cyclic.period_bounds import one_of_each_chain, period_certificates
@@ -28,17 +28,7 @@ from tests.support.makers import problem as linear
 HELD = Path(__file__).with_name("certificate_values.json")
 # Problems of each branch. Values that multipliers of a solver prove are left out: they may differ between machines.
 COUNT, SOLVED = 12, "load and memory over modes"
-_OTHER_KINDS = (
-    "crossings",
-    "crossings of steps",
-    "crossings of steps below a value",
-    "crossings of steps of some stages",
-    "crossings of steps of more stages",
-    "crossings of steps with whole weight passes",
-    "crossings with blocks",
-    "crossings of all chains",
-)
-KINDS = [branch for branch in BRANCHES if branch.kind not in _OTHER_KINDS]
+KINDS = [branch for branch in BRANCHES if branch.kind.startswith("period: ") or branch.kind in BOUNDS.names()]
 
 
 def values(problem: Problem) -> str:
