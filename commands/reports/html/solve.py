@@ -42,7 +42,9 @@ def solve_report(found: Found, args: Namespace, text: str | None) -> str:
     ]
     if solution.notes:
         sections.insert(0, Section("Notes", [Points(solution.notes)]))
-    return report(problem.name, subtitle, sentence(solution, verdict(found, metrics)), sections)
+    said = sentence(solution, verdict(found, metrics))
+    said += f" {capitalised(str(found.recommended))}." if found.recommended else ""
+    return report(problem.name, subtitle, said, sections)
 
 
 def sentence(solution: Solution, said: str) -> str:
@@ -118,8 +120,6 @@ def _sections(found: Found) -> list[Section]:
     if found.noise:
         said = robustness.sentences(found.solution.problem, found.noise, found.solution.value_ticks)
         sections.append(Section("Under noise", [Points(said)]))
-    if found.recommended:
-        sections.insert(0, Section("Recommended", [Paragraph(", ".join(found.recommended) + ".")]))
     if found.memory:
         sections.append(Section("Least memory", [Points(min_memory.sentences(found.memory))]))
     return sections
