@@ -1,15 +1,23 @@
-"""`new`: writes a small problem file to start from, every line of it explained."""
+"""`new`: writes a small problem file to start from, or a plan file of a model; every line of it explained."""
 
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from fractions import Fraction
 from pathlib import Path
 
+from commands.options.values import share, whole
+from commands.reports.new_plan import summary
 from commands.shared.catalogue import COMMANDS, Command, Exit
 from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, write_json
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.model_configs.hardware_table import DEVICES
+from pipesched.files.model_configs.plan_of_config import SIZES, Wanted, plan_text
+from pipesched.files.model_configs.read_config import KINDS, read_config
+from pipesched.files.plan_file import plan_problem_from
 
 TEXT = """\
 # A small pipeline to start from: replace the numbers by those of your own, then `pipesched solve` this file.
@@ -32,26 +40,78 @@ objective: makespan       # or span, or period
 
 
 def configure(parser: ArgumentParser) -> None:
-    """Where to write."""
+    """Where to write, and what a plan of a model is made from."""
     parser.add_argument("file", metavar="NAME", nargs="?", help="file to write (default: standard output)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="the same as NAME")
+    model = parser.add_argument_group("a plan file of a model")
+    model.add_argument("--from", dest="source", metavar="CONFIG", help=f"{KINDS}")
+    model.add_argument("--devices", type=whole(1, 10**7), metavar="N", help="pipeline ranks (default: as CONFIG says)")
+    model.add_argument("--microbatches", type=whole(1, 10**7), metavar="M", help="micro-batches of one step")
+    model.add_argument("--hardware", choices=[*DEVICES], metavar="NAME", help=f"one of {', '.join(DEVICES)}")
+    model.add_argument(
+        "--sequence", type=whole(1, 10**7), metavar="TOKENS", help="tokens of a sequence (default: CONFIG's)"
+    )
+    model.add_argument(
+        "--microbatch-size", type=whole(1, 10**7), metavar="N", help="sequences of a micro-batch (default: 1)"
+    )
+    for key in SIZES:
+        what = f"{key} parallel size (default: CONFIG's, or 1)"
+        model.add_argument(f"--{key}", type=whole(1, 10**7), metavar="N", help=what)
+    model.add_argument("--mfu", type=share, metavar="SHARE", help="share of the peak that passes reach (default: 40%%)")
     add_json(parser)
 
 
 def run(args: Namespace) -> Exit:
     """Print it, or write it where nothing is yet."""
-    if args.file is None:
-        print(TEXT, end="") if not args.json else write_json({"text": TEXT})
+    if args.file is not None and args.output is not None:
+        raise BadInput("found NAME and --output; allowed: one of the two")
+    text, said = (TEXT, []) if args.source is None else _plan(args)
+    if args.source is None:
+        _refuse_model_options(args)
+    name = args.file or args.output
+    if name is None:
+        print(text, end="") if not args.json else write_json({"text": text})
         return Exit.DONE
-    path = Path(args.file)
+    path = Path(name)
     path = path if path.suffix in (".yaml", ".yml") else path.with_name(f"{path.name}.yaml")
     if path.exists():
         raise BadInput(f"{path}: found one of this name already; allowed: another name, or this one once it is removed")
-    write_whole(path, TEXT)
+    write_whole(path, text)
     if args.json:
         write_json({"files": [str(path)]})
     else:
         files_written([path])
+        print("\n".join(said))
     return Exit.DONE
 
 
-COMMANDS.register(Command("new", "a small problem file to start from", configure, run))
+def _refuse_model_options(args: Namespace) -> None:
+    given = [key for key in _MODEL_OPTIONS if getattr(args, key) is not None]
+    if given:
+        raise BadInput(f"--{given[0].replace('_', '-')}: found without --from; allowed: with --from CONFIG")
+
+
+def _plan(args: Namespace) -> tuple[str, list[str]]:
+    """The plan file's text, and what it comes to in a few lines."""
+    config = read_config(args.source)
+    devices = args.devices or config.said.get("devices")
+    missing = [f"--{key}" for key in ("microbatches", "hardware") if getattr(args, key) is None]
+    missing += [] if devices else ["--devices"]
+    if missing or not devices:
+        raise BadInput(*(f"{option}: missing; it is required with --from" for option in missing))
+    sizes = {key: getattr(args, key) for key in SIZES}
+    wanted = Wanted(
+        devices, args.microbatches, args.hardware, DEVICES[args.hardware], args.sequence, args.microbatch_size, sizes,
+        None if args.mfu is None else Fraction(args.mfu),
+    )  # fmt: skip
+    text = plan_text(config, wanted, Path(args.source).name)
+    return text, summary(plan_problem_from(read_yaml(text, args.source), args.source), config, wanted)
+
+
+_MODEL_OPTIONS = (
+    "devices", "microbatches", "hardware", "sequence", "microbatch_size", "tensor", "context", "expert", "data", "mfu",
+)  # fmt: skip
+
+COMMANDS.register(
+    Command("new", "a problem file to start from, or a plan file of a model's configuration", configure, run)
+)

@@ -1,0 +1,139 @@
+"""Megatron's arguments: as a shell script has them (`--num-layers 32`), or as YAML of Megatron-Bridge and NeMo."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
+
+_ASSIGNED = re.compile(r"^\s*(?:export\s+|local\s+)?([A-Za-z_]\w*)=(\"[^\"]*\"|'[^']*'|[^\s;()]*)\s*;?\s*(?:#.*)?$")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_]\w*)(?::?-([^}]*))?\}|\$([A-Za-z_]\w*)")
+
+
+def arguments_of(script: str) -> dict[str, Any]:
+    """The options of a shell script, without dashes and with `_`; variables that it sets are put in."""
+    variables: dict[str, str] = {}
+    lines = script.replace("\\\n", " ").splitlines()
+    for line in lines:
+        if match := _ASSIGNED.match(line):
+            variables[match[1]] = _put_in(match[2].strip("\"'"), variables)
+    found: dict[str, Any] = {}
+    for line in lines:
+        words = [*_words(_put_in(line, variables))]
+        for at, word in enumerate(words):
+            if word.startswith("--") and len(word) > 2:
+                name, equals, value = word[2:].partition("=")
+                follows = words[at + 1] if at + 1 < len(words) else "--"
+                found[name.replace("-", "_")] = value if equals else True if follows.startswith("--") else follows
+    return found
+
+
+def _words(line: str) -> Iterator[str]:
+    """The words of a line, without brackets of arrays and a comment."""
+    try:
+        yield from (word.strip("()") for word in shlex.split(line, comments=True))
+    except ValueError:  # a quotation over several lines
+        yield from (word.strip("()\"'") for word in line.split())
+
+
+def _put_in(text: str, variables: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda match: variables.get(match[1] or match[3], match[2] or ""), text)
+
+
+def flattened(document: Mapping[str, Any]) -> dict[str, Any]:
+    """All values of a nested document by their last key; the first of a name counts."""
+    found: dict[str, Any] = {}
+    for key, value in document.items():
+        inner = flattened(value) if isinstance(value, Mapping) else {str(key).replace("-", "_"): value}
+        found = inner | found
+    return found
+
+
+def from_megatron(values: Mapping[str, Any], source: str) -> ModelConfig:
+    """The model that Megatron's arguments describe, and what they say of training."""
+    keys = Keys(source, values)
+    hidden, heads = keys.number("hidden_size"), keys.number("num_attention_heads")
+    gated = _on(values, "swiglu", "gated_linear_unit")
+    inner = keys.optional("ffn_hidden_size") or (4 * hidden if not gated else round(8 * hidden / 3))
+    number = keys.optional("num_experts", "num_moe_experts")
+    layers = keys.number("num_layers")
+    model: dict[str, Any] = {
+        "layers": layers,
+        "hidden": hidden,
+        "vocabulary": keys.number("padded_vocab_size", "vocab_size"),
+        "attention": _attention(keys, values, heads),
+        "gated": None if gated else False,
+        "mtp_layers": keys.optional("mtp_num_layers"),
+        "tied": None if _untied(values) else True,
+    }
+    dense = layers if number is None else _dense_layers(values, layers, source)
+    if number is not None:
+        ffn = keys.optional("moe_ffn_hidden_size") or inner
+        shared = keys.optional("moe_shared_expert_intermediate_size") or 0
+        if shared % ffn:
+            keys.mistakes.append(
+                f"{source}: moe_shared_expert_intermediate_size: found {shared}; allowed: a multiple of {ffn}"
+            )
+        model["experts"] = without_none({
+            "number": number, "per_token": keys.number("moe_router_topk", default=2), "shared": shared // ffn or None,
+            "ffn": ffn,
+        })  # fmt: skip
+        model["dense_layers"] = dense or None
+    model["ffn"] = inner if dense else None
+    said = {
+        "sequence": keys.optional("seq_length", "encoder_seq_length"),
+        "microbatch_size": keys.optional("micro_batch_size"),
+        "devices": keys.optional("pipeline_model_parallel_size"),
+        "tensor": keys.optional("tensor_model_parallel_size"),
+        "context": keys.optional("context_parallel_size"),
+        "expert": keys.optional("expert_model_parallel_size"),
+    }
+    longest = keys.optional("max_position_embeddings")
+    keys.check()
+    name = str(values.get("name") or source.rpartition("/")[2].partition(".")[0])
+    return ModelConfig(name, without_none(model), without_none(said), longest)
+
+
+def _attention(keys: Keys, values: Mapping[str, Any], heads: int) -> dict[str, int]:
+    if _on(values, "multi_latent_attention"):
+        return without_none({
+            "heads": heads, "query_rank": keys.optional("q_lora_rank"),
+            "kv_rank": keys.number("kv_lora_rank", default=32),
+            "key_size": keys.number("qk_head_dim", default=128),
+            "rope_size": keys.number("qk_pos_emb_head_dim", default=64),
+            "value_size": keys.number("v_head_dim", default=128),
+        })  # fmt: skip
+    grouped = _on(values, "group_query_attention") or "group_query_attention" not in values
+    groups = keys.optional("num_query_groups") if grouped else None
+    return without_none({"heads": heads, "kv_heads": groups, "head_size": keys.optional("kv_channels")})
+
+
+def _on(values: Mapping[str, Any], *names: str) -> bool:
+    return any(str(values.get(name, False)).lower() in ("true", "1") for name in names)
+
+
+def _untied(values: Mapping[str, Any]) -> bool:
+    shared = values.get("share_embeddings_and_output_weights")
+    return _on(values, "untie_embeddings_and_output_weights") or str(shared).lower() == "false"
+
+
+def _dense_layers(values: Mapping[str, Any], layers: int, source: str) -> int:
+    """How many of the first layers have no experts, by `moe_layer_freq`: a number, or `([0]*3+[1]*58)`."""
+    given = values.get("moe_layer_freq", 1)
+    listed = given if isinstance(given, list) else []
+    text = str(given).replace(" ", "")
+    if isinstance(given, str) and re.fullmatch(r"\(?(\[[\d,]+\](\*\d+)?\+?)+\)?", text):
+        for part, _, times in re.findall(r"\[([\d,]+)\](\*(\d+))?", text):
+            listed = listed + [int(one) for one in part.split(",")] * int(times or 1)
+    if not listed and text == "1":
+        return 0
+    dense = next((at for at, one in enumerate(listed) if int(one)), len(listed))
+    if len(listed) != layers or not all(map(int, listed[dense:])):
+        raise BadInput(
+            f"{source}: moe_layer_freq: found {text}; allowed: 1, or {layers} with those without experts first"
+        )
+    return dense

@@ -1,0 +1,49 @@
+"""A model configuration from a file, whatever program it is of."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_json, read_yaml
+from pipesched.files.model_configs.hugging_face import from_hugging_face
+from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
+from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.files.model_configs.torchtitan import from_torchtitan
+
+KINDS = "config.json of Hugging Face, .yaml or .sh of Megatron's arguments, .toml of torchtitan"
+
+
+def read_config(path: str) -> ModelConfig:
+    """By the file's ending; a folder is one with a config.json. `BadInput` says what is missing."""
+    file = Path(path) / "config.json" if Path(path).is_dir() else Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{file}: cannot be read: {error}") from None
+    match file.suffix.lower():
+        case ".json":
+            return from_hugging_face(_mapping(read_json(text, str(file)), file), str(file))
+        case ".yaml" | ".yml":
+            return from_megatron(flattened(_mapping(read_yaml(text, str(file)), file)), str(file))
+        case ".sh" | ".args" | ".txt":
+            return from_megatron(arguments_of(text), str(file))
+        case ".toml":
+            return from_torchtitan(_toml(text, file), str(file))
+        case other:
+            raise BadInput(f"{file}: found the ending {other!r}; allowed: {KINDS}")
+
+
+def _mapping(document: object, file: Path) -> dict[str, Any]:
+    if not isinstance(document, dict):
+        raise BadInput(f"{file}: found no keys and values; allowed: {KINDS}")
+    return document
+
+
+def _toml(text: str, file: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{file}: is no TOML: {error}") from None

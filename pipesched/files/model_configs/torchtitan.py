@@ -1,0 +1,74 @@
+"""A torchtitan configuration (TOML): the flavor of a model by name, and what it says of training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.model_config import Keys, ModelConfig, without_none
+
+
+def _dense(layers: int, hidden: int, heads: int, kv: int, ffn: int, vocabulary: int, **more: Any) -> dict[str, Any]:
+    attention = {"heads": heads, "kv_heads": kv} | ({"head_size": more.pop("head_size")} if "head_size" in more else {})
+    return {"layers": layers, "hidden": hidden, "vocabulary": vocabulary, "attention": attention, "ffn": ffn} | more
+
+
+def _qwen_experts(layers: int, hidden: int, heads: int, ffn: int) -> dict[str, Any]:
+    attention = {"heads": heads, "kv_heads": 4, "head_size": 128}
+    experts = {"number": 128, "per_token": 8, "ffn": ffn}
+    return {"layers": layers, "hidden": hidden, "vocabulary": 151936, "attention": attention, "experts": experts}
+
+
+def _deepseek(
+    layers: int, hidden: int, heads: int, rank: int | None, dense: tuple[int, int], experts: tuple[int, int, int, int]
+) -> dict[str, Any]:
+    """`dense`: how many layers, their width; `experts`: their number, how many a token uses, shared ones, width."""
+    latent = {"heads": heads} | ({"query_rank": rank} if rank else {})
+    latent |= {"kv_rank": 512, "key_size": 128, "rope_size": 64, "value_size": 128}
+    names = ("number", "per_token", "shared", "ffn")
+    vocabulary = 102400 if layers < 61 else 129280
+    return {
+        "layers": layers, "dense_layers": dense[0], "hidden": hidden, "vocabulary": vocabulary, "ffn": dense[1],
+        "attention": latent, "experts": dict(zip(names, experts, strict=True)),
+    }  # fmt: skip
+
+
+# The model's name and flavor in torchtitan's registry of models.
+FLAVORS: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    ("llama3", "8B"): _dense(32, 4096, 32, 8, 14336, 128256),
+    ("llama3", "70B"): _dense(80, 8192, 64, 8, 28672, 128256),
+    ("llama3", "405B"): _dense(126, 16384, 128, 8, 53248, 128256),
+    ("qwen3", "0.6B"): _dense(28, 1024, 16, 8, 3072, 151936, head_size=128, tied=True),
+    ("qwen3", "1.7B"): _dense(28, 2048, 16, 8, 6144, 151936, head_size=128, tied=True),
+    ("qwen3", "4B"): _dense(36, 2560, 32, 8, 9728, 151936, head_size=128, tied=True),
+    ("qwen3", "8B"): _dense(36, 4096, 32, 8, 12288, 151936, head_size=128),
+    ("qwen3", "14B"): _dense(40, 5120, 40, 8, 17408, 151936, head_size=128),
+    ("qwen3", "32B"): _dense(64, 5120, 64, 8, 25600, 151936, head_size=128),
+    ("qwen3", "30B-A3B"): _qwen_experts(48, 2048, 32, 768),
+    ("qwen3", "235B-A22B"): _qwen_experts(94, 4096, 64, 1536),
+    ("deepseek_v3", "16B"): _deepseek(27, 2048, 16, None, (1, 10944), (64, 6, 2, 1408)),
+    ("deepseek_v3", "236B"): _deepseek(60, 5120, 128, 1536, (1, 12288), (160, 6, 2, 1536)),
+    ("deepseek_v3", "671B"): _deepseek(61, 7168, 128, 1536, (3, 18432), (256, 8, 1, 2048)),
+}
+
+
+def from_torchtitan(document: Mapping[str, Any], source: str) -> ModelConfig:
+    """The model of a job's configuration."""
+    named, training = document.get("model", {}), document.get("training", {})
+    name, flavor = str(named.get("name", "")), str(named.get("flavor", ""))
+    model = FLAVORS.get((name, flavor))
+    if model is None:
+        known = ", ".join(" ".join(one) for one in FLAVORS)
+        raise BadInput(f"{source}: model: found {f'{name} {flavor}'.strip() or 'no name and flavor'}; known: {known}")
+    keys = Keys(source, {**training, **document.get("parallelism", {})})
+    said = {
+        "sequence": keys.optional("seq_len"),
+        "microbatch_size": keys.optional("pipeline_parallel_microbatch_size"),
+        "devices": keys.optional("pipeline_parallel_degree"),
+        "tensor": keys.optional("tensor_parallel_degree"),
+        "context": keys.optional("context_parallel_degree"),
+        "expert": keys.optional("expert_parallel_degree"),
+    }
+    keys.check()
+    return ModelConfig(f"{name}-{flavor}", model, without_none(said))

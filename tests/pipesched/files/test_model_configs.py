@@ -1,0 +1,224 @@
+"""Plan files from model configurations: the parameters of published models, three formats, and every mistake."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.main import main
+from pipesched.errors import BadInput
+from pipesched.files.exact_numbers import read_yaml
+from pipesched.files.model_configs.hardware_table import DEVICES
+from pipesched.files.model_configs.hugging_face import from_hugging_face
+from pipesched.files.model_configs.megatron_arguments import arguments_of, flattened, from_megatron
+from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.files.model_configs.plan_of_config import Wanted, plan_text
+from pipesched.files.model_configs.torchtitan import FLAVORS, from_torchtitan
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.plan_problem import PlanProblem
+
+H100 = DEVICES["h100-80gb"]
+
+
+def hf(
+    kind: str, layers: int, hidden: int, heads: int, kv: int, ffn: int, vocabulary: int, **more: Any
+) -> dict[str, Any]:
+    return {
+        "model_type": kind, "num_hidden_layers": layers, "hidden_size": hidden, "num_attention_heads": heads,
+        "num_key_value_heads": kv, "intermediate_size": ffn, "vocab_size": vocabulary,
+    } | more  # fmt: skip
+
+
+def latent(rank: int | None) -> dict[str, Any]:
+    return {
+        "q_lora_rank": rank,
+        "kv_lora_rank": 512,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+    }
+
+
+def routed(number: int, per_token: int, ffn: int, shared: int = 0, dense: int = 0) -> dict[str, Any]:
+    return {"n_routed_experts": number, "num_experts_per_tok": per_token, "moe_intermediate_size": ffn,
+            "n_shared_experts": shared, "first_k_dense_replace": dense}  # fmt: skip
+
+
+QWEN_MOE = {
+    "num_experts": 128,
+    "num_experts_per_tok": 8,
+    "head_dim": 128,
+    "decoder_sparse_step": 1,
+    "mlp_only_layers": [],
+}
+# The configuration's keys and the billions of parameters that the model's card or report states (text model).
+PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
+    "Llama 3.1 8B": (hf("llama", 32, 4096, 32, 8, 14336, 128256, tie_word_embeddings=False), 8.03),
+    "Llama 3.1 70B": (hf("llama", 80, 8192, 64, 8, 28672, 128256), 70.6),
+    "Llama 3.1 405B": (hf("llama", 126, 16384, 128, 8, 53248, 128256), 405.9),
+    "Llama 3.2 1B": (hf("llama", 16, 2048, 32, 8, 8192, 128256, head_dim=64, tie_word_embeddings=True), 1.24),
+    "Mistral 7B v0.3": (hf("mistral", 32, 4096, 32, 8, 14336, 32768), 7.25),
+    "Mixtral 8x7B": (hf("mixtral", 32, 4096, 32, 8, 14336, 32000, num_local_experts=8, num_experts_per_tok=2), 46.7),
+    "Qwen2.5 7B": (hf("qwen2", 28, 3584, 28, 4, 18944, 152064, tie_word_embeddings=False), 7.62),
+    "Qwen3 0.6B": (hf("qwen3", 28, 1024, 16, 8, 3072, 151936, head_dim=128, tie_word_embeddings=True), 0.6),
+    "Qwen3 32B": (hf("qwen3", 64, 5120, 64, 8, 25600, 151936, head_dim=128), 32.8),
+    "Qwen3 30B-A3B": (hf("qwen3_moe", 48, 2048, 32, 4, 6144, 151936, moe_intermediate_size=768, **QWEN_MOE), 30.5),
+    "Qwen3 235B-A22B": (hf("qwen3_moe", 94, 4096, 64, 4, 12288, 151936, moe_intermediate_size=1536, **QWEN_MOE), 235.1),
+    "Gemma 2 9B": (hf("gemma2", 42, 3584, 16, 8, 14336, 256000, head_dim=256), 9.24),
+    "Gemma 3 27B": (
+        {"model_type": "gemma3",
+         "text_config": hf("gemma3_text", 62, 5376, 32, 16, 21504, 262208, head_dim=128, sliding_window=1024)},
+        27.0,
+    ),
+    "Phi 3 mini": (hf("phi3", 32, 3072, 32, 32, 8192, 32064), 3.82),
+    "OLMo 2 7B": (hf("olmo2", 32, 4096, 32, 32, 11008, 100352), 7.3),
+    "GPT-2": ({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_inner": None}, 0.124),
+    "gpt-oss 120B": (
+        hf("gpt_oss", 36, 2880, 64, 8, 2880, 201088, head_dim=64, num_local_experts=128, num_experts_per_tok=4), 116.8,
+    ),
+    "DeepSeek-V2-Lite": (hf("deepseek_v2", 27, 2048, 16, 16, 10944, 102400, **latent(None), **routed(64, 6, 1408, 2, 1)), 15.7),
+    "DeepSeek-V3": (
+        hf("deepseek_v3", 61, 7168, 128, 128, 18432, 129280, num_nextn_predict_layers=1, moe_layer_freq=1, **latent(1536),
+           **routed(256, 8, 2048, 1, 3)), 671.0,
+    ),
+    "Kimi K2": (hf("kimi_k2", 61, 7168, 64, 64, 18432, 163840, **latent(1536), **routed(384, 8, 2048, 1, 1)), 1026.4),
+    "GLM-4.5": (hf("glm4_moe", 92, 5120, 96, 8, 12288, 151552, head_dim=128, **routed(160, 8, 1536, 1, 3)), 355),
+    "Qwen1.5-MoE A2.7B": (
+        hf("qwen2_moe", 24, 2048, 16, 16, 5632, 151936, num_experts=60, num_experts_per_tok=4, moe_intermediate_size=1408,
+           shared_expert_intermediate_size=5632), 14.3,
+    ),
+}  # fmt: skip
+
+
+def plan_of(config: ModelConfig, devices: int = 4, **more: Any) -> PlanProblem:
+    text = plan_text(config, Wanted(devices, 8, "h100-80gb", H100, **more), "config.json")
+    return plan_problem_from(read_yaml(text, "plan"), "plan")
+
+
+def billions(plan: PlanProblem) -> float:
+    return float(plan.assumptions[0].removeprefix("model: ").partition(" ")[0])
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_parameters_are_those_published(name: str) -> None:
+    document, published = PUBLISHED[name]
+    assert billions(plan_of(from_hugging_face(document, "config.json"))) == pytest.approx(
+        published, rel=0.015, abs=0.006
+    )
+
+
+def test_every_assumption_is_in_the_file() -> None:
+    config = from_hugging_face(PUBLISHED["DeepSeek-V3"][0] | {"max_position_embeddings": 2048}, "config.json")
+    text = plan_text(config, Wanted(16, 64, "h100-80gb", H100, sizes={"expert": 64}), "config.json")
+    assert "sequence: 2048" in text and text.count("assumed") >= 7
+    # Experts need 64 devices, so each stage has so many data-parallel ones.
+    assert "parallel: {tensor: 1, context: 1, expert: 64, data: 64}" in text
+    assert "expert_bandwidth: 50" in text and "mtp_layers: 1" in text
+    given = plan_text(config, Wanted(16, 64, "h100-80gb", H100, 4096, 2, {"tensor": 8}, None), "config.json")
+    assert "sequence: 4096" in given and "tensor_bandwidth: 450" in given and "microbatch_size: 2" in given
+    sliding = plan_text(from_hugging_face(PUBLISHED["Gemma 3 27B"][0], ""), Wanted(4, 8, "h100-80gb", H100), "c")
+    assert "# attention in a sliding window" in sliding and "# gemma3: the text model alone" in sliding
+
+
+SCRIPT = """#!/bin/bash
+NUM_LAYERS=${NUM_LAYERS:-32}
+HIDDEN=4096  # of Llama 3 8B
+MODEL_ARGS=(
+    --num-layers 32 --hidden-size $HIDDEN
+    --ffn-hidden-size=14336
+    --num-attention-heads 32
+    --group-query-attention
+    --num-query-groups 8   # grouped
+    --swiglu
+    --untie-embeddings-and-output-weights
+    --seq-length 8192 \\
+    --vocab-size 128256
+    --micro-batch-size 2
+)
+torchrun pretrain_gpt.py "${MODEL_ARGS[@]}" --tensor-model-parallel-size 2 --pipeline-model-parallel-size 4
+"""
+
+
+def test_megatron_s_arguments() -> None:
+    config = from_megatron(arguments_of(SCRIPT), "args.sh")
+    assert config.said == {"sequence": 8192, "microbatch_size": 2, "devices": 4, "tensor": 2}
+    assert billions(plan_of(config)) == pytest.approx(8.03, rel=0.001)
+    experts = {
+        "model": {"num_layers": 61, "hidden_size": 7168, "ffn_hidden_size": 18432, "num_attention_heads": 128,
+                  "gated_linear_unit": True, "share_embeddings_and_output_weights": False, "vocab_size": 129280,
+                  "num_moe_experts": 256, "moe_router_topk": 8, "moe_ffn_hidden_size": 2048,
+                  "moe_shared_expert_intermediate_size": 2048, "moe_layer_freq": [0] * 3 + [1] * 58,
+                  "multi_latent_attention": True, "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_head_dim": 128,
+                  "qk_pos_emb_head_dim": 64, "v_head_dim": 128, "expert_model_parallel_size": 8},
+    }  # fmt: skip
+    found = from_megatron(flattened(experts), "recipe.yaml")
+    assert found.said == {"expert": 8} and billions(plan_of(found)) == pytest.approx(671.0, rel=0.001)
+    as_text = flattened(experts) | {"moe_layer_freq": "([0]*3+[1]*58)"}
+    assert from_megatron(as_text, "args.sh").model == found.model
+    with pytest.raises(BadInput, match="moe_layer_freq"):
+        from_megatron(as_text | {"moe_layer_freq": "([1]*3+[0]*58)"}, "args.sh")
+
+
+BILLIONS = {
+    "8B": 8.03, "70B": 70.6, "405B": 405.9, "0.6B": 0.6, "1.7B": 1.72, "4B": 4.02, "14B": 14.8, "32B": 32.8,
+    "30B-A3B": 30.5, "235B-A22B": 235.1, "16B": 15.7, "236B": 235.7, "671B": 671.0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "flavor"), FLAVORS, ids=" ".join)
+def test_torchtitan_s_flavors(name: str, flavor: str) -> None:
+    document = {"model": {"name": name, "flavor": flavor}, "parallelism": {"pipeline_parallel_degree": 4}}
+    found = from_torchtitan(document | {"training": {"seq_len": 2048}}, "job.toml")
+    assert found.said == {"devices": 4, "sequence": 2048}
+    expected = 8.19 if (name, flavor) == ("qwen3", "8B") else BILLIONS[flavor]
+    assert billions(plan_of(found)) == pytest.approx(expected, rel=0.015)
+
+
+@pytest.mark.parametrize(
+    ("changes", "mistake"),
+    [
+        ({"model_type": "mamba2"}, "model_type: found 'mamba2'; known: "),
+        ({"hidden_size": None}, "hidden_size: missing"),
+        ({"num_hidden_layers": "many"}, "num_hidden_layers: found 'many'"),
+        ({"model_type": "mixtral"}, "num_local_experts: missing"),
+        ({"model_type": "qwen3_moe", "decoder_sparse_step": 2}, "decoder_sparse_step: found 2"),
+        (
+            {"model_type": "qwen3_moe", "mlp_only_layers": [3], "num_experts": 8, "num_experts_per_tok": 2},
+            "mlp_only_layers",
+        ),
+    ],
+)
+def test_mistakes(changes: dict[str, Any], mistake: str) -> None:
+    document = {key: value for key, value in (PUBLISHED["Llama 3.1 8B"][0] | changes).items() if value is not None}
+    with pytest.raises(BadInput) as caught:
+        from_hugging_face(document, "config.json")
+    assert any(mistake in line for line in caught.value.mistakes)
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, plan = tmp_path / "config.json", tmp_path / "plan.yaml"
+    source.write_text(json.dumps(PUBLISHED["Llama 3.1 70B"][0]))
+    words = ["new", "--from", str(source), "--microbatches", "64"]
+    assert main([*words, "--devices", "16", "--hardware", "h100-80gb", "-o", str(plan)]) == 0
+    said = capsys.readouterr().out
+    assert "70.55 billion parameters" in said and "16 pipeline ranks of 1 x h100-80gb: 16 in all" in said
+    assert "no plan fits; at least 16" not in said and "model state: 73." in said
+    assert main(["layers", str(plan), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["assumptions"]
+    assert main([*words, "--hardware", "h100-80gb"]) == 2
+    assert "--devices: missing" in capsys.readouterr().err
+    assert main(["new", "--devices", "4"]) == 2
+    assert "found without --from" in capsys.readouterr().err
+    (tmp_path / "config.xml").write_text("<a/>")
+    assert main(["new", "--from", str(tmp_path / "config.xml")]) == 2
+    assert "found the ending '.xml'" in capsys.readouterr().err
+    (tmp_path / "job.toml").write_text('[model]\nname = "llama3"\nflavor = "8B"\n')
+    assert main(["new", "--from", str(tmp_path / "job.toml"), "--devices", "2", "--microbatches", "4", "--hardware",
+                 "a100-80gb", "--mfu", "50%"]) == 0  # fmt: skip
+    assert "sustained_tflops: 156" in capsys.readouterr().out
+    (tmp_path / "bad.toml").write_text("[model\n")
+    assert main(["new", "--from", str(tmp_path / "bad.toml")]) == 2
+    assert "is no TOML" in capsys.readouterr().err
