@@ -1,17 +1,10 @@
-"""Compiles the kernels of the local search, by a small solve that calls them all: `python -m` of this module.
-
-With the argument `modes` they are those of problems in which modes of passes are open; with `tasks` those of passes of
-several tasks; with `crossings` those of the bound by crossings and of its check; with `steps` those of crossings of
-steps; with `below` those of crossings of steps below a value; with `stages` those of crossings of steps of some stages;
-with `guided` those of crossings of steps of more stages; with `chains` those of crossings of all chains; with `blocks`
-those of crossings with blocks; with `orders` those of orders of steps; with `beam` those of beam search; with
-`block_orders` those of the same with overlapped blocks; with `tabu` those of tabu search.
-"""
+"""Compiles kernels, by a small solve or search that calls them all: `python -m` of this module, with one of `CALLS`."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from threading import Event
 
 import numpy as np
@@ -114,31 +107,35 @@ def compile_block_orders() -> None:
     schedule_of_moves(problem, found.moves)
 
 
+def compile_tabu() -> None:
+    """A step of tabu search."""
+    jobs = jobs_of(problem_from(_PROBLEM))
+    TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()
+
+
+def compile_beam() -> None:
+    """A round of beam search."""
+    BeamSearch(problem_from(_PROBLEM), 1).run(lambda: False, lambda _: None, rounds=1)
+
+
+# By the names that `kernels.py` gives them; without a name those of the local search.
+CALLS: dict[str, Callable[[], None]] = {
+    "": compile_kernels,
+    "modes": partial(compile_kernels, "modes"),
+    "tasks": partial(compile_kernels, "tasks"),
+    "crossings": partial(compile_crossings, crossing_bounds),
+    "steps": partial(compile_crossings, crossing_step_bounds),
+    "below": partial(compile_crossings, partial(crossing_bounds_below, proved=1, known=100)),
+    "stages": partial(compile_crossings, partial(crossing_bounds_of_stages, proved=1, known=100, device=0)),
+    "guided": partial(compile_crossings, lambda problem, stop: bounds_of_more_stages(problem, (1,), (1, 100), stop)),
+    "whole": partial(compile_crossings, partial(crossing_bounds_of_whole_weights, proved=1, known=100)),
+    "blocks": partial(compile_crossings, crossing_block_bounds, _WITH_BLOCKS),
+    "chains": partial(compile_crossings, partial(crossing_bounds_of_chains, proved=1, known=100), _BOTH_WAYS),
+    "orders": compile_orders,
+    "block_orders": compile_block_orders,
+    "tabu": compile_tabu,
+    "beam": compile_beam,
+}
+
 if __name__ == "__main__":
-    if "block_orders" in sys.argv[1:]:
-        compile_block_orders()
-    elif "crossings" in sys.argv[1:]:
-        compile_crossings(crossing_bounds)
-    elif "steps" in sys.argv[1:]:
-        compile_crossings(crossing_step_bounds)
-    elif "below" in sys.argv[1:]:
-        compile_crossings(lambda problem, stop: crossing_bounds_below(problem, stop, 1, 100))
-    elif "stages" in sys.argv[1:]:
-        compile_crossings(lambda problem, stop: crossing_bounds_of_stages(problem, stop, 1, 100, 0))
-    elif "guided" in sys.argv[1:]:
-        compile_crossings(lambda problem, stop: bounds_of_more_stages(problem, (1,), (1, 100), stop))
-    elif "whole" in sys.argv[1:]:
-        compile_crossings(lambda problem, stop: crossing_bounds_of_whole_weights(problem, stop, 1, 100))
-    elif "blocks" in sys.argv[1:]:
-        compile_crossings(crossing_block_bounds, _WITH_BLOCKS)
-    elif "chains" in sys.argv[1:]:
-        compile_crossings(lambda problem, stop: crossing_bounds_of_chains(problem, stop, 1, 100), _BOTH_WAYS)
-    elif "orders" in sys.argv[1:]:
-        compile_orders()
-    elif "tabu" in sys.argv[1:]:
-        jobs = jobs_of(problem_from(_PROBLEM))
-        TabuSearch(jobs, graph_of(jobs, with_modes(jobs, fused=False)).heads(), 0).step()
-    elif "beam" in sys.argv[1:]:
-        BeamSearch(problem_from(_PROBLEM), 1).run(lambda: False, lambda _: None, rounds=1)
-    else:
-        compile_kernels("".join(sys.argv[1:]))
+    CALLS["".join(sys.argv[1:])]()

@@ -58,7 +58,7 @@ class Kernels:
     """Numba functions, and the module whose run as a program, with these arguments, calls them all."""
 
     def __init__(self, functions: Sequence[Any], module: str, *arguments: str) -> None:
-        self.functions, self.module, self._arguments = functions, module, arguments
+        self.functions, self.module, self.arguments = functions, module, arguments
         self._ready = False
         self._compiler: Popen[bytes] | None = None
 
@@ -70,7 +70,7 @@ class Kernels:
             return
         # Modules are found where this process finds them, and not in its own folder.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
-        command = [sys.executable, "-P", "-m", self.module, *self._arguments]
+        command = [sys.executable, "-P", "-m", self.module, *self.arguments]
         self._compiler = Popen(
             command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )

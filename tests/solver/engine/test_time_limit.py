@@ -28,7 +28,7 @@ from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.construction import list_run
 from solver.cyclic import problem_period
-from solver.engine import final_phase, incumbent, kernels, search
+from solver.engine import compile_kernels, final_phase, incumbent, kernels, search
 from solver.engine.engine import ENGINE
 from solver.engine.phases import published
 from solver.engine.phases.local_search import LocalSearch
@@ -277,3 +277,8 @@ def test_work_that_is_ended_in_a_finalizer_ends_all_the_same_and_nothing_is_repo
 
     assert run_within(60, stop, work) is None
     assert reported == []
+
+
+def test_all_kernels_have_a_call_that_compiles_them() -> None:
+    named = {"".join(one.arguments) for one in vars(kernels).values() if isinstance(one, kernels.Kernels)}
+    assert named == {*compile_kernels.CALLS}
