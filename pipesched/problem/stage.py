@@ -18,13 +18,15 @@ class TaskSpec(NamedTuple):
     """One task of a pass: the stream it occupies, for how many ticks, and what it is called.
 
     The tasks of F, B and BW run one after the other. Those of W run each on its own, once part `after` of their
-    micro-batch's B has ended, or all of B where it is None.
+    micro-batch's B has ended, or all of B where it is None. Without `needs_input` a task at the beginning of F does not
+    wait for the stage before, such as a lookup in a table of embeddings.
     """
 
     stream: str
     ticks: int
     name: str = ""
     after: int | None = None
+    needs_input: bool = True
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ class Stage:
             way = self.recompute[RECOMPUTATIONS.index(kind)]
             return (TaskSpec(self.stream, way.ticks, way.name),)
         return (TaskSpec(self.stream, {F: self.forward, B: self.backward, BW: self.fused}[kind]),)
+
+    @property
+    def entry(self) -> int:
+        """The first task of F that waits for the stage before."""
+        return next((part for part, task in enumerate(self.tasks_of(F)) if task.needs_input), 0)
 
     def ticks(self, kind: PassKind) -> int:
         """Ticks from a pass's start to its end when nothing interrupts it and it shares its slot with no other."""

@@ -24,7 +24,16 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
 from pipesched.validation.memory_rule import host_name
-from pipesched.validation.pass_rules import all_tasks, dropped, for_one, host_changes, memory_changes, needed, own_tasks
+from pipesched.validation.pass_rules import (
+    all_tasks,
+    dropped,
+    for_one,
+    host_changes,
+    memory_changes,
+    needed,
+    needs_input,
+    own_tasks,
+)
 from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
 
@@ -214,7 +223,7 @@ class _Known:
             if other in held:
                 sent = 1 if lag and problem.transfer_stream is not None else 0
                 last = len(own_tasks(problem, kind, stage)) - 1 + sent
-                yield self._task(Task(other, last)), self.first(p)
+                yield self._task(Task(other, last)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
 
     def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:
         """The numbers of every task, each after those that it waits for."""

@@ -52,6 +52,12 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
             yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, stage)
 
 
+def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
+    """The task of a pass that waits for what the pass needs: of a forward the first one that needs its input."""
+    tasks = own_tasks(problem, kind, stage)
+    return next(part for part, task in enumerate(tasks) if task.needs_input) if kind is F else 0
+
+
 def for_microbatches(problem: Problem, number: int, microbatches: Ints) -> Whole | int:
     """Ticks or memory of a stage as they are for each of these micro-batches; the number itself if all are alike."""
     if not problem.microbatch_scale:

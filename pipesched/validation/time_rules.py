@@ -13,7 +13,7 @@ from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import Timeline, blocks
 from pipesched.validation.order_rules import in_fixed_order
-from pipesched.validation.pass_rules import all_tasks, for_each, for_microbatches, needed, own_tasks
+from pipesched.validation.pass_rules import all_tasks, for_each, for_microbatches, needed, needs_input, own_tasks
 from pipesched.validation.violation import Violation
 
 
@@ -58,12 +58,15 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
             later, earlier = columns.rows(*pass_type), columns.rows(kind, stage)
             both = (later >= 0) & (earlier >= 0)
             later, earlier = later[both], earlier[both]
+            starts = begin[later]
+            if part := needs_input(problem, *pass_type):
+                starts = timeline.starts_of(later, np.full(len(later), part))
             come = end[earlier] + for_microbatches(problem, lag, columns.microbatch[earlier])
             if lag and problem.transfer_stream is not None:
                 sent = all_tasks(problem, kind, stage)
                 ticks = for_microbatches(problem, sent[-1].ticks, columns.microbatch[earlier])
                 come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + ticks
-            for at in np.flatnonzero(begin[later] < come).tolist():
+            for at in np.flatnonzero(starts < come).tolist():
                 yield _too_early(timeline, columns.passes[earlier[at]], columns.passes[later[at]], int(come[at]))
 
 

@@ -161,7 +161,12 @@ class Game:
 
         def tie(one: Pass, other: Pass, lag: int) -> None:
             sends = None if one.stage == other.stage else self.passes[one].sends
-            self.lags[sends or self.passes[one].ends[-1], self.passes[other].begins[0]] = 0 if sends else lag
+            begins = self.passes[other].begins[0]
+            if one.kind is other.kind is F:
+                # Tasks at the beginning that need nothing do not wait.
+                specs = self.problem.stages[other.stage].tasks_of(F)
+                begins = Task(other, [task.needs_input for task in specs].index(True))
+            self.lags[sends or self.passes[one].ends[-1], begins] = 0 if sends else lag
 
         for place, stage in enumerate(walked):
             tie(Pass(F, stage, j), back(stage), 0)
@@ -378,6 +383,17 @@ SHAPES: tuple[tuple[Placement, int, int], ...] = (
     (placement.bidirectional(2), 2, 2),
     (placement.explicit(1, [0, 0]), 1, 2),
 )
+
+
+def with_lookups(rng: Random, problem: Problem) -> Problem:
+    """The same, where some tasks at the beginning of forwards of several tasks need nothing of the stage before."""
+    stages = []
+    for stage in problem.stages:
+        own = stage.tasks_of(F)
+        free = rng.randint(1, len(own) - 1) if len(own) > 1 else 0
+        tasks = tuple(task._replace(needs_input=part >= free) for part, task in enumerate(own))
+        stages.append(replace(stage, tasks=tuple((kind, tasks if kind is F else held) for kind, held in stage.tasks)))
+    return replace(problem, stages=tuple(stages))
 
 
 def tiny_tasks(rng: Random) -> Problem:

@@ -129,4 +129,6 @@ def _row(task: TaskSpec, backward: Sequence[TaskSpec], first: str) -> dict[str, 
         row["on"] = task.stream
     if task.after is not None:
         row["after"] = backward[task.after].name
+    if not task.needs_input:
+        row["needs"] = "nothing"
     return row

@@ -41,6 +41,11 @@ class ChainTask(_Section):
     name: field_types.Name | None = Field(None, description="what it is called; each name once in a list")
     on: field_types.Name | None = Field(None, description="the stream that runs it; default: the first")
     time: field_types.Numbers | None = Field(None, description="its duration")
+    needs: Annotated[
+        Literal["nothing", "input"],
+        field_types.one_of("nothing", "input"),
+        WithJsonSchema({"enum": ["nothing", "input"]}),
+    ] = Field("input", description="nothing: at the beginning of a forward, it does not wait for the stage before")
 
 
 class WeightTask(_Section):

@@ -41,4 +41,6 @@ def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage
 
 def _task(task: ChainTask | WeightTask, first: str, backward: Sequence[str], ticks: int) -> TaskSpec:
     after = task.after if isinstance(task, WeightTask) else None
-    return TaskSpec(task.on or first, ticks, task.name or "", None if after is None else backward.index(after))
+    needs_input = isinstance(task, WeightTask) or task.needs != "nothing"
+    place = None if after is None else backward.index(after)
+    return TaskSpec(task.on or first, ticks, task.name or "", place, needs_input)

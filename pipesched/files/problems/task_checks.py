@@ -39,7 +39,27 @@ def task_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) 
     for at, task in enumerate(form.tasks.weight or ()):
         if task.after is not None and names:
             yield from _unknown(f"tasks.weight[{at}].after", task.after, names)
+    yield from _lookups(form)
     yield from _count(form, stages)
+
+
+def _lookups(form: ProblemFile) -> Iterator[str]:
+    """Tasks that need nothing stand at the beginning of a forward of one layer, before one that needs its input."""
+    assert form.tasks is not None
+    for at, task in enumerate(form.tasks.backward or ()):
+        if task.needs == "nothing":
+            yield f"tasks.backward[{at}].needs: found nothing; allowed: in tasks.forward"
+    given = [task.needs == "nothing" for task in form.tasks.forward or ()]
+    if not any(given):
+        return
+    if all(given):
+        yield "tasks.forward: found no task that needs its input; allowed: the last one does"
+    elif sorted(given, reverse=True) != given:
+        yield "tasks.forward: found a task that needs nothing behind one that needs its input; allowed: before it"
+    if form.tasks.layers not in (None, 1):
+        yield f"tasks.layers: found {shown(form.tasks.layers)} with a task that needs nothing; allowed: 1"
+    if form.objective == "period":
+        yield "objective: found period with a task that needs nothing; allowed: makespan or span"
 
 
 def task_lists(form: ProblemFile) -> Iterator[tuple[str, Sequence[ChainTask | WeightTask]]]:

@@ -64,13 +64,14 @@ def _options(stage: Stage) -> tuple[frozenset[PassKind], ...]:
 def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[TaskTemplate, ...]]) -> Iterator[Arc]:
     """The first task of a pass waits for what the pass needs, and each other one for the task before it.
 
-    The tasks of a W wait each for its own part of B, and not for each other.
+    Of F it is the first one that needs any. The tasks of a W wait each for its own part of B, and not for each other.
     """
     own = passes.tasks[after]
     apart = after[0] is W
+    entry = passes.stages[after[1]].entry if after[0] is F else 0
     for alternatives, lag, optional in passes.needs(*after):
         sent = passes.sends(lag)
-        for part, task in enumerate(own if apart else own[:1]):
+        for part, task in enumerate(own if apart else own[entry : entry + 1], 0 if apart else entry):
             senders = tuple(
                 TaskType(*one, passes.ends_of(*one)[-1] + sent if task.after is None else task.after)
                 for one in alternatives

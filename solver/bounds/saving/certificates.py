@@ -9,12 +9,14 @@ from functools import partial
 from pipesched.problem.least_held import holding_least
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.without_lookups import without_lookups
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic import catalogue
 from solver.bounds.analytic.catalogue import Certify
 from solver.bounds.analytic.stream_weights import NAME, stream_weights
 from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
 
+_LEFT_OUT = "Tasks that need nothing of the stage before are left out of this."
 _RELAXED = "So much it takes even if copies and recomputations take no time."
 
 
@@ -26,7 +28,10 @@ def certificates(
     Where activations may be offloaded or recomputed, the bounds of the catalogue are those of the problem that holds
     each of them as little as any way allows (`holding_least`). What waits for weight tasks is bounded whatever the way.
     """
-    problem = without_scale(problem)
+    whole = without_scale(problem)
+    problem = without_lookups(whole)
+    if problem is not whole:
+        return [replace(one, text=f"{one.text} {_LEFT_OUT}") for one in certificates(problem, objective, run)]
     if not problem.network.options:
         return catalogue.certificates(problem, objective, run)
 
