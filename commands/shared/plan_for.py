@@ -1,4 +1,4 @@
-"""`plan --for`, `plan --settings`: the best plans that runtimes can be told and run, beside the best of all plans."""
+"""`plan --for`, `plan --settings`: the best plans that runtimes can express and run, beside the best of all plans."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Narrowed:
     @property
     def scope(self) -> str:
         """Which plans the bound speaks of."""
-        runtime = "" if self.name is None else f" that {self.name} can be told and runs"
+        runtime = "" if self.name is None else f" that {self.name} can express and run"
         return runtime + (" with this partition" if self.partition else "")
 
 
@@ -64,7 +64,7 @@ def add_for(parser: ArgumentParser) -> None:
         "--for",
         dest="target",
         choices=sorted(form.name for form in PARTITION_FORMATS),
-        help="only plans that this runtime can be told, in orders that it runs; what that costs is shown too",
+        help="only plans that this runtime can express, in orders that it runs; what that costs is shown too",
     )
 
 
@@ -167,7 +167,7 @@ def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
     said = []
     if narrowed.name is not None:
         words = "; ".join(narrowed.words) or "which of this file is all"
-        said.append(f"only plans that {narrowed.name} can be told and runs: {words}")
+        said.append(f"only plans that {narrowed.name} can express and run: {words}")
     if narrowed.partition:
         said.append("only plans with the partition given")
     free = narrowed.free

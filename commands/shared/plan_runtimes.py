@@ -1,4 +1,4 @@
-"""Which runtimes can be told a plan and run its order."""
+"""Which runtimes can express a plan and run its order."""
 
 from __future__ import annotations
 

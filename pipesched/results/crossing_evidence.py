@@ -15,7 +15,7 @@ from typing import ClassVar, get_args
 class Crossings:
     """The first stages of a chain, on which all orders of forwards and gradients are tried.
 
-    Of those that have come equally far at most `width` are told apart.
+    Of those that have come equally far at most `width` are kept distinct.
     """
 
     form: ClassVar[str] = "crossings"
@@ -27,7 +27,7 @@ class Crossings:
 class CrossingSteps:
     """The chain that begins with a stage, and some of its devices, on which all orders of its steps are tried.
 
-    Of those that have come equally far at most `width` are told apart.
+    Of those that have come equally far at most `width` are kept distinct.
     """
 
     form: ClassVar[str] = "crossings of steps"
@@ -75,7 +75,7 @@ class GuidedStages:
 class CrossingWhole:
     """The chain that begins with a stage, some of its devices, and the value below which its orders are followed.
 
-    With weight passes that run without a break; all orders are told apart.
+    With weight passes that run without a break; all orders are kept distinct.
     """
 
     form: ClassVar[str] = "crossings of steps with whole weight passes"
@@ -89,8 +89,8 @@ class CrossingWhole:
 class CrossingChains:
     """Devices on which all orders of the steps of all chains are tried, and their blocks.
 
-    Of those that have come equally far at most `width` are told apart; those that must end at `below` or later are not
-    followed.
+    Of those that have come equally far at most `width` are kept distinct; those that must end at `below` or later
+    are not followed.
     """
 
     form: ClassVar[str] = "crossings of all chains"

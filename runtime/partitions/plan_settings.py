@@ -1,4 +1,4 @@
-"""The settings of a runtime for a plan that it can be told and runs, never without the plan's own figures."""
+"""The settings of a runtime for a plan that it can express and run, never without the plan's own figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from runtime.partitions.staged_model import StagedModel, staged
 class PlanSettings:
     """What one runtime is told: the settings of `plan.best`, in whose order it runs it.
 
-    `plan` is the best of those that it can be told and runs, with a bound over them, `free` the best of all plans of
+    `plan` is the best of those that it can express and run, with a bound over them, `free` the best of all plans of
     the file. `refusal` says why there are none; `plan` and `settings` are None then. `words`: what was left out for it.
     """
 
@@ -92,9 +92,9 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
     order = f"its own order {best.schedule}" if form.limits.schedules else f"this plan's order ({best.schedule})"
     lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}; {_memory(best)}"]
     if plan.status is Status.OPTIMAL:
-        lines.append(f"optimal: no plan that {form.name} can be told and runs is better")
+        lines.append(f"optimal: no plan that {form.name} can express and run is better")
     else:
-        lines.append(f"no plan that {form.name} can be told and runs is below {_time(plan, plan.lower_bound)}")
+        lines.append(f"no plan that {form.name} can express and run is below {_time(plan, plan.lower_bound)}")
     if free.value is not None and free.best is not None:
         if free.value < best.value:
             less = f"{100 * float(1 - free.value / best.value):.2f} % less"

@@ -20,7 +20,7 @@ from solver.step_orders.weights import Weights, weights_of
 
 # Numbers of the pass backwards, four bytes each; where there are more, what is to come is not looked at.
 _MOST_NUMBERS = 50_000_000
-# Ways on from each state that are told apart. Where modes are open what follows must be a bound, so that it is one.
+# Ways on from each state that are kept distinct. Where modes are open what follows must be a bound, so that it is one.
 _WAYS = 6
 
 

@@ -126,7 +126,7 @@ def test_a_partition_that_is_given_is_told_from_the_best_of_all(file, tmp_path, 
 
 def test_a_bound_over_what_a_runtime_can_be_told_says_so(file, capsys):
     assert main(["plan", str(file), "--for", "megatron", "--time-limit", "8", "--workers", "1"]) == 0
-    assert "no plan that megatron can be told and runs is better" in capsys.readouterr().out
+    assert "no plan that megatron can express and run is better" in capsys.readouterr().out
 
 
 def test_a_head_that_lost_a_part_of_its_backward_is_noticed(file, capsys):

@@ -4,7 +4,7 @@ To each device the others are time that passes. All of its orders are tried that
 point to which they come, numbers of times that have run, it is noted how much follows: from the end of the last step of
 each micro-batch under way, from when the device can start, from when it would have run all, and from 0. Each way to go
 on has such a row. A row is left out if the earliest times at the point end it at the value or later; of the others so
-many are told apart, and near ones count as the least of them. An order on several devices need not be tried if its
+many are kept distinct, and near ones count as the least of them. An order on several devices need not be tried if its
 times for one of them, with any row of that device at that point, come to the value: it has no way to end before it.
 """
 
@@ -20,7 +20,7 @@ from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
 
-# Ways to go on that are told apart at each point, and numbers of all rows, beyond which memory is too small.
+# Ways to go on that are kept distinct at each point, and numbers of all rows, beyond which memory is too small.
 _WAYS_ON, _MOST = 64, 40_000_000
 _NO = -2
 # What has run, the earliest times of it, and what may come, as `may_come` says.

@@ -81,7 +81,7 @@ def crossings_of_chains(problem: Problem, evidence: CrossingChains) -> int:
     if not devices or len(set(devices)) < len(devices) or not set(devices).issubset(range(problem.devices)):
         raise RefusedEvidenceError(f"devices {list(devices)} are none, or not different ones of the problem")
     if not 0 < evidence.width <= _MOST_WIDTH or not 0 <= evidence.below <= _MOST_TICKS:
-        raise RefusedEvidenceError(f"{evidence.width} orders are told apart below {evidence.below}")
+        raise RefusedEvidenceError(f"{evidence.width} orders are kept distinct below {evidence.below}")
     ways = ways_on(problem, devices)
     if len(devices) == 1:
         return least_end_of_all(ways, evidence.width, evidence.below)

@@ -1,4 +1,4 @@
-"""Which times of orders that have come equally far are told apart, compiled."""
+"""Which times of orders that have come equally far are kept distinct, compiled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LATE = 2**62
 
 @njit(cache=True, nogil=True)
 def fewer(times: Numbers, at: Numbers, width: int) -> tuple[Numbers, Numbers]:
-    """Of times that belong together those that are told apart, and how many these are; they come with least sums first.
+    """Of times that belong together those kept distinct, and how many these are; they come with least sums first.
 
     What is in no time earlier than another is left out. Of what remains the first ones stay, by sums, then as words are
     sorted; each further one makes that of them earlier which it is earlier than by the least.

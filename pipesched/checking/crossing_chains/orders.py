@@ -19,7 +19,7 @@ from pipesched.checking.crossing_chains.fewer import fewer
 from pipesched.checking.diagram.walk import Numbers
 from pipesched.checking.finding import NotCoveredError
 
-# Orders of one device by itself that are told apart where they have come equally far.
+# Orders of one device by itself that are kept distinct where they have come equally far.
 _WIDTH_ALONE = 512
 # Rows of times beyond which the check would take minutes, and at once, gigabytes.
 _MOST_ROWS, _MOST_AT_ONCE = 100_000_000, 4_000_000

@@ -22,7 +22,7 @@ _FREE, _DONE, _ROWS = 0, 1, 2
 def orders_tried(
     ahead: Numbers, at: Numbers, following: Numbers, durations: Numbers, open_: Numbers, count: int, width: int
 ) -> Numbers:
-    """When each stage has run all there is, for every order of all micro-batches that is told apart at the end.
+    """When each stage has run all there is, for every order of all micro-batches that is kept distinct at the end.
 
     The states after state n are `following` from `at[n]` to before `at[n + 1]`.
     """
@@ -63,7 +63,7 @@ def _repeated(rounds: list[tuple[Numbers, Numbers]], most: int) -> tuple[int, in
 
 
 def _orders(found: tuple[Numbers, Numbers]) -> list[Numbers]:
-    """By state the times of all orders that are told apart."""
+    """By state the times of all orders that are kept distinct."""
     times, many = found
     return [times[state, :count] for state, count in enumerate(many)]
 

@@ -1,4 +1,4 @@
-"""Which labels of a state are told apart, and which merged; compiled for thousands of them.
+"""Which labels of a state are kept distinct, and which merged; compiled for thousands of them.
 
 What another label is in no time later than is left out. Of what remains the first ones stay, by sums, then as words are
 sorted; each further one makes that of them earlier which it is earlier than by the least. So a merged label is in no
@@ -26,7 +26,7 @@ _MOST_ALIKE = 20_000
 
 @njit(cache=True, nogil=True)
 def told_apart(labels: Labels, order: Numbers, at: Numbers, width: int, steps: Steps) -> tuple[Numbers, Labels]:
-    """How many of each state are told apart, and they; those of state n are numbers `order[at[n]:at[n + 1]]`.
+    """How many of each state are kept distinct, and they; those of state n are numbers `order[at[n]:at[n + 1]]`.
 
     Of fewer states where one has too many.
     """

@@ -1,4 +1,4 @@
-"""The layers of a diagram, from nothing run to all: every move of every label, then those that are told apart."""
+"""The layers of a diagram, from nothing run to all: every move of every label, then those that are kept distinct."""
 
 from __future__ import annotations
 

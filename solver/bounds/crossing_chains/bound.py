@@ -51,7 +51,7 @@ KIND = "crossings of all chains"
 WORK, _AT_ONCE, _LAYER = 20_000_000, 10_000, 2_000_000
 # Labels of a state on one device, of which nearly all problems have fewer; on several devices fewer are affordable.
 _WIDTH, _WIDTHS_OF_SEVERAL = 512, (64,)
-# Rows of what follows on one device that are told apart for a state; the check counts as many. Devices taken together.
+# Rows of what follows on one device kept distinct for a state; the check counts as many. Devices taken together.
 _ROWS, _TOGETHER = 64, 4
 # Values are tried in steps of so much of the gap, as fewer labels are followed the lower the value is.
 _STEP = 16

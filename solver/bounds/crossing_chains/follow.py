@@ -3,7 +3,7 @@
 A row belongs to orders of what is left: a label whose time plus the row's, anywhere, comes to the value cannot be
 followed by these below it. Rows are found backwards, a step or a block at a time, for the states that labels below the
 value come to; those with which the least times of a state come to the value are left out. Of a state's other rows so
-many are told apart; a merged one has the least of every time, so that it says no more than either.
+many are kept distinct; a merged one has the least of every time, so that it says no more than either.
 """
 
 from __future__ import annotations

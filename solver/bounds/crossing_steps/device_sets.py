@@ -13,7 +13,7 @@ _MOST_STATES = 1_000_000
 
 
 class Trial(NamedTuple):
-    """A chain, some of its devices, that of its first stage first, and how many labels of a state are told apart."""
+    """A chain, some of its devices, that of its first stage first, and how many labels of a state are kept distinct."""
 
     chain: tuple[int, ...]
     devices: tuple[int, ...]

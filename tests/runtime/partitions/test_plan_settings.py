@@ -202,7 +202,7 @@ def test_what_settings_say_is_what_their_runtime_takes(tmp_path: Path, capsys: p
     assert f"makespan {one['value']:g} ms" in text and f"takes {found['value']:g} ms" in text
     main(words)
     printed = capsys.readouterr().out
-    assert "with these settings, in its own order" in printed and "that megatron can be told and runs" in printed
+    assert "with these settings, in its own order" in printed and "that megatron can express and run" in printed
 
 
 def test_a_runtime_that_runs_none_of_the_plans_has_no_settings_and_says_why(

@@ -24,7 +24,7 @@ class CrossingsBelow:
     Only where a gap of more than `above` is left, and what crossings of steps proved comes to `near` the lower bound:
     the pass backwards takes seconds, and of problems with a smaller gap none was seen in which it proves more. Nor with
     few devices, all of which crossings of steps keep, while those with blocks merge more labels; nor where crossings of
-    steps take the cheapest of open modes in vain. `widths` are how many labels of a state are told apart, one after
+    steps take the cheapest of open modes in vain. `widths` are how many labels of a state are kept distinct, one after
     the other; with blocks the bound knows best.
     """
 

@@ -32,7 +32,7 @@ _WORK_WITH_BLOCKS = 3_000_000
 class CrossingSteps:
     """On more and more devices, within a share of the time; the check of the last takes as long again.
 
-    `widths` are how many labels of a state are told apart. `again` is for more of them, where what was proved so comes
+    `widths` are how many labels of a state are kept distinct. `again` is for more of them, where what was proved comes
     to `near` the lower bound, or the first time the code was still being compiled; not where CP-SAT refutes more, nor
     where modes are open and they prove no more than other bounds. Where a gap of no more than `above` is left, better
     schedules are looked for first. `again` is for problems of which all devices of the only chain have `few_states` in
