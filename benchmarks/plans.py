@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
 from benchmarks.cases.plan_cases import Case, cases, llama
@@ -70,7 +71,7 @@ def _row(case: Case, limits: Limits) -> str:
     if found.best is None:
         bound = plain(float(found.lower_bound))
         return f"| {case.name} | {published} | none found | {bound} | | | | {limits.seconds:.0f} | {_load()} |"
-    counts = " ".join(map(str, found.best.partition.counts))
+    counts = " ".join(_runs(found.best.partition.counts))
     cells = [
         case.name,
         published,
@@ -81,6 +82,13 @@ def _row(case: Case, limits: Limits) -> str:
         _load(),
     ]
     return f"| {' | '.join(cells)} |"
+
+
+def _runs(counts: Sequence[int]) -> Iterator[str]:
+    """`2×7` for seven equal stages in a row."""
+    for count, equal in groupby(counts):
+        length = len(list(equal))
+        yield f"{count}×{length}" if length > 1 else str(count)
 
 
 def _load() -> str:

@@ -32,7 +32,7 @@ from solver.solve import solve
 
 COMMAND = "python -m benchmarks.random"
 DRAWN, FIXED = "drawn", "fixed"
-HEAD = ("problem", "objective", "published", "value", "bound", "gap", "proved by", "seconds")
+HEAD = ("problem", "objective", "published", "value", "gap", "proved by")
 SUMS = ("kind", "problems", "proved", "mean gap", "median", "largest")
 
 
@@ -146,10 +146,8 @@ def _line(problem: Problem, found: Record) -> list[str]:
         problem.objective.value,
         _number(found.published) or "none",
         _number(found.value) or found.status,
-        _number(found.bound),
         found.error or gap,
         found.proved_by,
-        f"{found.wall:.1f}",
     ]
 
 

@@ -14,7 +14,7 @@ import json
 import sys
 import time
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -109,16 +109,25 @@ def problems(branch: Branch, seed: int, end: float = inf) -> Iterator[tuple[Prob
 
 
 def markdown(results: Mapping[str, Counts], described: str) -> str:
-    """A row for each branch that was attacked, in the order of the branches."""
-    lines = []
+    """A row for each bound that was attacked, in the order of its branches; a wrong claim is named by its branch."""
+    by_bound: dict[str, list[Counts]] = {}
     for branch in BRANCHES:
         if branch.name in results:
-            found = results[branch.name]
-            share = f"{100 * found['attained'] / found['problems']:.0f} %" if found["problems"] else ""
-            lines.append([branch.name, str(found["problems"]), str(found["wrong"]), share, str(found["too large"])])
-    head = ("branch", "problems", "claims above the optimum", "claims equal to it", "left out: too many orders")
+            by_bound.setdefault(branch.kind, []).append(results[branch.name])
+    head = ("bound", "branches", "problems", "claims above the optimum", "claims equal to it", "too many orders")
+    lines = [[bound, str(len(found)), *_sums(found)] for bound, found in by_bound.items()]
     total = sum(found["problems"] for found in results.values())
-    return f"{described}\n\n{table(head, lines)}\n\n{total} problems in all."
+    wrong = [branch.name for branch in BRANCHES if branch.name in results and results[branch.name]["wrong"]]
+    named = f"\n\nWrong claims: {', '.join(wrong)}." if wrong else ""
+    return f"{described}\n\n{table(head, lines)}\n\n{total} problems in all.{named}"
+
+
+def _sums(found: Sequence[Counts]) -> list[str]:
+    problems, wrong, attained, large = (
+        sum(one[key] for one in found) for key in ("problems", "wrong", "attained", "too large")
+    )
+    share = f"{100 * attained / problems:.0f} %" if problems else ""
+    return [str(problems), str(wrong), share, str(large)]
 
 
 def main() -> int:

@@ -31,16 +31,18 @@ _RESULTS = Path(__file__).with_name("mutants.json")
 
 
 def markdown(results: dict[str, dict[str, bool]], described: str) -> str:
-    """A row for each file: mutants there are, run, noticed, equal by an argument, and left."""
-    lines = []
+    """A row for each folder: mutants there are, run, noticed, equal by an argument, and left."""
+    of_folder: dict[str, list[int]] = {}
     for file, found in results.items():
         every = set(names(Path(file).read_text(encoding="utf-8")))
         ran = {name: seen for name, seen in found.items() if name in every}
         missed = [name for name, seen in ran.items() if not seen]
         equal = [name for name in missed if name in EQUIVALENT.get(file, {})]
-        numbers = (len(every), len(ran), len(ran) - len(missed), len(equal), len(missed) - len(equal))
-        lines.append([f"`{file}`", *map(str, numbers)])
-    head = ("file", "mutants", "run", "noticed", "change nothing", "not noticed")
+        numbers = (1, len(every), len(ran), len(ran) - len(missed), len(equal), len(missed) - len(equal))
+        sums = of_folder.setdefault(str(Path(file).parent), [0] * len(numbers))
+        of_folder[str(Path(file).parent)] = [sum(pair) for pair in zip(sums, numbers, strict=True)]
+    head = ("folder", "files", "mutants", "run", "noticed", "change nothing", "not noticed")
+    lines = [[f"`{folder}`", *map(str, numbers)] for folder, numbers in of_folder.items()]
     return f"{described}\n\n{table(head, lines)}"
 
 

@@ -35,14 +35,15 @@ def left_out_on(part: Part, wholes: Mapping[str, Record]) -> list[str]:
 
 
 def markdown(parts: Sequence[Part], records: Records, described: str) -> str:
-    """What the whole engine does, then a line for each part and problem, then the parts that do nothing on any."""
-    head = ("part left out", "on", "its share of the time", "gap with it", "gap without", "value above", "bound below")
-    lines = [line for part in parts for line in _lines(part, records)]
+    """What the whole engine does, then each part on the problem where it is missed most, then those missed on none."""
+    head = ("part left out", "on", "gap with it", "gap without", "value above", "bound below")
+    lines = [line for part in parts for line in _most_missed(part, records)]
     idle = [part.name for part in parts if not any(part.variant in found for found in records.values())]
     told = [
         described,
         table(("problem", WHOLE, "proved by", PLAIN), [_whole(name, found) for name, found in records.items()]),
-        "*Value above* and *bound below* are what is lost without the part, against the value and the bound with it.",
+        "Each part on the problem, of those it was left out on, where most is lost without it. *Value above* and "
+        "*bound below* are what is lost, against the value and the bound with it.",
         table(head, lines),
     ]
     if idle:
@@ -66,19 +67,23 @@ def _whole(name: str, found: Mapping[str, Record]) -> list[str]:
     return [name, cell(whole), whole.proved_by if whole else "", cell(found.get(PLAIN))]
 
 
-def _lines(part: Part, records: Records) -> Iterator[list[str]]:
-    named = False
-    for name, found in records.items():
-        whole, without = found.get(WHOLE), found.get(part.variant)
-        if whole is not None and without is not None:
-            took = f"{100 * share(part, whole):.0f} %" if part.takes else ""
-            yield ["" if named else part.name, name, took, cell(whole), cell(without), *_lost(whole, without)]
-            named = True
+def _most_missed(part: Part, records: Records) -> Iterator[list[str]]:
+    """The problem where value and bound together lose most; nothing where the part was left out on none."""
+    both = [
+        (name, found[WHOLE], found[part.variant])
+        for name, found in records.items()
+        if WHOLE in found and part.variant in found
+    ]
+    if both:
+        name, whole, without = max(both, key=lambda one: sum(lost for lost in _lost(*one[1:]) if lost is not None))
+        lost = ["" if share is None else _signed(share) for share in _lost(whole, without)]
+        yield [part.name, name, cell(whole), cell(without), *lost]
 
 
-def _lost(whole: Record, without: Record) -> list[str]:
-    above = "" if not whole.value or without.value is None else _signed(without.value / whole.value - 1)
-    return [above, _signed(1 - without.bound / whole.bound) if whole.bound else ""]
+def _lost(whole: Record, without: Record) -> tuple[float | None, float | None]:
+    """How far the value is above that of the whole engine, and the bound below."""
+    above = None if not whole.value or without.value is None else without.value / whole.value - 1
+    return above, 1 - without.bound / whole.bound if whole.bound else None
 
 
 def _signed(lost: float) -> str:

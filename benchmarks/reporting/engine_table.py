@@ -15,10 +15,7 @@ HEAD = (
     "zb's search",
     "value",
     "bubble",
-    "bound",
     "gap",
-    "first",
-    "best",
     "proof",
     "proved by",
     "aim",
@@ -43,7 +40,7 @@ def markdown(rows: tuple[Row, ...], records: Mapping[str, Record], machine: str)
 def _group(measured: list[tuple[Row, Record]]) -> str:
     """The plain column is there where it was measured."""
     plain = any(record.plain_gap is not None for _, record in measured)
-    head = (*HEAD[:7], "plain gap", *HEAD[7:]) if plain else HEAD
+    head = (*HEAD[:6], "plain gap", *HEAD[6:]) if plain else HEAD
     return table(head, [_line(row, record, plain) for row, record in measured])
 
 
@@ -56,12 +53,11 @@ def _line(row: Row, record: Record, plain: bool) -> list[str]:
         _number(record.greedy, ".10g"),
         _number(record.value, ".10g") + (f" {record.unit}" if record.unit else ""),
         _number(record.bubble, ".4f"),
-        _number(record.bound, ".10g"),
         percent(record.gap),
         *([percent(record.plain_gap)] if plain else []),
-        *(_number(moment, ".1f") for moment in (record.first, record.best, record.proof)),
+        _number(record.proof, ".1f"),
         record.proved_by,
-        _verdict(row, record),
+        "met" if reached(row, record) else _verdict(row, record),
     ]
 
 

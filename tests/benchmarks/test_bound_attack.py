@@ -118,11 +118,13 @@ def test_the_same_seed_gives_the_same_problems() -> None:
     assert [next(one) for _ in range(4)] == [next(other) for _ in range(4)]
 
 
-def test_a_row_for_each_branch_that_was_attacked() -> None:
+def test_a_row_for_each_bound_and_the_branch_of_a_wrong_claim() -> None:
     found = {"problems": 8, "wrong": 0, "attained": 6, "too large": 1}
     text = markdown({"load, span": found, "load, makespan": found}, "here")
-    assert "| load, span | 8 | 0 | 75 % | 1 |" in text
-    assert "16 problems in all" in text
+    assert "| load | 2 | 16 | 0 | 75 % | 2 |" in text
+    assert "16 problems in all" in text and "Wrong" not in text
+    text = markdown({"load, span": {**found, "wrong": 1}, "load, makespan": found}, "here")
+    assert "| load | 2 | 16 | 1 | 75 % | 2 |" in text and "Wrong claims: load, span." in text
 
 
 def test_rounds_add_up_and_branches_take_turns() -> None:
