@@ -9,7 +9,7 @@ from pathlib import Path
 
 from commands.options import noise as noise_options
 from commands.options.compared import add_schedules, imported, published
-from commands.options.plan_compare import FREE, is_plan_file, plan_rows
+from commands.options.plan_compare import is_plan_file, plan_rows
 from commands.options.search import add_limits, limits_of, refuse_period, search
 from commands.reports import measured_table, plan_comparison, schedule_table, side_by_side, traced
 from commands.shared.catalogue import COMMANDS, Command, Exit
@@ -27,6 +27,7 @@ from pipesched.results.solution import Solution, Status
 from pipesched.simulation.noise import Distribution
 from solver.analysis.published_comparison import all_tried
 from solver.engine.common_ticks import finer_candidate
+from solver.planning.schedule_comparison import FREE
 from solver.solve import without_search
 
 

@@ -48,17 +48,20 @@ if TYPE_CHECKING:
     from pipesched.validation.violation import Violation as Violation
     from plots.gantt import draw_gantt as draw_gantt
     from plots.memory import draw_memory as draw_memory
+    from plots.of_results import picture_of as picture_of
     from runtime.exporters.catalogue import EXPORTERS as EXPORTERS
     from runtime.pytorch.models import PipelineModel as PipelineModel
     from solver.analysis.pareto_sweep import frontier as frontier
-    from solver.analysis.published_comparison import compare as compare
     from solver.analysis.robustness import most_robust as most_robust
     from solver.analysis.robustness import robustness as robustness
     from solver.analysis.sensitivity import explain as explain
+    from solver.compare import compare as compare
     from solver.limits import Limits as Limits
     from solver.planning.plan import plan as plan
     from solver.solve import solve as solve
+    from solver.sweeps.sweep import sweep as sweep
     from solver.tasks.pair import best_pair as best_pair
+    from solver.tasks.pair import pair as pair
 else:
     import sys
 
@@ -77,4 +80,4 @@ else:
         return found
 
     def __dir__():
-        return sorted({*globals(), *_names.names})
+        return sorted({"__version__", *_names.names})

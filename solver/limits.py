@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Rational, Real
 
+from pipesched.arguments import refuse_other
 from pipesched.errors import BadInput
 from pipesched.files.schema_errors import shown
 from pipesched.problem.attainable_spans import Value
@@ -47,6 +48,13 @@ class Limits:
             yield f"deterministic: found {shown(self.deterministic)}; allowed: a number of at least 0, or None"
         if self.target is not None and not isinstance(self.target, Rational):
             yield f"target: found {shown(self.target)}; allowed: a whole number or a fraction of ticks, or None"
+
+
+def limits_from(name: str, limits: Limits | None, seconds: float | None) -> Limits:
+    """The limits that a function of this name gets, with so many seconds where they are given."""
+    refuse_other("limits", limits, (Limits, type(None)), f"Limits(seconds=30), or {name}(…, seconds=30)")
+    found = limits or Limits()
+    return found if seconds is None else replace(found, seconds=seconds)
 
 
 def _is_number(value: object) -> bool:

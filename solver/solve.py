@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from threading import Event
 
+from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput
 from pipesched.problem.feasibility import refuse_overflow, why_infeasible
 from pipesched.problem.microbatch_chains import microbatch_chains
@@ -19,7 +19,7 @@ from solver.engine.incumbent import Report
 from solver.engine.search import Engine, Search
 from solver.engine.start import Start, start_timelines
 from solver.engine.unequal import report_of, solution_of
-from solver.limits import Limits
+from solver.limits import Limits, limits_from
 
 
 def solve(
@@ -39,13 +39,10 @@ def solve(
     the result is never worse. `engine` has other phases than the usual, to measure what they are worth. `BadInput`
     where the times are too large to be added up, where the start does not fit the problem, or for what is no problem.
     """
-    if not isinstance(problem, Problem):
-        raise BadInput(f"solve: found {type(problem).__name__}; allowed: a Problem, as read_problem(PATH) returns it")
-    if limits is not None and not isinstance(limits, Limits):
-        raise BadInput(f"limits: found {type(limits).__name__}; allowed: Limits(seconds=30), or solve(…, seconds=30)")
+    refuse_other("solve", problem, Problem, A_PROBLEM)
+    limits = limits_from("solve", limits, seconds)
     refuse_overflow(problem)
-    report, stop, limits = report or (lambda _: None), stop or Event(), limits or Limits()
-    limits = limits if seconds is None else replace(limits, seconds=seconds)
+    report, stop = report or (lambda _: None), stop or Event()
     engine = engine or engine_of(problem)
     if problem.objective is Objective.PERIOD:
         if problem.microbatch_scale:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 
 from commands.options.compared import published
@@ -18,12 +17,9 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Objective
 from pipesched.sweeps.field_paths import is_plan
-from runtime.partitions.microbatch_groups import ORDER, group_sizes, order_of
+from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.progress import PlanProgress
-from solver.planning.schedule_comparison import ComparedSchedule, compared_schedules
-
-# The row of any order, as in a plan file.
-FREE = "free"
+from solver.planning.schedule_comparison import FREE, compared_schedules, orders_of
 
 
 def is_plan_file(path: str) -> bool:
@@ -45,7 +41,7 @@ def plan_rows(path: str, args: Namespace) -> tuple[PlanProblem, list[ComparedSch
     for text in (*problem.notes, *(f"assumed: {one}" for one in problem.assumptions)):
         note(f"note: {path}: {text}")
     names = published(args.schedules) or HEURISTICS.names()
-    orders = {name: _orders(problem, name) for name in names}
+    orders = {name: orders_of(problem, name) for name in names}
     stop = stop_event(args)
     with interrupt_sets(stop), progress_line() as say:
         rows = compared_schedules(
@@ -53,14 +49,6 @@ def plan_rows(path: str, args: Namespace) -> tuple[PlanProblem, list[ComparedSch
             lambda moment: say(_line(moment, problem.time_unit)), stop,
         )  # fmt: skip
     return problem, rows, stop.is_set()
-
-
-def _orders(problem: PlanProblem, name: str) -> Sequence[str]:
-    """The order itself; of Megatron's those with its groups of micro-batches, which it chooses among."""
-    m, p = problem.microbatches, problem.cluster.devices
-    if name != ORDER:
-        return [name]
-    return list(dict.fromkeys([name, *(order_of(m, p, size) for size in group_sizes(m, p))]))
 
 
 def _line(moment: PlanProgress, unit: str) -> str:

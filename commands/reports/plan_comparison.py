@@ -13,7 +13,8 @@ from pipesched.results.memory_figures import peak_memory
 from pipesched.results.plan import Candidate
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
-from solver.planning.schedule_comparison import ComparedSchedule, lacking
+from solver.planning.compared_schedule import ComparedSchedule
+from solver.planning.schedule_comparison import lacking
 
 COLUMNS = [
     Column("schedule"),
@@ -28,7 +29,6 @@ COLUMNS = [
     Column("layers of each stage", leave_out=1),
     Column("runtimes", leave_out=3),
 ]
-_NOT_APPLICABLE = "not applicable"
 
 
 def show(problem: PlanProblem, rows: Sequence[ComparedSchedule], free: str) -> None:
@@ -91,39 +91,5 @@ def document(problem: PlanProblem, rows: Sequence[ComparedSchedule]) -> dict[str
 
 
 def _row(problem: PlanProblem, row: ComparedSchedule) -> dict[str, object]:
-    best, plan = row.best, row.plan
-    found: dict[str, object] = {
-        "schedule": row.name,
-        "value": None,
-        "lower_bound": None if plan is None else float(plan.lower_bound),
-        "gap": None if plan is None else plan.gap,
-        "idle_ratio": None,
-        "idle": None,
-        "bubble": None,
-        "peak_memory": None,
-        "fits": row.fits,
-        "partition": None,
-        "recompute": None,
-        "placement": None,
-        "chunks": None,
-        "order": None,
-        "runtimes": [],
-        "status": _NOT_APPLICABLE if plan is None else plan.status.value,
-        "reason": row.reason or None,
-    }
-    if best is None:
-        return found
-    metrics = measure(best.timeline)
-    return found | {
-        "value": float(best.value),
-        "idle_ratio": metrics.idle_ratio,
-        "idle": metrics.idles,
-        "bubble": metrics.bubbles,
-        "peak_memory": peak_memory(best.timeline.problem, metrics),
-        "partition": list(best.partition.counts),
-        "recompute": list(best.partition.recompute_counts()),
-        "placement": best.choice.placement,
-        "chunks": best.choice.chunks,
-        "order": best.schedule,
-        "runtimes": runtimes_of(problem, best) if row.fits else [],
-    }
+    runtimes = runtimes_of(problem, row.best) if row.fits and row.best is not None else []
+    return row.record() | {"runtimes": runtimes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pipesched.arguments import refuse_other
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.exact_numbers import write_json
@@ -97,6 +98,7 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
 
 def save(what: Solution | Timeline | ScheduleFile, path: str | Path) -> Path:
     """Write a schedule file (JSON), which every command reads; `BadInput` without a schedule, or where it cannot be."""
+    refuse_other("save", what, (Solution, Timeline, ScheduleFile), "a Solution, a Timeline or a ScheduleFile")
     if isinstance(what, Timeline):
         what = ScheduleFile(what)
     if isinstance(what, Solution):

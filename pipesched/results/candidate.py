@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pipesched.problem.problem import Objective, Problem
+from pipesched.results.gap import gap
+from pipesched.results.memory_figures import peak_memory
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline
 
@@ -41,6 +43,29 @@ class Candidate:
     def span(self) -> float | None:
         """In the file's time unit; None where it does not apply."""
         return self._in_units(None if self.metrics is None else self.metrics.span)
+
+    def record(self, problem: Problem, lower_bound: int) -> dict[str, object]:
+        """A row of `compare --json`, in the file's units; the problem is its own, with the bound in its ticks."""
+        metrics = self.metrics
+        if metrics is None:
+            nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "idle", "peak_memory", "gap"))
+            status = {"fits": False, "status": "does not apply", "reason": self.reason}
+            return {"schedule": self.name, **nothing, **status}
+        value = metrics.value(problem.objective)
+        return {
+            "schedule": self.name,
+            "value": problem.in_units(value),
+            "makespan": problem.in_units(metrics.makespan),
+            "span": problem.in_units(metrics.span),
+            "bubble": metrics.bubbles,
+            "idle": metrics.idles,
+            "peak_memory": peak_memory(problem, metrics),
+            "fits": self.fits,
+            # A schedule that breaks the memory cap may lie below the bound of those that keep it.
+            "gap": gap(value, lower_bound) if self.fits else None,
+            "status": "ok",
+            "reason": self.reason,
+        }
 
     def _in_units(self, ticks: int | None) -> float | None:
         return None if ticks is None or self.timeline is None else self.timeline.problem.in_units(ticks)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from pipesched.problem.problem import Problem
-from pipesched.results.candidate import Candidate, ranked
-from pipesched.results.gap import gap
-from pipesched.results.memory_figures import peak_memory
+from pipesched.results.candidate import Candidate, best_fitting, ranked
 from pipesched.results.solution import Solution
+from pipesched.results.tabular import Tabular
 
 OURS = "pipesched"  # the name of the schedule that the solve found
 
@@ -26,33 +26,31 @@ def comparison_document(problem: Problem, candidates: Sequence[Candidate], lower
     return {
         "name": problem.name,
         "objective": problem.objective.value,
-        "rows": [_row(problem, candidate, lower_bound) for candidate in candidates],
+        "rows": [candidate.record(problem, lower_bound) for candidate in candidates],
         "lower_bound": problem.in_units(lower_bound),
     }
 
 
-def _row(problem: Problem, candidate: Candidate, lower_bound: int) -> dict[str, object]:
-    metrics = candidate.metrics
-    if metrics is None:
-        nothing = dict.fromkeys(("value", "makespan", "span", "bubble", "idle", "peak_memory", "gap"))
-        status = {
-            "fits": False,
-            "status": "does not apply",
-            "reason": candidate.reason,
-        }
-        return {"schedule": candidate.name, **nothing, **status}
-    value = metrics.value(problem.objective)
-    return {
-        "schedule": candidate.name,
-        "value": problem.in_units(value),
-        "makespan": problem.in_units(metrics.makespan),
-        "span": problem.in_units(metrics.span),
-        "bubble": metrics.bubbles,
-        "idle": metrics.idles,
-        "peak_memory": peak_memory(problem, metrics),
-        "fits": candidate.fits,
-        # A schedule that breaks the memory cap may lie below the bound of those that keep it.
-        "gap": gap(value, lower_bound) if candidate.fits else None,
-        "status": "ok",
-        "reason": candidate.reason,
-    }
+class Comparison(tuple[Candidate, ...], Tabular):
+    """The candidates that are compared, in their order, and the solution that they are compared with."""
+
+    solution: Solution
+
+    def __new__(cls, candidates: Iterable[Candidate], solution: Solution) -> Comparison:
+        made = super().__new__(cls, candidates)
+        made.solution = solution
+        return made
+
+    def __getnewargs__(self) -> tuple[tuple[Candidate, ...], Solution]:
+        return tuple(self), self.solution
+
+    __repr__, _repr_html_ = Tabular.__repr__, Tabular._repr_html_
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each schedule."""
+        return [one.record(self.solution.problem, self.solution.lower_bound_ticks) for one in self]
+
+    def said(self) -> str:
+        published = best_fitting((one for one in self if one.name != OURS), self.solution.problem)
+        said = "no published one fits" if published is None else f"best published {published.name}"
+        return f"{self.solution.said()}; {said}"

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.memory_figures import memory_capacity, peak_memory
 from pipesched.results.plan_evidence import PlanEvidence
 from pipesched.results.solution import Status
+from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import Metrics, measure
 from pipesched.schedule.timeline import Timeline
 
@@ -64,8 +67,8 @@ class ChoiceResult:
         return document | ({"reason": self.reason} if self.reason else {})
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Tabular):
     """The answer to a plan: the best of all choices. Values are in the file's time unit.
 
     `certificate.value` counts in the plan problem's ticks; it speaks of all plans that the file allows.
@@ -80,6 +83,18 @@ class Plan:
     notes: tuple[str, ...] = ()
     wall_seconds: float = 0.0
     interrupted: bool = False
+
+    def said(self) -> str:
+        """The name, and how good the plan is."""
+        unit, best = self.problem.time_unit, self.best
+        value = "no plan" if best is None else f"{self.problem.objective.value} {plain(float(best.value))} {unit}"
+        where = "" if best is None else f" ({best.choice}, layers {' '.join(map(str, best.partition.counts))})"
+        bound = f"lower bound {plain(float(self.lower_bound))} {unit}"
+        return f"{self.problem.name!r}: {self.status.value}, {value.rstrip()}{where}, {bound.rstrip()}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each placement."""
+        return [{"reason": "", **choice.document()} for choice in self.choices]
 
     @property
     def value(self) -> Fraction | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.formatting import amount
@@ -15,6 +16,7 @@ from pipesched.results.memory_decisions import decisions_document
 from pipesched.results.memory_figures import memory_capacity, peak_memory, static_memory
 from pipesched.results.solution_html import solution_html
 from pipesched.results.stream_figures import streams_document
+from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import Metrics
 from pipesched.schedule.timeline import Timeline
 
@@ -44,7 +46,7 @@ class Progress:
 
 
 @dataclass(frozen=True, repr=False)
-class Solution:
+class Solution(Tabular):
     """The answer to a solve. Values are in the file's time unit; those named so are in ticks of its problem.
 
     That is the problem solved in finer ticks where value or bound are a fraction of its own; `in_ticks_of` converts.
@@ -68,8 +70,15 @@ class Solution:
     notes: tuple[str, ...] = ()
     parts: tuple[tuple[str, float], ...] = ()
 
-    def __repr__(self) -> str:
-        return f"<Solution {self.problem.name!r}: {self._verdict()}>"
+    def said(self) -> str:
+        """The name, and how good the schedule is."""
+        return f"{self.problem.name!r}: {self._verdict()}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each published schedule that applies, and one for the schedule found."""
+        found = [one for one in ranked(self.candidates, self.problem.objective) if one.metrics is not None]
+        ours = [Candidate("pipesched", self.timeline, self.metrics, True)] if self.metrics is not None else []
+        return [one.record(self.problem, self.lower_bound_ticks) for one in (*found, *ours)]
 
     def _verdict(self) -> str:
         value = (

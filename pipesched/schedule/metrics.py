@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pipesched.arguments import A_TIMELINE, refuse_other
 from pipesched.problem.passes import F, PassKind
 from pipesched.problem.problem import Objective
 from pipesched.schedule.microbatch_factors import by_microbatch
@@ -77,6 +78,7 @@ def _known(share: Callable[[Objective], float | None]) -> dict[str, float]:
 
 def measure(timeline: Timeline) -> Metrics:
     """Read everything off a timeline."""
+    refuse_other("measure", timeline, Timeline, A_TIMELINE)
     devices = range(timeline.problem.devices)
     reach = [_reach(timeline, device) for device in devices]
     return Metrics(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
@@ -21,6 +22,8 @@ def simulate(problem: Problem, schedule: Schedule, not_before: Sequence[int] | N
     order can never run to its end, and `BadInput` where a pass is missing or appears twice. Takes time linear in the
     number of passes.
     """
+    refuse_other("simulate", problem, Problem, A_PROBLEM)
+    refuse_other("simulate: schedule", schedule, Schedule, "a Schedule, as schedule_of(orders) returns it")
     return _timeline(problem, schedule, Graph(problem, schedule), not_before or [0] * problem.devices)
 
 

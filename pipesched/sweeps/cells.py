@@ -100,9 +100,16 @@ class Sweep:
 
 
 def read_sweep(
-    path: str | Path, options: Sequence[str] = (), same_model: bool = False, objective: str | None = None
+    path: str | Path,
+    options: Sequence[str] = (),
+    same_model: bool = False,
+    objective: str | None = None,
+    values: Mapping[str, object] | None = None,
 ) -> Sweep:
-    """The sweep of a problem or plan file; `BadInput` where no cell of it can be."""
+    """The sweep of a problem or plan file; `BadInput` where no cell of it can be.
+
+    `values` are those of fields besides the file's `sweep` section.
+    """
     document = read_document(path)
     if not isinstance(document, dict):
         raise BadInput(f"{path}: found {shown(document)}; allowed: a problem file or a plan file")
@@ -112,7 +119,12 @@ def read_sweep(
         document = visualiser_file.to_problem_document(document, str(path))
     if objective is not None:
         document = document | {"objective": objective}
-    return sweep_of(document, options, same_model, str(path), Path(path).stem)
+    return sweep_of(with_values(document, values), options, same_model, str(path), Path(path).stem)
+
+
+def with_values(document: Mapping[str, Any], values: Mapping[str, object] | None) -> Mapping[str, Any]:
+    """The document with these fields in its `sweep` section."""
+    return {**document, "sweep": {**(document.get("sweep") or {}), **values}} if values else document
 
 
 def sweep_of(

@@ -11,6 +11,7 @@ from typing import Any
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
+from pipesched.results.tabular import Tabular
 from pipesched.sweeps.cells import Cell, Sweep
 from pipesched.sweeps.outcome import Outcome, Published
 
@@ -75,6 +76,14 @@ class Row:
             return None
         return best.value / self.value
 
+    def record(self) -> dict[str, Any]:
+        """Its values, by the names of the fields, and its figures."""
+        known, best = self.document(), self.best_published
+        names = ("status", "objective", "value", "lower_bound", "gap", "makespan", "span", "idle_ratio")
+        figures = {name: known[name] for name in names}
+        published = {"best_published": None if best is None else best.name, "ratio": known["ratio"]}
+        return {**known["at"], **figures, **published, "reason": self.reason}
+
     def document(self) -> dict[str, Any]:
         """A cell in a JSON answer, in the file's units."""
         known = self.outcome
@@ -106,8 +115,8 @@ class Row:
         return document | ({} if known is None else _known(known))
 
 
-@dataclass(frozen=True)
-class Table:
+@dataclass(frozen=True, repr=False)
+class Table(Tabular):
     """All cells of a sweep. `solved` of them were searched now, `read` were known; `interrupted` before the last."""
 
     sweep: Sweep
@@ -115,6 +124,16 @@ class Table:
     solved: int = 0
     read: int = 0
     interrupted: bool = False
+
+    def said(self) -> str:
+        """The name, and what became of its cells."""
+        counts = [(state.value, self.count(state)) for state in State]
+        cells = ", ".join(f"{number} {name}" for name, number in counts if number)
+        return f"{self.sweep.name!r}: {len(self.rows)} cells, {cells}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each cell: the values of its fields, then what is known."""
+        return [row.record() for row in self.rows]
 
     @property
     def first(self) -> Problem | PlanProblem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pipesched.arguments import A_TIMELINE, refuse_other
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
@@ -21,6 +22,7 @@ def validate(timeline: Timeline) -> list[Violation]:
     Rules: complete, placement, times, precedence, overlap, order, micro-batch order, memory. The times are judged only
     where every pass stands exactly once on its own device, since they mean nothing otherwise.
     """
+    refuse_other("validate", timeline, Timeline, A_TIMELINE)
     violations = list(validate_schedule(timeline.problem, timeline.schedule))
     if violations:
         return violations

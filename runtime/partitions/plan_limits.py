@@ -15,7 +15,7 @@ from pipesched.layers.model import Model
 from pipesched.layers.plan_problem import Choice, Decide, PlanProblem
 from pipesched.layers.recompute_rule import FULL, MODULES, ROLES, RecomputeRule, modules_of
 from pipesched.layers.roles import Role, check_places, role_of
-from runtime.partitions.microbatch_groups import ORDER, group_sizes, is_taken, order_of
+from pipesched.schedule.microbatch_groups import ORDER, group_sizes, is_taken, order_of
 
 _RULES = {
     RecomputeRule.ANY: "any layers are recomputed",

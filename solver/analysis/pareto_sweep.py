@@ -9,6 +9,7 @@ from itertools import pairwise
 from math import log, sqrt
 from threading import Event
 
+from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import in_ticks_of
@@ -21,7 +22,7 @@ from solver.analysis.memory_levels import MemoryLevels
 from solver.analysis.pareto_front import ParetoFront
 from solver.analysis.time_budget import Budget
 from solver.construction.timing import best_times
-from solver.limits import Limits
+from solver.limits import Limits, limits_from
 
 # Levels for which the bound is worked out besides, for the curve: so many, and just below each point.
 _CURVE = 60
@@ -49,20 +50,24 @@ def frontier(
     on_progress: OnProgress | None = None,
     stop: Event | None = None,
     within: tuple[Fraction, Fraction] | None = None,
+    *,
+    seconds: float | None = None,
 ) -> Frontier:
     """Sweep the capacity: the least that any schedule needs, all that the fastest schedule takes, and between.
 
     The next point lies in the interval over which the curve falls most, so that points gather where it bends.
-    `limits` are for the whole sweep. The file's capacities limit nothing; they are one of the points, and where they
-    differ they set the unit (a level is then a share of them). `within` are the least and the greatest level to look
-    at, in the unit of `MemoryScale`. ValueError for the objective period, for fewer than two points, and for a range
-    that no schedule fits.
+    `limits` are for the whole sweep, and `seconds` their time limit. The file's capacities limit nothing; they are one
+    of the points, and where they differ they set the unit (a level is then a share of them). `within` are the least and
+    the greatest level to look at, in the unit of `MemoryScale`. ValueError for the objective period, for fewer than two
+    points, and for a range that no schedule fits.
     """
+    refuse_other("frontier", problem, Problem, A_PROBLEM)
+    limits = limits_from("frontier", limits, seconds)
     if problem.objective is Objective.PERIOD:
         raise ValueError("a frontier is of makespan or span")
     if points < 2:
         raise ValueError("a frontier has two points or more: the least memory and ample memory")
-    sweep = _Sweep(problem, points, limits or Limits(), on_progress or (lambda *_: None), stop or Event(), within)
+    sweep = _Sweep(problem, points, limits, on_progress or (lambda *_: None), stop or Event(), within)
     if within is not None and (within[0] > within[1] or within[1] < sweep.levels.least()):
         raise ValueError(f"no schedule fits with less than {sweep.scale.text(sweep.levels.least())}")
     sweep.ends()

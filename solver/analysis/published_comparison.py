@@ -12,7 +12,7 @@ from threading import Event
 from heuristics.catalogue import HEURISTICS, schedule_named
 from pipesched.problem.problem import Problem
 from pipesched.results.candidate import Candidate
-from pipesched.results.comparison import OURS, with_solution
+from pipesched.results.comparison import OURS, Comparison, with_solution
 from pipesched.results.solution import Solution
 from solver.backends.interruptible import run_within
 from solver.limits import Limits
@@ -23,9 +23,7 @@ from solver.solve import solve
 _SHARE = 0.1
 
 
-def compare(
-    problem: Problem, limits: Limits | None = None, schedules: Sequence[str] | None = None
-) -> tuple[Candidate, ...]:
+def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[str] | None = None) -> Comparison:
     """The published schedules (all, or those named), best first, and last the best one found, named `pipesched`.
 
     Those that break the memory limit come after those that fit, and those that do not apply, with the reason, after
@@ -34,7 +32,7 @@ def compare(
     wanted = HEURISTICS.names() if schedules is None else [HEURISTICS[name].name for name in schedules]
     limits = limits or Limits()
     solution = all_tried(solve(problem, limits), wanted, limits)
-    return tuple(one for one in with_solution(solution) if one.name in {*wanted, OURS})
+    return Comparison((one for one in with_solution(solution) if one.name in {*wanted, OURS}), solution)
 
 
 def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solution:

@@ -10,6 +10,7 @@ from itertools import count
 from math import inf, sqrt
 from threading import Event
 
+from pipesched.arguments import A_SOLUTION, refuse_other
 from pipesched.errors import BadInput
 from pipesched.problem.microbatch_chains import microbatch_chains
 from pipesched.problem.problem import Objective
@@ -49,6 +50,7 @@ def robustness(solution: Solution, noise: Noise = USUAL, seconds: float = inf) -
     None too for the objective period, and where the problem is so long that sampling would take long, or takes more
     than these seconds.
     """
+    refuse_other("robustness", solution, Solution, A_SOLUTION)
     return run_within(seconds, Event(), lambda: _robustness(solution, noise))
 
 
@@ -84,6 +86,7 @@ def most_robust(
     problem without noise. `on_progress` gets every better mean. The solution as it is where it has no schedule,
     ValueError for the period, `BadInput` for passes of several tasks.
     """
+    refuse_other("most_robust", solution, Solution, A_SOLUTION)
     if solution.problem.objective is Objective.PERIOD:
         raise ValueError("the mean under noise is of makespan or span")
     if not solution.problem.network.one_task_each:

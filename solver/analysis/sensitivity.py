@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from threading import Event
 
+from pipesched.arguments import A_SOLUTION, refuse_other
 from pipesched.errors import BadInput
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Objective, Problem
@@ -17,7 +18,7 @@ from solver.analysis.bottleneck import bottleneck
 from solver.analysis.perturbations import changes
 from solver.analysis.time_budget import Budget
 from solver.construction.timing import best_times
-from solver.limits import Limits
+from solver.limits import Limits, limits_from
 
 # Called with how many of how many questions are answered, and the next one.
 OnProgress = Callable[[int, int, str], None]
@@ -30,6 +31,8 @@ def explain(
 
     ValueError if the solution has no schedule, or the objective is the period; `BadInput` for passes of several tasks.
     """
+    refuse_other("explain", solution, Solution, A_SOLUTION)
+    limits = limits_from("explain", limits, None)
     if solution.timeline is None:
         raise ValueError("without a schedule there is nothing to explain")
     if solution.problem.objective is Objective.PERIOD:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from threading import Event
 
+from pipesched.arguments import A_PLAN_PROBLEM, refuse_other
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
 from pipesched.results.plan import Candidate, Plan
 from pipesched.results.solution import Status
-from solver.limits import Limits
+from solver.limits import Limits, limits_from
 from solver.planning.infeasible import why_no_plan
 from solver.planning.progress import Report
 from solver.planning.search.free_orders import FreeOrders
@@ -25,14 +26,19 @@ def plan(
     report: Report | None = None,
     stop: Event | None = None,
     start: Candidate | None = None,
+    *,
+    seconds: float | None = None,
 ) -> Plan:
     """The best plan found, and what is proved of all plans that the problem allows.
 
-    `report` is called at every step; setting `stop` ends the search with what was found. With a deterministic limit
-    the same problem and seed give the same plan on every run. `start` is a plan to go on from, of this problem or one
-    with other costs: where it is valid here, the result is never worse. `BadInput` for an unknown schedule.
+    `seconds` is the time limit, instead of that of the `limits`. `report` is called at every step; setting `stop` ends
+    the search with what was found. With a deterministic limit the same problem and seed give the same plan on every
+    run. `start` is a plan to go on from, of this problem or one with other costs: where it is valid here, the result is
+    never worse. `BadInput` for an unknown schedule, and for what is no model.
     """
-    placements = Placements(problem, limits or Limits(), report or (lambda _: None), stop or Event())
+    refuse_other("plan", problem, PlanProblem, A_PLAN_PROBLEM)
+    limits = limits_from("plan", limits, seconds)
+    placements = Placements(problem, limits, report or (lambda _: None), stop or Event())
     if start is not None:
         placements.start_from(start)
     (PublishedOrders if problem.schedules else FreeOrders)(placements).run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 
@@ -13,10 +13,12 @@ from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
 from pipesched.results.memory_figures import peak_memory
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Candidate
 from pipesched.schedule.metrics import measure
+from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
 from solver.construction.timing import best_times
 from solver.limits import Limits
+from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.partitions.balance import balanced
 from solver.planning.plan import plan
 from solver.planning.progress import Report
@@ -25,28 +27,15 @@ from solver.planning.search.first_plans import recomputing
 # Of the time limit, the part for published schedules; the rest is for all plans, from the best of them on.
 _PUBLISHED_SHARE = 0.6
 _LEAST_SECONDS = 0.3
+FREE = "free"  # the row of any order, as in a plan file
 
 
-@dataclass(frozen=True)
-class ComparedSchedule:
-    """A schedule by its name. `plan`: the search over its plans; None where it applies to none, for a `reason`.
-
-    `unfit`: where no plan was found that fits the memory, one with the least memory lacking of those tried.
-    """
-
-    name: str
-    plan: Plan | None = None
-    unfit: Candidate | None = None
-    reason: str = ""
-
-    @property
-    def best(self) -> Candidate | None:
-        """Its best plan, or the one that does not fit."""
-        return self.unfit if self.plan is None or self.plan.best is None else self.plan.best
-
-    @property
-    def fits(self) -> bool:
-        return self.plan is not None and self.plan.best is not None
+def orders_of(problem: PlanProblem, name: str) -> Sequence[str]:
+    """The order itself; of Megatron's those with its groups of micro-batches, which it chooses among."""
+    m, p = problem.microbatches, problem.cluster.devices
+    if name != ORDER:
+        return [name]
+    return list(dict.fromkeys([name, *(order_of(m, p, size) for size in group_sizes(m, p))]))
 
 
 def compared_schedules(

@@ -12,6 +12,7 @@ from formulations.tasks.jobs import Jobs
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from formulations.tasks.task_model import TaskModel
+from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.device_resources import Pool
@@ -25,7 +26,7 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE, Parameters, solve_model
-from solver.limits import Limits
+from solver.limits import Limits, limits_from
 from solver.tasks.dispatch import dispatched
 from solver.tasks.job_graph import arcs_of_orders, graph_of, orders_of, with_modes
 
@@ -61,14 +62,21 @@ class Pair:
         return self.timeline.schedule.task_orders
 
 
-def best_pair(
-    problem: Problem, forward: int, backward: int, limits: Limits | None = None, stop: Event | None = None
+def pair(
+    problem: Problem,
+    forward: int,
+    backward: int,
+    limits: Limits | None = None,
+    stop: Event | None = None,
+    *,
+    seconds: float | None = None,
 ) -> Pair:
     """The best order of every stream for a forward of one stage and a backward of another (or the same) stage.
 
     Nothing else runs, and memory is not limited. `BadInput` where no device runs both stages.
     """
-    limits, stop = limits or Limits(), stop or Event()
+    refuse_other("pair", problem, Problem, A_PROBLEM)
+    limits, stop = limits_from("pair", limits, seconds), stop or Event()
     own = pair_problem(problem, forward, backward)
     jobs = jobs_of(own, [_FORWARD, *_backwards(own)])
     starts = min((_dispatched(jobs, fused) for fused in (False, True)), key=lambda found: _steps(jobs, found))
@@ -84,6 +92,9 @@ def best_pair(
     if bound > value:
         raise Disagreement(f"CP-SAT proves {bound} ticks of a pair that takes {value}", EXHAUSTIVE)
     return Pair(value, bound, _in_turn(own), timeline, stop.is_set())
+
+
+best_pair = pair  # its name before there was a command of that name
 
 
 def pair_problem(problem: Problem, forward: int, backward: int) -> Problem:
@@ -148,8 +159,8 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
     `Disagreement` where the validator finds it wrong.
     """
     problem = jobs.problem
-    pair = schedule_of_starts(jobs, starts, "pair")
-    assert pair is not None, "memory is not limited"
+    own = schedule_of_starts(jobs, starts, "pair")
+    assert own is not None, "memory is not limited"
     stages = range(len(problem.stages))
     first = [Pass(F, s, 1) for s in stages]
     last = [Pass(F, s, 0) for s in stages[1:]]
@@ -157,14 +168,14 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
         last += [Pass(kind, s, j) for kind in ((B, W) if problem.splittable else (BW,))]
     orders: dict[Resource, list[Task]] = {where: [] for where in problem.network.resources}
     for where, order in orders.items():
-        order += [*_tasks_on(problem, where, first), *pair.task_orders.get(where, ()), *_tasks_on(problem, where, last)]
-    passes = (*first, *pair.passes_on(0), *last)
+        order += [*_tasks_on(problem, where, first), *own.task_orders.get(where, ()), *_tasks_on(problem, where, last)]
+    passes = (*first, *own.passes_on(0), *last)
     whole = Schedule((tuple((p,) for p in passes),), "pair", {where: tuple(order) for where, order in orders.items()})
     violations = validate(simulate(problem, whole))
     if violations:
         raise Disagreement(f"an order of a pair is not valid: {violations[0].text}")
-    heads = graph_of(jobs, starts, arcs_of_orders(orders_of(jobs, pair).values())).heads()
-    return Timeline(problem, pair, {jobs.jobs[n].task: start // jobs.scale for n, start in heads.items()})
+    heads = graph_of(jobs, starts, arcs_of_orders(orders_of(jobs, own).values())).heads()
+    return Timeline(problem, own, {jobs.jobs[n].task: start // jobs.scale for n, start in heads.items()})
 
 
 def _tasks_on(problem: Problem, where: Resource, passes: Sequence[Pass]) -> Iterator[Task]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.problem import Problem
@@ -12,6 +12,7 @@ from pipesched.results.analysis.memory_scale import MemoryScale
 from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
+from pipesched.results.tabular import Tabular
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.rescale import value_of
 from pipesched.schedule.timeline import Timeline
@@ -45,8 +46,8 @@ class Published(NamedTuple):
     value: Value
 
 
-@dataclass(frozen=True)
-class Frontier:
+@dataclass(frozen=True, repr=False)
+class Frontier(Tabular):
     """The points of a sweep by rising level, the published schedules with no memory limit, and the file's own level.
 
     `bounds` are (level, ticks) at more levels: no schedule that fits the level is faster. `steps` are the same bounds,
@@ -81,6 +82,26 @@ class Frontier:
             if one.metrics is not None and one.timeline is not None
         )
 
+    def said(self) -> str:
+        """The name, and from how much to how much memory it reaches."""
+        levels = [self.scale.text(point.level) for point in self.points]
+        reach = f"from {levels[0]} to {levels[-1]}" if levels else "no point"
+        return f"{self.problem.name!r}: {self.problem.objective.value} against memory, {reach}"
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each point."""
+        return [self._point(point) for point in self.points]
+
+    def _point(self, point: Point) -> dict[str, Any]:
+        problem = self.problem
+        return {
+            "memory": self.scale.number(point.level),
+            "value": None if point.value is None else problem.in_units(point.value),
+            "lower_bound": problem.in_units(point.lower_bound),
+            "gap": point.gap,
+            **_idle(point),
+        }
+
     def document(self) -> dict[str, object]:
         """The object of `frontier --json`; values and memory in the file's units, or memory as shares of capacities."""
         problem, scale = self.problem, self.scale
@@ -91,17 +112,7 @@ class Frontier:
             "by_share": scale.by_share,
             "least_memory": scale.number(self.least),
             "memory_in_file": None if self.own is None else scale.number(self.own),
-            "points": [
-                {
-                    "memory": scale.number(point.level),
-                    "value": None if point.value is None else problem.in_units(point.value),
-                    "lower_bound": problem.in_units(point.lower_bound),
-                    "gap": point.gap,
-                    **_idle(point),
-                    "certificate": point.certificate.document(),
-                }
-                for point in self.points
-            ],
+            "points": [self._point(point) | {"certificate": point.certificate.document()} for point in self.points],
             "bounds": [
                 {"memory": scale.number(level), "lower_bound": problem.in_units(bound)} for level, bound in self.bounds
             ],

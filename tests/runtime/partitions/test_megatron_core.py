@@ -15,8 +15,8 @@ from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice
 from pipesched.problem.passes import BW, F, Pass
+from pipesched.schedule.microbatch_groups import is_taken
 from runtime.partitions.catalogue import PARTITION_FORMATS
-from runtime.partitions.microbatch_groups import is_taken
 from runtime.partitions.staged_model import staged
 
 torch: Any = pytest.importorskip("torch")

@@ -10,8 +10,8 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.schedule.microbatch_groups import group_of, group_sizes, is_taken, order_of
 from runtime.partitions.catalogue import PARTITION_FORMATS
-from runtime.partitions.microbatch_groups import group_of, group_sizes, is_taken, order_of
 from runtime.partitions.plan_limits import restricted
 from runtime.partitions.staged_model import StagedModel, staged
 

@@ -1,0 +1,55 @@
+"""`compare` in Python: published schedules on a problem, or on a model made of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Event
+from typing import overload
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.arguments import A_PLAN_PROBLEM, A_PROBLEM, refuse_other
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.problem import Problem
+from pipesched.results.comparison import Comparison
+from solver.analysis.published_comparison import compare as compared
+from solver.limits import Limits, limits_from
+from solver.planning.compared_schedule import ModelComparison
+from solver.planning.schedule_comparison import FREE, compared_schedules, orders_of
+
+
+@overload
+def compare(
+    problem: Problem,
+    limits: Limits | None = None,
+    schedules: Sequence[str] | None = None,
+    *,
+    seconds: float | None = None,
+) -> Comparison: ...
+@overload
+def compare(
+    problem: PlanProblem,
+    limits: Limits | None = None,
+    schedules: Sequence[str] | None = None,
+    *,
+    seconds: float | None = None,
+) -> ModelComparison: ...
+def compare(
+    problem: Problem | PlanProblem,
+    limits: Limits | None = None,
+    schedules: Sequence[str] | None = None,
+    *,
+    seconds: float | None = None,
+) -> Comparison | ModelComparison:
+    """The published schedules (all, or those named), best first.
+
+    Of a problem, last the best one found, named `pipesched`: those that break the memory limit come after those that
+    fit, and those that do not apply, with the reason, after both. Of a model, each with its own best plan, and one
+    named `free` of any order. `BadInput` for a name that no schedule has.
+    """
+    refuse_other("compare", problem, (Problem, PlanProblem), f"{A_PROBLEM}, or {A_PLAN_PROBLEM}")
+    limits = limits_from("compare", limits, seconds)
+    if isinstance(problem, Problem):
+        return compared(problem, limits, schedules)
+    names = HEURISTICS.names() if schedules is None else [HEURISTICS[name].name for name in schedules]
+    orders = {name: orders_of(problem, name) for name in names}
+    return ModelComparison(compared_schedules(problem, orders, FREE, limits, lambda _: None, Event()), problem)

@@ -1,0 +1,111 @@
+"""Published schedules on one model: what is known of each, and all of them as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.picture import Picture
+from pipesched.problem.formatting import plain
+from pipesched.results.memory_figures import peak_memory
+from pipesched.results.plan import Candidate, Plan
+from pipesched.results.tabular import Tabular
+from pipesched.schedule.metrics import measure
+
+_NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True)
+class ComparedSchedule:
+    """A schedule by its name. `plan`: the search over its plans; None where it applies to none, for a `reason`.
+
+    `unfit`: where no plan was found that fits the memory, one with the least memory lacking of those tried.
+    """
+
+    name: str
+    plan: Plan | None = None
+    unfit: Candidate | None = None
+    reason: str = ""
+
+    @property
+    def best(self) -> Candidate | None:
+        """Its best plan, or the one that does not fit."""
+        return self.unfit if self.plan is None or self.plan.best is None else self.plan.best
+
+    @property
+    def fits(self) -> bool:
+        return self.plan is not None and self.plan.best is not None
+
+    def record(self) -> dict[str, Any]:
+        """A row of `compare --json` of a plan file."""
+        best, plan = self.best, self.plan
+        found: dict[str, Any] = {
+            "schedule": self.name,
+            "value": None,
+            "lower_bound": None if plan is None else float(plan.lower_bound),
+            "gap": None if plan is None else plan.gap,
+            "idle_ratio": None,
+            "idle": None,
+            "bubble": None,
+            "peak_memory": None,
+            "fits": self.fits,
+            "partition": None,
+            "recompute": None,
+            "placement": None,
+            "chunks": None,
+            "order": None,
+            "status": _NOT_APPLICABLE if plan is None else plan.status.value,
+            "reason": self.reason or None,
+        }
+        if best is None:
+            return found
+        metrics = measure(best.timeline)
+        return found | {
+            "value": float(best.value),
+            "idle_ratio": metrics.idle_ratio,
+            "idle": metrics.idles,
+            "bubble": metrics.bubbles,
+            "peak_memory": peak_memory(best.timeline.problem, metrics),
+            "partition": list(best.partition.counts),
+            "recompute": list(best.partition.recompute_counts()),
+            "placement": best.choice.placement,
+            "chunks": best.choice.chunks,
+            "order": best.schedule,
+        }
+
+
+class ModelComparison(tuple[ComparedSchedule, ...], Tabular):
+    """The schedules that are compared, the best first."""
+
+    problem: PlanProblem
+
+    def __new__(cls, rows: Iterable[ComparedSchedule], problem: PlanProblem) -> ModelComparison:
+        made = super().__new__(cls, rows)
+        made.problem = problem
+        return made
+
+    def __getnewargs__(self) -> tuple[tuple[ComparedSchedule, ...], PlanProblem]:
+        return tuple(self), self.problem
+
+    __repr__, _repr_html_ = Tabular.__repr__, Tabular._repr_html_
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each schedule."""
+        return [row.record() for row in self]
+
+    def said(self) -> str:
+        best = next((row for row in self if row.fits), None)
+        if best is None or best.plan is None or best.plan.value is None:
+            return f"{self.problem.name!r}: no plan fits, of {len(self)} schedules"
+        value = f"{plain(float(best.plan.value))} {self.problem.time_unit}".rstrip()
+        return f"{self.problem.name!r}: best of {len(self)} schedules {best.name}, {value}"
+
+    def plot(self) -> Picture:
+        """The picture of the best plan."""
+        best = next((row.plan for row in self if row.fits), None)
+        if best is None:
+            raise BadInput("plot: found no plan that fits; allowed: a comparison with one")
+        return best.plot()
