@@ -15,24 +15,28 @@ class _Family(NamedTuple):
     gated: bool = True
     tied: bool = False
     experts: bool = False
+    one_key_head: bool = False  # `multi_query`
+    first_expert_layer: int = 0  # `moe_layer_start_index`
 
 
 _GATED, _UNGATED, _EXPERTS = _Family(), _Family(gated=False), _Family(experts=True)
 FAMILIES: Mapping[str, _Family] = {
     **dict.fromkeys(
         ("llama", "mistral", "ministral", "qwen2", "qwen3", "phi3", "olmo", "olmo2", "olmo3", "glm", "glm4", "granite",
-         "internlm2", "exaone4", "smollm3", "seed_oss", "stablelm", "baichuan", "yi", "ernie4_5", "apertus"), _GATED,
+         "internlm2", "exaone4", "smollm3", "seed_oss", "stablelm", "baichuan", "yi", "ernie4_5"), _GATED,
     ),
     **dict.fromkeys(("gemma", "gemma2", "gemma3", "gemma3_text", "cohere", "cohere2"), _Family(tied=True)),
-    **dict.fromkeys(("gpt2", "opt", "starcoder2", "gpt_bigcode", "falcon", "bloom"), _Family(gated=False, tied=True)),
-    **dict.fromkeys(("gpt_neox", "phi", "nemotron"), _UNGATED),
+    **dict.fromkeys(("gpt2", "opt", "starcoder2", "bloom"), _Family(gated=False, tied=True)),
+    **dict.fromkeys(("gpt_bigcode", "falcon"), _Family(gated=False, tied=True, one_key_head=True)),
+    **dict.fromkeys(("gpt_neox", "phi", "nemotron", "apertus"), _UNGATED),
     **dict.fromkeys(
         ("mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm4_moe",
-         "gpt_oss", "olmoe", "phimoe", "granitemoe", "dots1", "ernie4_5_moe", "minimax", "minimax_m2", "bailing_moe"),
+         "gpt_oss", "olmoe", "phimoe", "granitemoe", "dots1", "minimax_m2", "bailing_moe"),
         _EXPERTS,
     ),
+    "ernie4_5_moe": _Family(experts=True, first_expert_layer=1),
 }  # fmt: skip
-_HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd")
+_HEADS, _HIDDEN = ("num_attention_heads", "n_head"), ("hidden_size", "n_embd", "n_embed")
 _ONE_IN = ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_freq", "moe_layer_interval")
 
 
@@ -51,23 +55,25 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
             f"{source}: model_type: found {kind!r}; known: {', '.join(sorted(FAMILIES))}; for another model write "
             "the section model of a plan file by hand (docs/layers.md)"
         )
+    _refuse_linear_attention(config, source)
     keys = Keys(source, config)
     hidden = keys.number(*_HIDDEN)
     experts = _experts(keys, config, source) if family.experts else None
     inner = keys.optional("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size")
     tied = config.get("tie_word_embeddings")
+    layers = keys.number("num_hidden_layers", "n_layer", "num_layers")
     model = {
-        "layers": keys.number("num_hidden_layers", "n_layer", "num_layers"),
+        "layers": layers,
         "hidden": hidden,
         "vocabulary": keys.number("vocab_size"),
-        "attention": _attention(keys, config),
+        "attention": _attention(keys, config, family),
         "ffn": inner or (None if experts else 4 * hidden if not family.gated else keys.number("intermediate_size")),
         "gated": None if family.gated else False,
         "mtp_layers": keys.optional("num_nextn_predict_layers", "num_mtp_modules"),
         "tied": True if (family.tied if tied is None else tied) else None,
     }
     if experts is not None:
-        dense = _dense_layers(config, source)
+        dense = _dense_layers(config, family, layers, source)
         model |= {"experts": experts, "dense_layers": dense or None, "ffn": model["ffn"] if dense else None}
     keys.check()
     if config.get("sliding_window") and config.get("use_sliding_window", True):
@@ -77,7 +83,7 @@ def from_hugging_face(document: Mapping[str, Any], source: str) -> ModelConfig:
     return ModelConfig(name, without_none(model), {}, longest, tuple(notes))
 
 
-def _attention(keys: Keys, config: Mapping[str, Any]) -> dict[str, int]:
+def _attention(keys: Keys, config: Mapping[str, Any], family: _Family) -> dict[str, int]:
     heads = keys.number(*_HEADS)
     if config.get("kv_lora_rank") is not None:
         return without_none({
@@ -85,7 +91,9 @@ def _attention(keys: Keys, config: Mapping[str, Any]) -> dict[str, int]:
             "key_size": keys.number("qk_nope_head_dim"), "rope_size": keys.number("qk_rope_head_dim"),
             "value_size": keys.number("v_head_dim"),
         })  # fmt: skip
-    groups = 1 if config.get("multi_query") else keys.optional("num_key_value_heads", "num_kv_heads")
+    # Falcon's newer architecture has groups of heads whatever `multi_query` says.
+    one = config.get("multi_query", family.one_key_head) and not config.get("new_decoder_architecture")
+    groups = 1 if one else keys.optional("num_key_value_heads", "num_kv_heads")
     return without_none({"heads": heads, "kv_heads": groups, "head_size": keys.optional("head_dim")})
 
 
@@ -107,9 +115,25 @@ def _experts(keys: Keys, config: Mapping[str, Any], source: str) -> dict[str, in
     })  # fmt: skip
 
 
-def _dense_layers(config: Mapping[str, Any], source: str) -> int:
+def _dense_layers(config: Mapping[str, Any], family: _Family, layers: int, source: str) -> int:
     """How many of the first layers have no experts; `BadInput` where they are not the first ones."""
     listed = config.get("mlp_only_layers") or []
     if listed != list(range(len(listed))):
         raise BadInput(f"{source}: mlp_only_layers: found {listed}; allowed: the first layers")
-    return int(config.get("first_k_dense_replace") or len(listed))
+    last = config.get("moe_layer_end_index", -1)
+    if last not in (-1, layers - 1):
+        raise BadInput(f"{source}: moe_layer_end_index: found {last}; allowed: the last layer, or -1")
+    first = config.get("moe_layer_start_index", family.first_expert_layer)
+    return int(config.get("first_k_dense_replace") or len(listed) or first)
+
+
+def _refuse_linear_attention(config: Mapping[str, Any], source: str) -> None:
+    """`BadInput` for layers whose costs are not those of attention: linear attention, state spaces, recurrence."""
+    types = {*(config.get("layer_types") or [])} - {"full_attention", "sliding_attention", "chunked_attention"}
+    if types:
+        found = ", ".join(sorted(map(str, types)))
+        raise BadInput(f"{source}: layer_types: found {found}; allowed: full_attention, sliding_attention")
+    if 0 in (config.get("attn_type_list") or []):
+        raise BadInput(
+            f"{source}: attn_type_list: found 0, linear attention; allowed: 1, full attention, in all layers"
+        )

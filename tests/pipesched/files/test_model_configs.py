@@ -73,6 +73,13 @@ PUBLISHED: dict[str, tuple[dict[str, Any], float]] = {
          "text_config": hf("gemma3_text", 62, 5376, 32, 16, 21504, 262208, head_dim=128, sliding_window=1024)},
         27.0,
     ),
+    "Apertus 8B": (hf("apertus", 32, 4096, 32, 8, 21504, 131072, tie_word_embeddings=False), 8.05),
+    "ERNIE 4.5 21B-A3B": (
+        hf("ernie4_5_moe", 28, 2560, 20, 4, 12288, 103424, tie_word_embeddings=True, moe_num_experts=64, moe_k=6,
+           moe_intermediate_size=1536, moe_num_shared_experts=2, moe_layer_start_index=1, moe_layer_end_index=27),
+        21.8,
+    ),
+    "BLOOM": ({"model_type": "bloom", "n_layer": 70, "n_embed": 14336, "num_attention_heads": 112, "vocab_size": 250880}, 176.2),
     "Phi 3 mini": (hf("phi3", 32, 3072, 32, 32, 8192, 32064), 3.82),
     "OLMo 2 7B": (hf("olmo2", 32, 4096, 32, 32, 11008, 100352), 7.3),
     "GPT-2": ({"model_type": "gpt2", "n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257, "n_inner": None}, 0.124),
@@ -189,6 +196,16 @@ def test_torchtitan_s_flavors(name: str, flavor: str) -> None:
             {"model_type": "qwen3_moe", "mlp_only_layers": [3], "num_experts": 8, "num_experts_per_tok": 2},
             "mlp_only_layers",
         ),
+        ({"model_type": "minimax"}, "model_type: found 'minimax'; known: "),
+        (
+            {"layer_types": ["full_attention", "linear_attention"] * 16},
+            "layer_types: found linear_attention; allowed: full_attention, sliding_attention",
+        ),
+        ({"attn_type_list": [0, 1] * 16}, "attn_type_list: found 0, linear attention; allowed: 1"),
+        (
+            {"model_type": "ernie4_5_moe", "moe_num_experts": 8, "moe_k": 2, "moe_layer_end_index": 20},
+            "moe_layer_end_index: found 20; allowed: the last layer, or -1",
+        ),
     ],
 )
 def test_mistakes(changes: dict[str, Any], mistake: str) -> None:
@@ -196,6 +213,28 @@ def test_mistakes(changes: dict[str, Any], mistake: str) -> None:
     with pytest.raises(BadInput) as caught:
         from_hugging_face(document, "config.json")
     assert any(mistake in line for line in caught.value.mistakes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kv_heads"),
+    [
+        ({}, 1),
+        ({"multi_query": True}, 1),
+        ({"multi_query": False}, None),
+        ({"multi_query": True, "new_decoder_architecture": True, "num_kv_heads": 8}, 8),
+    ],
+)
+def test_falcon_s_key_heads(changes: dict[str, Any], kv_heads: int | None) -> None:
+    falcon = {"model_type": "falcon", "num_hidden_layers": 60, "hidden_size": 8192, "num_attention_heads": 128}
+    found = from_hugging_face(falcon | {"vocab_size": 65024} | changes, "config.json")
+    assert found.model["attention"].get("kv_heads") == kv_heads
+
+
+@pytest.mark.parametrize(("keys", "dense"), [({}, 1), ({"moe_layer_start_index": 3}, 3)])
+def test_ernie_s_first_layers_are_dense(keys: dict[str, Any], dense: int) -> None:
+    document = PUBLISHED["ERNIE 4.5 21B-A3B"][0].copy()
+    del document["moe_layer_start_index"]
+    assert from_hugging_face(document | keys, "config.json").model["dense_layers"] == dense
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
