@@ -1,11 +1,14 @@
 """Sets up everything from a bare clone: a virtual environment, the installation, and then pipesched or its tests.
 
-python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     solve, compare, simulate, validate, export,
-                                                              run, profile, frontier, plot, schedules: each
-                                                              takes --help
+python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     any command of pipesched; each takes --help:
+                                                              solve, plan, compare, pair, sweep, frontier,
+                                                              simulate, serve, new, layers, profile,
+                                                              fit-memory, schedules, export, run, plot,
+                                                              validate, check, completion
 python3 go.py --extra torch run results/schedule.json         with what an extra needs (torch, web, parquet, cluster):
                                                               later calls have it too
 python3 go.py test                                            the test suite; more arguments go to pytest
+python3 go.py test tests/web                                  the tests of that path only
 python3 go.py test --extra torch                              also what needs PyTorch
 python3 go.py check                                           lint, types and layers
 """
@@ -76,7 +79,13 @@ def test(arguments: list[str]) -> int:
         del arguments[at : at + 2]
     install(*extras)
     config, cores = str(ROOT / "pyproject.toml"), ["-n", "auto", "--dist", "loadfile"]
-    return become("-m", "pytest", str(ROOT / "tests"), "-c", config, *cores, *arguments)
+    paths = [] if any(map(_is_path, ["", *arguments], arguments)) else [str(ROOT / "tests")]
+    return become("-m", "pytest", *paths, "-c", config, *cores, *arguments)
+
+
+def _is_path(before: str, word: str) -> bool:
+    """Whether a word is a path of tests, and not the value of the option before it."""
+    return before not in ("-k", "-m", "-n", "-o", "-p") and Path(word.partition("::")[0]).exists()
 
 
 def check() -> int:

@@ -9,7 +9,7 @@ from commands.options.search import add_effort, interrupt_sets, limits_of
 from commands.reports.checks.plan_check import check_plan
 from commands.reports.checks.schedule_check import bound_finding, broken_rules, reaches_bound, value_text
 from commands.reports.checks.sweep_check import check_sweep, store_at
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from pipesched.checking.finding import Finding, NotCoveredError, Verdict
@@ -102,5 +102,12 @@ def _document(path: str, file: ScheduleFile, wrong: list[str], finding: Finding 
 
 
 COMMANDS.register(
-    Command("check", "whether a schedule file's schedule and lower bound hold, without the solver", configure, run)
+    Command(
+        "check",
+        "whether a schedule file's schedule and lower bound hold, without the solver",
+        configure,
+        run,
+        Group.USE,
+        "check results/schedule.json",
+    )
 )

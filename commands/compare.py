@@ -12,7 +12,7 @@ from commands.options.compared import add_schedules, imported, published
 from commands.options.plan_compare import is_plan_file, plan_rows
 from commands.options.search import add_limits, limits_of, refuse_period, search
 from commands.reports import measured_table, plan_comparison, schedule_table, side_by_side, traced
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, add_objective, problem_of
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import complain, files_written, note, write_json
@@ -231,4 +231,13 @@ def _explain(solution: Solution) -> None:
         print(f"note: {text}")
 
 
-COMMANDS.register(Command("compare", "published schedules against the best one, on your numbers", configure, run))
+COMMANDS.register(
+    Command(
+        "compare",
+        "which published schedule: all of them beside the best one, on your times per stage or your model",
+        configure,
+        run,
+        Group.FIND,
+        "compare examples/plans/llama3-70b-80gb.yaml --schedules 1f1b,vpp,zbv",
+    )
+)

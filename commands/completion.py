@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import shtab
 
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from commands.shared.parser import parser as whole_parser
@@ -78,4 +78,13 @@ def _actions(parser: ArgumentParser) -> Iterator[Action]:
             yield from _actions(command)
 
 
-COMMANDS.register(Command("completion", "a script that completes commands and options in your shell", configure, run))
+COMMANDS.register(
+    Command(
+        "completion",
+        "a script that completes commands and options in your shell",
+        configure,
+        run,
+        Group.USE,
+        "completion bash",
+    )
+)

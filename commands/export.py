@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
@@ -61,4 +61,13 @@ def _options(words: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
-COMMANDS.register(Command("export", "a schedule file for a runtime or a trace viewer", configure, run))
+COMMANDS.register(
+    Command(
+        "export",
+        "for training: a schedule file for a runtime or a trace viewer",
+        configure,
+        run,
+        Group.USE,
+        "export results/schedule.json --format torch-csv -o schedule.csv",
+    )
+)

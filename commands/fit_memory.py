@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from commands.reports import memory_fit as report
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
@@ -41,4 +41,13 @@ def run(args: Namespace) -> Exit:
     return Exit.DONE
 
 
-COMMANDS.register(Command("fit-memory", "memory of a model's layers, fitted to measured peaks", configure, run))
+COMMANDS.register(
+    Command(
+        "fit-memory",
+        "for measured peaks of memory: the memory of a model's layers, fitted to them",
+        configure,
+        run,
+        Group.BEGIN,
+        "fit-memory peaks.yaml -o layers.yaml",
+    )
+)

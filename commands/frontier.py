@@ -15,7 +15,7 @@ from commands.options.search import (
     refuse_period,
 )
 from commands.options.values import span_of, whole
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_problem, picture_kind, problem_of
 from commands.shared.output import complain, files_written, idle_shown, percent, write_json
 from commands.shared.output import time as time_text
@@ -168,4 +168,13 @@ def _findings(found: Frontier) -> list[str]:
     return lines
 
 
-COMMANDS.register(Command("frontier", "best time against memory, from the least that fits to ample", configure, run))
+COMMANDS.register(
+    Command(
+        "frontier",
+        "what memory is worth: the best time from the least memory that fits to ample",
+        configure,
+        run,
+        Group.ASK,
+        "frontier examples/memory-frontier.yaml -o frontier.png",
+    )
+)

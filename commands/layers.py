@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from commands.reports import layers as layers_report
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, write_json
 from pipesched.files.atomic_write import write_whole
@@ -32,4 +32,13 @@ def run(args: Namespace) -> Exit:
     return Exit.DONE
 
 
-COMMANDS.register(Command("layers", "a model's layers: time, memory, and what was assumed of them", configure, run))
+COMMANDS.register(
+    Command(
+        "layers",
+        "what a plan file says of a model's layers: time, memory, and what was assumed of them",
+        configure,
+        run,
+        Group.BEGIN,
+        "layers examples/plans/llama3-70b-80gb.yaml",
+    )
+)

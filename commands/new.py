@@ -8,7 +8,7 @@ from pathlib import Path
 
 from commands.options.values import share, whole
 from commands.reports.new_plan import summary
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import files_written, write_json
 from pipesched.errors import BadInput
@@ -113,5 +113,12 @@ _MODEL_OPTIONS = (
 )  # fmt: skip
 
 COMMANDS.register(
-    Command("new", "a problem file to start from, or a plan file of a model's configuration", configure, run)
+    Command(
+        "new",
+        "a problem file to start from, or a plan file of a model's configuration",
+        configure,
+        run,
+        Group.BEGIN,
+        "new --from config.json --devices 16 --microbatches 64 --hardware h100-80gb -o model.yaml",
+    )
 )

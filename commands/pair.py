@@ -7,7 +7,7 @@ from pathlib import Path
 
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted
 from commands.options.values import whole
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, draw, picture_kind, problem_of
 from commands.shared.output import files_written, in_file_units, time, write_json
 from commands.shared.tables import table
@@ -86,4 +86,13 @@ def _busy(pair: Pair, tasks: tuple[Task, ...]) -> int:
     return sum(pair.problem.network.tasks[task.of.kind, task.of.stage][task.part].ticks for task in tasks)
 
 
-COMMANDS.register(Command("pair", "the best interleaving of a forward with a backward, with proof", configure, run))
+COMMANDS.register(
+    Command(
+        "pair",
+        "for passes made of tasks on several streams: the best interleaving of a forward with a backward, with proof",
+        configure,
+        run,
+        Group.FIND,
+        "pair examples/deepseek-pair.yaml",
+    )
+)

@@ -11,7 +11,7 @@ from commands.options.search import add_limits, interrupt_sets, limits_of, not_i
 from commands.reports.html.origin import typed
 from commands.reports.html.plan import plan_report
 from commands.reports.plan import show
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, draw, write_schedule
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
@@ -173,4 +173,13 @@ def _line(moment: PlanProgress, unit: str) -> str:
     return f"{moment.seconds:6.1f} s  {best}, bound {said(moment.lower_bound)}, {settled}  ({moment.phase})"
 
 
-COMMANDS.register(Command("plan", "the best partition, placement and order of a model's layers", configure, run))
+COMMANDS.register(
+    Command(
+        "plan",
+        "for a model, or times per layer: the best partition, placement, recomputation and order",
+        configure,
+        run,
+        Group.FIND,
+        "plan examples/plans/llama3-70b-80gb.yaml --for megatron -o out",
+    )
+)

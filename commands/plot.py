@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from commands.reports import text_gantt
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, caption, draw
 from commands.shared.output import files_written, note, write_json
 from pipesched.errors import BadInput
@@ -82,4 +82,13 @@ def _page(file: ScheduleFile) -> str:
     return page(timeline, f"{problem.name} · {timeline.schedule.name}", caption(file.metrics, problem))
 
 
-COMMANDS.register(Command("plot", "a schedule file as PNG, SVG, PDF or HTML", configure, run))
+COMMANDS.register(
+    Command(
+        "plot",
+        "a schedule file as PNG, SVG, PDF or HTML",
+        configure,
+        run,
+        Group.USE,
+        "plot results/schedule.json -o page.html",
+    )
+)

@@ -10,7 +10,7 @@ from pathlib import Path
 from commands.options.model import SIZES, add_model, sizes_of
 from commands.reports import profile as profile_report
 from commands.reports.traced import from_trace
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import complain, files_written, note, write_json
 from pipesched.errors import BadInput
@@ -194,4 +194,13 @@ def _decimal(flag: str, text: str) -> Decimal:
     return number
 
 
-COMMANDS.register(Command("profile", "a model's passes and memory measured, as a problem to solve", configure, run))
+COMMANDS.register(
+    Command(
+        "profile",
+        "for a model that runs: its passes and memory measured, as a problem to solve",
+        configure,
+        run,
+        Group.BEGIN,
+        "profile --from-trace trace.json -o problem.yaml",
+    )
+)

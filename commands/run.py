@@ -9,7 +9,7 @@ from pathlib import Path
 
 from commands.options.model import add_model, sizes_of
 from commands.reports.run import RunReport
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
@@ -160,4 +160,13 @@ def _write(report: RunReport, folder: Path) -> list[Path]:
     return [*files, write_whole(folder / "measured.png", picture)]
 
 
-COMMANDS.register(Command("run", "a schedule file executed with PyTorch, every gradient checked", configure, run))
+COMMANDS.register(
+    Command(
+        "run",
+        "a schedule file executed with PyTorch, every gradient checked",
+        configure,
+        run,
+        Group.USE,
+        "run results/schedule.json",
+    )
+)

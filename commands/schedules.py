@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from commands.shared.tables import Column, table
@@ -34,4 +34,6 @@ def run(args: Namespace) -> Exit:
     return Exit.DONE
 
 
-COMMANDS.register(Command("schedules", "the published schedules this tool knows", configure, run))
+COMMANDS.register(
+    Command("schedules", "the published schedules this tool knows", configure, run, Group.BEGIN, "schedules")
+)

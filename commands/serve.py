@@ -7,7 +7,7 @@ import webbrowser
 from argparse import ArgumentParser, Namespace
 
 from commands.options.values import seconds, whole
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import note, write_json
 from pipesched.errors import BadInput
@@ -82,4 +82,6 @@ def run(args: Namespace) -> Exit:
     return Exit.DONE
 
 
-COMMANDS.register(Command("serve", "a page in the browser: edit, compare, solve, download", configure, run))
+COMMANDS.register(
+    Command("serve", "the same in the browser: edit, compare, solve, download", configure, run, Group.ASK, "serve")
+)

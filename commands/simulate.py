@@ -9,7 +9,7 @@ from commands.options import noise as noise_options
 from commands.options.named_schedules import timeline_in, timeline_of
 from commands.options.visualiser_flags import DEFAULT_PICTURE, add_flags, problem_and_picture
 from commands.reports import figures, text_gantt
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, add_objective, draw, write_schedule
 from commands.shared.output import files_written, in_file_units, note, write_json
 from commands.shared.watch import add_watch
@@ -143,4 +143,13 @@ def _lower_bound(problem: Problem) -> Value | None:
     return certificates(problem, problem.objective)[0].value
 
 
-COMMANDS.register(Command("simulate", "one schedule on a problem, with its picture", configure, run))
+COMMANDS.register(
+    Command(
+        "simulate",
+        "how one published schedule runs on your times, with its picture",
+        configure,
+        run,
+        Group.ASK,
+        "simulate examples/gpt-1.5b-pp8.yaml --schedule zb-h1",
+    )
+)

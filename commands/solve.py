@@ -15,7 +15,7 @@ from commands.reports.recommendation import recommendation
 from commands.reports.sensitivity import add_explain, explained
 from commands.reports.solve import Found, show
 from commands.shared import runtime_restrictions as expressible
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import (
@@ -209,4 +209,13 @@ def _extras(found: Found, args: Namespace, files: list[Path]) -> dict[str, objec
     return extras
 
 
-COMMANDS.register(Command("solve", "the best schedule for a problem, with proof", configure, run))
+COMMANDS.register(
+    Command(
+        "solve",
+        "for times per stage: the best order of passes, with proof",
+        configure,
+        run,
+        Group.FIND,
+        "solve examples/gpt-1.5b-pp8.yaml -o results",
+    )
+)

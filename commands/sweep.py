@@ -15,7 +15,7 @@ from commands.options.values import seconds, whole
 from commands.reports.html.origin import typed
 from commands.reports.html.sweep import sweep_report
 from commands.reports.sweep import progress_text, show
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, add_objective
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
@@ -204,4 +204,13 @@ def _written(found: Table, folder: Path | None, args: Namespace) -> list[Path]:
     return files
 
 
-COMMANDS.register(Command("sweep", "a problem or plan over lists and ranges of any field, each solved", configure, run))
+COMMANDS.register(
+    Command(
+        "sweep",
+        "what if: any field of a problem or plan over lists and ranges, each case solved",
+        configure,
+        run,
+        Group.ASK,
+        "sweep examples/gpt-1.5b-pp8.yaml --set microbatches=8..32:8",
+    )
+)

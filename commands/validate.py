@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from commands.reports import figures
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
 from commands.shared.output import write_json
 from pipesched.errors import Deadlock
@@ -62,4 +62,13 @@ def _cycle(file: ScheduleFile) -> list[str] | None:
     return None
 
 
-COMMANDS.register(Command("validate", "a schedule file against its problem: every broken rule", configure, run))
+COMMANDS.register(
+    Command(
+        "validate",
+        "a schedule file against its problem: every broken rule",
+        configure,
+        run,
+        Group.USE,
+        "validate results/schedule.json",
+    )
+)

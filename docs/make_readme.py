@@ -38,11 +38,11 @@ def shown(text: str) -> list[str]:
 
 
 def main() -> None:
-    """Replace the lines shown by those printed; what follows the certificate may differ from run to run."""
+    """Replace the lines shown by the verdict and the table of those printed."""
     text = README.read_text()
     lines = printed(text)
-    last = next(at for at, line in enumerate(lines) if line.startswith("why none is below"))
-    result = "\n".join(lines[: last + 1]) + "\n"
+    last = next(at for at, line in enumerate(lines) if line.startswith("peak memory of each device"))
+    result = "\n".join(lines[:last]) + "\n"
     README.write_text(SHOWN.sub(lambda found: found[1] + result + found[3], text))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 from pipesched.registry import Registry
 
@@ -22,14 +22,29 @@ class Exit(IntEnum):
     TERMINATED = 143  # as interrupted, by SIGTERM
 
 
+class Group(StrEnum):
+    """What a command is for, in the order of the help."""
+
+    FIND = "find the best schedule"
+    ASK = "ask what if"
+    BEGIN = "get a file to begin with"
+    USE = "use and check what was found"
+    OTHER = "others"
+
+
 @dataclass(frozen=True)
 class Command:
-    """A subcommand: how to read its arguments and how to run it."""
+    """A subcommand: how to read its arguments and how to run it.
+
+    `help` is a line that says who needs it; `example` is one call, without the name of the program.
+    """
 
     name: str
     help: str
     configure: Callable[[ArgumentParser], None]
     run: Callable[[Namespace], Exit]
+    group: Group = Group.OTHER
+    example: str = ""
 
 
 COMMANDS: Registry[Command] = Registry("commands", "command")

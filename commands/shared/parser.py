@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser
-from collections.abc import Iterable, Sequence
+from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Generator, Iterable, Sequence
 from typing import Any, NoReturn
 
-from commands.shared.catalogue import COMMANDS, Command, Exit
+from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.output import complain
 from commands.shared.versions import ShowVersions
 from pipesched.errors import did_you_mean
@@ -30,16 +30,40 @@ class _Parser(ArgumentParser):
         raise SystemExit(Exit.BAD_INPUT)
 
 
+class _Grouped(RawDescriptionHelpFormatter):
+    """Leaves the list of commands to the text below, where they stand in groups; completion reads them off anyway."""
+
+    def _iter_indented_subactions(self, action: Action) -> Generator[Action, None, None]:  # noqa: ARG002
+        yield from ()
+
+
 def parser(words: Sequence[str] = ()) -> ArgumentParser:
     """The command line as these words need it: of one command where they begin with its name, else all of it."""
-    root = _Parser(prog="pipesched", description="The best schedule for your pipeline-parallel training, with proof.")
+    needed = tuple(_needed(words))
+    root = _Parser(
+        prog="pipesched",
+        description="The best schedule for your pipeline-parallel training, with proof.",
+        formatter_class=_Grouped,
+        epilog=_listed(needed),
+    )
     root.add_argument("--version", action=ShowVersions, help="the versions of pipesched and of what it rests on")
     subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
-    for command in _needed(words):
-        sub = subparsers.add_parser(command.name, help=command.help, description=command.help)
+    for command in needed:
+        example = f"example: {root.prog} {command.example}" if command.example else None
+        sub = subparsers.add_parser(command.name, help=command.help, description=command.help, epilog=example)
         command.configure(sub)
         sub.set_defaults(run=command.run)
     return root
+
+
+def _listed(commands: Sequence[Command]) -> str:
+    """The commands by what they are for, a line each."""
+    wide = max((len(command.name) for command in commands), default=0)
+    lines = list[str]()
+    for group in Group:
+        own = [f"  {command.name:{wide}}  {command.help}" for command in commands if command.group is group]
+        lines += [f"{group.value}:", *own, ""] if own else []
+    return "\n".join([*lines, "pipesched COMMAND --help has its options and an example"])
 
 
 def _needed(words: Sequence[str]) -> Iterable[Command]:

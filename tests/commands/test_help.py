@@ -1,0 +1,72 @@
+"""Help: commands in groups, each with who needs it and an example that can be typed; and that of go.py."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+import go
+from commands.main import main
+from commands.shared.catalogue import COMMANDS, Group
+from commands.shared.parser import parser
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS.names())
+def test_a_command_has_a_group_and_an_example_that_can_be_typed(name: str) -> None:
+    command = COMMANDS[name]
+    words = shlex.split(command.example)
+    assert words[0] == name
+    assert parser(words).parse_args(words).run is command.run
+    assert all((ROOT / word).exists() for word in words if word.startswith("examples/"))
+    assert command.group is not Group.OTHER
+
+
+def test_the_help_lists_commands_by_what_they_are_for(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    blocks = {block.partition(":")[0]: block for block in said.split("\n\n")}
+    assert "\n  solve       for times per stage: " in blocks["find the best schedule"]
+    assert "\n  plan        for a model, or times per layer: " in blocks["find the best schedule"]
+    assert "\n  sweep       what if: " in blocks["ask what if"]
+    assert all(said.count(f"\n  {name} ") == 1 for name in COMMANDS.names())
+
+
+def test_the_help_of_a_command_says_who_needs_it_and_ends_with_its_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["sweep", "--help"])
+    said = capsys.readouterr().out
+    assert "what if: any field of a problem or plan" in said
+    assert said.rstrip().endswith("example: pipesched sweep examples/gpt-1.5b-pp8.yaml --set microbatches=8..32:8")
+
+
+def test_go_names_every_command() -> None:
+    words = (go.__doc__ or "").replace(",", " ").split()
+    assert {*COMMANDS.names()} <= {*words}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "everything"),
+    [
+        ([], True),
+        (["-q", "-k", "tests"], True),
+        (["tests/web", "-q"], False),
+        (["-x", "tests/commands/test_help.py::test_go_names_every_command"], False),
+    ],
+)
+def test_go_tests_the_paths_that_are_named(
+    arguments: list[str], everything: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[str] = []
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(go, "install", lambda *_: None)
+    monkeypatch.setattr(go, "become", lambda *words: started.extend(words) or 0)
+    monkeypatch.setattr(sys, "argv", ["go.py", "test", *arguments])
+    assert go.main() == 0
+    assert (str(ROOT / "tests") in started) is everything
+    assert started[-len(arguments) :] == arguments or not arguments
