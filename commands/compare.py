@@ -226,7 +226,7 @@ def _draw(problem: Problem, noise: dict[str, Distribution], args: Namespace) -> 
 
 def _explain(solution: Solution) -> None:
     if solution.certificate:
-        print(f"lower bound ({solution.certificate.kind}): {solution.certificate.text}")
+        print(f"lower bound ({solution.certificate.name}): {solution.certificate.text}")
     for text in solution.notes:
         print(f"note: {text}")
 

@@ -163,13 +163,13 @@ def _write(found: Plan, settings: Sequence[PlanSettings], folder: Path, page: st
 
 
 def _line(moment: PlanProgress, unit: str) -> str:
-    """Value, bound, placements settled, and what is under way."""
+    """Value, bound, placements closed (solved or no better), and what is under way."""
 
     def said(number: object) -> str:
         return f"{plain(float(number))} {unit}".rstrip()  # type: ignore[arg-type]
 
     best = "no plan yet" if moment.value is None else f"best {said(moment.value)}"
-    settled = f"{moment.settled} of {moment.choices} placements settled"
+    settled = f"{moment.settled} of {moment.choices} placements closed"
     return f"{moment.seconds:6.1f} s  {best}, bound {said(moment.lower_bound)}, {settled}  ({moment.phase})"
 
 

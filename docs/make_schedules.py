@@ -74,8 +74,6 @@ def page() -> str:
             f"- peak: {heuristic.peak}",
             f"- picture ({timeline.problem.placement.name}): makespan "
             f"{float(metrics.makespan * tick):g}, span {float(metrics.span * tick):g}, "
-            f"bubble(makespan) {100 * metrics.bubbles['makespan']:.2f} %, "
-            f"bubble(span) {100 * metrics.bubbles['span']:.2f} %, "
             f"peak {float(max(metrics.peak_memory) * step):g}",
             "",
             f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",

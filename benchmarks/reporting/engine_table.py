@@ -41,7 +41,10 @@ def _group(measured: list[tuple[Row, Record]]) -> str:
     """The plain column is there where it was measured."""
     plain = any(record.plain_gap is not None for _, record in measured)
     head = (*HEAD[:6], "plain gap", *HEAD[6:]) if plain else HEAD
-    return table(head, [_line(row, record, plain) for row, record in measured])
+    lines = [_line(row, record, plain) for row, record in measured]
+    # A column that says nothing, or of each aim that it was met, is left out.
+    shown = [column for column in range(len(head)) if {line[column] for line in lines} - {"", "met"}]
+    return table(tuple(head[column] for column in shown), [[line[column] for column in shown] for line in lines])
 
 
 def _line(row: Row, record: Record, plain: bool) -> list[str]:

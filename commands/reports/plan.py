@@ -177,7 +177,7 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
     found = [said, f"{value} = {made_of}; {idle_said(best.timeline.problem, measure(best.timeline))}"]
     if plan.certificate:
-        found.append(f"why none is below the bound ({plan.certificate.kind}): {plan.certificate.text}")
+        found.append(f"why none is below the bound ({plan.certificate.name}): {plan.certificate.text}")
     found += [f"note: {text}" for text in plan.notes if text not in plan.problem.notes]
     if plan.interrupted:
         found.append("interrupted: this is the best plan found until then")

@@ -66,7 +66,7 @@ def show(found: Found, why_not: bool) -> None:
     if solution.timeline and (idle := idle_line(solution.timeline)):
         print(idle)
     if solution.certificate:
-        print(f"why none is below the bound ({solution.certificate.kind}): {solution.certificate.text}")
+        print(f"why none is below the bound ({solution.certificate.name}): {solution.certificate.text}")
     if found.noise:
         print("\n".join(robustness.sentences(problem, found.noise, solution.value_ticks)))
     for text in solution.notes:

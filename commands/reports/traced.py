@@ -95,7 +95,7 @@ def best_sentences(run: Comparison, best: Solution) -> list[str]:
         f"best order with these times ({best.status.value}): {best.problem.objective.value} {found}",
     ]
     if best.certificate is not None:
-        bound = f"{plain(float(best.lower_bound))} {unit} ({best.certificate.kind})"
+        bound = f"{plain(float(best.lower_bound))} {unit} ({best.certificate.name})"
         said.append(f"none is below {bound}: {best.certificate.text}")
     return said
 

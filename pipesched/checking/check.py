@@ -107,8 +107,8 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     try:
         problem, certificate = as_proved(problem, certificate)
     except RefusedEvidenceError as why:
-        return Finding(Verdict.REFUSED, f"{certificate.kind}: {why}")
-    kind, stated = certificate.kind, amount(problem, certificate.value)
+        return Finding(Verdict.REFUSED, f"{certificate.name}: {why}")
+    name, stated = certificate.name, amount(problem, certificate.value)
     try:
         if isinstance(certificate.evidence, Refutation):
             require_search(problem, certificate.evidence)
@@ -120,11 +120,11 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     except NotCoveredError as why:
         return Finding(Verdict.NOT_VERIFIED, str(why))
     except RefusedEvidenceError as why:
-        return Finding(Verdict.REFUSED, f"{kind}: {why}")
+        return Finding(Verdict.REFUSED, f"{name}: {why}")
     if proved < certificate.value:
         found = amount(problem, proved)
-        return Finding(Verdict.REFUSED, f"{kind}: the evidence proves {found}, and {stated} is stated")
-    return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({kind}, checked from its evidence)")
+        return Finding(Verdict.REFUSED, f"{name}: the evidence proves {found}, and {stated} is stated")
+    return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({name}, checked from its evidence)")
 
 
 def _proved(problem: Problem, certificate: Certificate) -> Fraction | int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pipesched.problem.attainable_spans import Value
+from pipesched.results.bound_names import bound_name
 from pipesched.results.evidence import Evidence
 
 
@@ -21,6 +22,11 @@ class Certificate:
     text: str
     device: int | None = None
     evidence: Evidence | None = None
+
+    @property
+    def name(self) -> str:
+        """The argument's name for people; `kind` is the one in files."""
+        return bound_name(self.kind)
 
     def document(self) -> dict[str, object]:
         """The object under `certificate` of a JSON answer."""

@@ -39,5 +39,5 @@ def solution_html(
     heads = ("schedule", goal.value, IDLE, BUBBLE, "largest peak memory", "fits")
     head = f"<tr>{''.join(f'<th>{escape(one)}</th>' for one in heads)}</tr>"
     table = f"<table>{head}{''.join(rows)}</table>"
-    why = "" if certificate is None else f"<p>lower bound ({escape(certificate.kind)}): {escape(certificate.text)}</p>"
+    why = "" if certificate is None else f"<p>lower bound ({escape(certificate.name)}): {escape(certificate.text)}</p>"
     return framed(title, ("" if timeline is None else timeline_svg(timeline)) + table + why)

@@ -109,7 +109,7 @@ def test_each_part_of_an_aim_has_its_own_verdict() -> None:
     assert "| **not met**: bubble ≤ 0.1000; met: gap ≤ 20 % |" in markdown((row,), {"a": found}, "here")
     wide = replace(a_record((1.0, 100.0, 70.0)), bubble=0.1)
     assert "| met: bubble ≤ 0.1000; **not met**: gap ≤ 20 % |" in markdown((row,), {"a": wide}, "here")
-    assert "| met |" in markdown((row,), {"a": replace(found, bubble=0.1)}, "here")
+    assert "Aims met: 1 of 1." in markdown((row,), {"a": replace(found, bubble=0.1)}, "here")
 
 
 def test_the_gap_over_time_begins_with_the_first_schedule() -> None:
@@ -178,7 +178,7 @@ def test_a_run_is_resumed_where_it_stopped(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert an_engine_run(tmp_path) == 0
-    assert "| met |" in capsys.readouterr().out
+    assert "Aims met: 1 of 1." in capsys.readouterr().out
 
     def broken(problem: Problem, limits: Limits) -> Solution:
         raise Disagreement("value below bound")
@@ -187,7 +187,7 @@ def test_a_run_is_resumed_where_it_stopped(
     assert an_engine_run(tmp_path, resume=True) == 0  # nothing left to solve
     assert an_engine_run(tmp_path, rows="unit-p4-m8-*", resume=True) == 1
     out = capsys.readouterr().out
-    assert "| unit-p4-m8-makespan |  | Disagreement: value below bound |" in out
+    assert "| unit-p4-m8-makespan | Disagreement: value below bound |" in out
     assert "Not met: unit-p4-m8-makespan." in out
     assert "Proved optimal, unit: 1 of 2." in out
 

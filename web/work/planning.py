@@ -64,7 +64,7 @@ def search(channel: Channel, problem: PlanProblem, limits: Limits) -> None:
                 "value": _number(value),
                 "bound": float(bound),
                 "gap": None if value is None else gap(value, bound),
-                "phase": f"{moment.phase}; {moment.settled} of {moment.choices} placements settled",
+                "phase": f"{moment.phase}; {moment.settled} of {moment.choices} placements closed",
             },
         )
 

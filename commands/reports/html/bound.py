@@ -32,7 +32,7 @@ def argument(problem: Problem, certificate: Certificate | None) -> list[Part]:
     finding = check_bound(problem, certificate)
     opening, repeat = _SAID[finding.verdict]
     return [
-        Paragraph(f"{certificate.text} ({certificate.kind})"),
+        Paragraph(f"{certificate.text} ({certificate.name})"),
         Paragraph(f"{opening}: {finding.text.rstrip('.')}.{repeat}"),
     ]
 

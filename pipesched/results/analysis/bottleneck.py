@@ -100,8 +100,8 @@ def story(it: Bottleneck) -> list[str]:
     lines.append(f"The strongest analytic bound is {say(bound)}: {'; '.join(parts)}.")
     if it.proved.value > bound:
         where = "" if it.proved.device is None else f" about device {it.proved.device}"
-        lines.append(f"A proof by computation{where} goes further ({it.proved.kind}): {say(it.proved.value)}.")
+        lines.append(f"A proof by computation{where} goes further ({it.proved.name}): {say(it.proved.value)}.")
     if it.close:
-        others = ", ".join(f"device {c.device} ({c.kind}, {say(c.value)})" for c in it.close)
+        others = ", ".join(f"device {c.device} ({c.name}, {say(c.value)})" for c in it.close)
         lines.append(f"Within 1 % of it, the next bottleneck once it is relieved: {others}.")
     return lines

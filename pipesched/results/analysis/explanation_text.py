@@ -7,7 +7,7 @@ from math import ceil
 
 from pipesched.results.analysis.explanation import Effect, Explanation, PerturbationKind
 
-NOT_TOLD = "not told"
+INCONCLUSIVE = "inconclusive"
 
 
 def advice(it: Explanation) -> list[str]:
@@ -35,8 +35,8 @@ def footnotes(it: Explanation) -> list[str]:
         notes.append(
             f"The unchanged problem already has a gap of {share:.2f} %, so 'at most {little}' says almost nothing."
         )
-    if any(gain_text(it, effect) == NOT_TOLD for effect in it.effects):
-        notes.append(f"{NOT_TOLD}: as short a search leaves as much open without the change.")
+    if any(gain_text(it, effect) == INCONCLUSIVE for effect in it.effects):
+        notes.append(f"{INCONCLUSIVE}: as short a search leaves as much open without the change.")
     return notes
 
 
@@ -69,7 +69,7 @@ def gain_text(it: Explanation, effect: Effect) -> str:
     if gain is None or not value:
         return ""
     if not it.tells(effect):
-        return NOT_TOLD
+        return INCONCLUSIVE
     least, most = (100 * float(x / value) for x in gain)
     if least == most:
         return f"{least:.2f} %"

@@ -131,12 +131,12 @@ def test_no_row_is_weaker_than_what_is_proved_nor_tells_the_searchs_own_noise() 
         assert row[1:3] == [str(lower_bound), str(value)]
         return row[3]
 
-    assert said(wider, 96, 110) == said(wider, 95, 105) == "not told"
+    assert said(wider, 96, 110) == said(wider, 95, 105) == "inconclusive"
     assert said(wider, 90, 110) == "at most 18.18 %"
     assert said(wider, 90, 99) == "0.91 to 18.18 %"
-    assert said(wider, 103, 110) == "not told"  # and the row as it is has 103
+    assert said(wider, 103, 110) == "inconclusive"  # and the row as it is has 103
     assert said(wider, 110, 110) == "0.00 %"
-    assert said(move, 96, 110) == "not told"
+    assert said(move, 96, 110) == "inconclusive"
     assert said(move, 96, 121) == "-19.09 to 12.73 %"
     assert said(move, 111, 121) == "-19.09 to -0.91 %"
 
