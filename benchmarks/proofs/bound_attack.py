@@ -33,6 +33,7 @@ from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from pipesched.files.atomic_write import write_whole
 from pipesched.problem.problem import Problem
+from pipesched.results.bound_names import bound_name
 
 COMMAND = "python -m benchmarks.proofs.bound_attack"
 _RESULTS = Path(__file__).with_name("bound_attack.json")
@@ -115,7 +116,7 @@ def markdown(results: Mapping[str, Counts], described: str) -> str:
         if branch.name in results:
             by_bound.setdefault(branch.kind, []).append(results[branch.name])
     head = ("bound", "branches", "problems", "claims above the optimum", "claims equal to it", "too many orders")
-    lines = [[bound, str(len(found)), *_sums(found)] for bound, found in by_bound.items()]
+    lines = [[bound_name(bound), str(len(found)), *_sums(found)] for bound, found in by_bound.items()]
     total = sum(found["problems"] for found in results.values())
     wrong = [branch.name for branch in BRANCHES if branch.name in results and results[branch.name]["wrong"]]
     named = f"\n\nWrong claims: {', '.join(wrong)}." if wrong else ""

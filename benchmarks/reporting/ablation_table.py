@@ -8,6 +8,7 @@ from benchmarks.cases.engine_parts import Part
 from benchmarks.reporting.engine_table import percent
 from benchmarks.reporting.page import table
 from benchmarks.reporting.record import Record
+from pipesched.results.bound_names import bound_name
 
 WHOLE = "whole engine"
 PLAIN = "plain CP-SAT"
@@ -64,7 +65,7 @@ def cell(found: Record | None) -> str:
 
 def _whole(name: str, found: Mapping[str, Record]) -> list[str]:
     whole = found.get(WHOLE)
-    return [name, cell(whole), whole.proved_by if whole else "", cell(found.get(PLAIN))]
+    return [name, cell(whole), bound_name(whole.proved_by) if whole else "", cell(found.get(PLAIN))]
 
 
 def _most_missed(part: Part, records: Records) -> Iterator[list[str]]:
