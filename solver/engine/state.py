@@ -80,7 +80,7 @@ class State:
     def _without_wrong(self, certificate: Certificate, value: Value) -> State:
         claimed, has = amount(self.problem, certificate.value), amount(self.problem, value)
         text = (
-            f"the bound of {claimed} by {certificate.kind} is above a valid schedule of {has}; bounds of this kind are "
+            f"the bound of {claimed} by {certificate.name} is above a valid schedule of {has}; bounds of this kind are "
             f"left out. It was: {certificate.text}"
         )
         return self.with_note(defect_note(text)).without(certificate.kind)

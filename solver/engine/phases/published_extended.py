@@ -19,7 +19,9 @@ from solver.published import candidate
 
 @dataclass(frozen=True)
 class PublishedExtended:
-    """Of those that lose least time the roomiest that fits, for a share of the time; within the gap it ends the search.
+    """Of those that lose least time the one of most memory that fits, for a share of the time.
+
+    Within the gap it ends the search.
 
     Not for unequal micro-batches, which repeat nothing.
     """
