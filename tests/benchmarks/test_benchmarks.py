@@ -112,6 +112,15 @@ def test_each_part_of_an_aim_has_its_own_verdict() -> None:
     assert "Aims met: 1 of 1." in markdown((row,), {"a": replace(found, bubble=0.1)}, "here")
 
 
+def test_a_group_that_is_proved_is_a_line_unless_it_is_compared_with_what_was_published() -> None:
+    row = Row("a", "2p", unit(2, 2, "span"), Aim())
+    proved = replace(a_record((1.0, 100.0, 90.0), (2.0, 100.0, 100.0)), status="optimal", proof=2.0)
+    assert "All 1 proved optimal, each in 2.0 s or less." in markdown((row,), {"a": proved}, "here")
+    for other, found in ((replace(row, published=".1"), proved), (row, replace(proved, status="feasible"))):
+        text = markdown((other,), {"a": found}, "here")
+        assert "All 1 proved" not in text and "| a |" in text
+
+
 def test_the_gap_over_time_begins_with_the_first_schedule() -> None:
     found = a_record((0.1, None, 50.0), (1.0, 100.0, 50.0), (2.0, 100.0, 75.0), (3.0, 100.0, 75.0), (4.0, 75.0, 75.0))
     assert gap_over_time(found) == [(1.0, 0.5), (2.0, 0.25), (4.0, 0.0)]
