@@ -135,6 +135,31 @@ def test_bad_input_is_shown_where_it_is(tab: Tab) -> None:
     assert tab.text("#mistakes") == "" and tab.page.is_enabled("#begin")
 
 
+def test_charts_of_another_problem_are_pale_until_it_is_right(tab: Tab) -> None:
+    pale = "getComputedStyle(document.querySelector('#pane-0 .chart')).opacity"
+    tab.page.click("#tab-yaml")
+    tab.wait_for_schedules("1f1b")
+    tab.page.fill("#yaml", "devices: 0\n")
+    tab.says("#outdated", "The charts are of the last problem without mistakes.")
+    assert tab.page.evaluate(pale) == "0.55"
+    tab.page.fill("#yaml", START)
+    tab.wait_until(f"{pale} === '1'")
+    assert tab.text("#outdated") == ""
+
+
+def test_a_file_is_opened(tab: Tab, tmp_path: Path) -> None:
+    own, long = tmp_path / "own.yaml", tmp_path / "long.yaml"
+    own.write_text(START.replace("microbatches: 8", "microbatches: 7"))
+    long.write_bytes(b"#" * 3_000_000)
+    with tab.page.expect_file_chooser() as chooser:
+        tab.page.click("#open")
+    chooser.value.set_files(own)
+    tab.wait_until("document.querySelector('#yaml').value.includes('microbatches: 7')")
+    tab.page.set_input_files("#file", long)
+    tab.says("#said", "long.yaml: found 3000000 bytes; allowed: up to")
+    assert tab.value("#yaml") == own.read_text()
+
+
 def test_solve_compare_and_download(tab: Tab, tmp_path: Path) -> None:
     tab.page.click("#begin")
     tab.says("#verdict", "Optimal: makespan 279 ms; no schedule is better")

@@ -31,6 +31,8 @@ async function begin() {
   problems.listen(heard);
   makeExamples(start.examples);
   byId("share").addEventListener("click", share);
+  byId("open").addEventListener("click", () => byId("file").click());
+  byId("file").addEventListener("change", () => opened(start.limits.bytes));
   byId("save").addEventListener("click", () => handOver("problem.yaml", new Blob([problems.problem.text])));
   const { limits } = start;
   byId("footer").textContent =
@@ -79,6 +81,24 @@ function heard(kind, content) {
   else if (kind === "end") panes.refresh();
   if (kind === "problem" || kind === "plan") panes.labels(content);
   if (kind === "typed" || kind === "end") solves.use();
+  if (kind === "problem" || kind === "plan" || kind === "end") date(true);
+  else if (kind === "typed") date(false);
+}
+
+// The file chosen, in place of what is typed; it stays on this machine until it is asked about.
+async function opened(most) {
+  const menu = byId("file"), file = menu.files[0];
+  if (!file) return;
+  if (file.size > most) say(`${file.name}: found ${file.size} bytes; allowed: up to ${most}`, true);
+  else problems.replace(await file.text());
+  menu.value = ""; // the same file can be opened again
+}
+
+// Charts of another problem than the one typed are pale, and say so once the mistakes are known.
+function date(known) {
+  const good = problems.problem.good;
+  byId("charts").classList.toggle("stale", !good);
+  byId("outdated").textContent = known && !good ? "The charts are of the last problem without mistakes." : "";
 }
 
 async function share() {
