@@ -96,9 +96,9 @@ async function opened(most) {
 
 // Charts of another problem than the one typed are pale, and say so once the mistakes are known.
 function date(known) {
-  const good = problems.problem.good;
+  const good = problems.problem.good, drawn = document.querySelector("#charts .chart > *");
   byId("charts").classList.toggle("stale", !good);
-  byId("outdated").textContent = known && !good ? "The charts are of the last problem without mistakes." : "";
+  byId("outdated").textContent = known && !good && drawn ? "The charts are of the last problem without mistakes." : "";
 }
 
 async function share() {
