@@ -7,7 +7,6 @@ backwards.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 from typing import Any
 
 from pipesched.errors import BadInput
@@ -16,7 +15,8 @@ from pipesched.schedule.timeline import Timeline
 from runtime.exporters.catalogue import EXPORTERS, Exporter, Files, Settings
 from runtime.exporters.format_limits import ANYTHING, every_device_works, one_chain
 from runtime.exporters.megatron_module import module_text
-from runtime.exporters.megatron_streams import proof_of_streams, runs_on_streams, stream_words
+from runtime.exporters.rank_program import offloaded_shares
+from runtime.exporters.stream_words import proof_of_streams, runs_on_streams, stream_words
 from runtime.lowering.deadlock import proved
 from runtime.lowering.programs import Compute, Instruction, Send, lower
 from runtime.lowering.weight_order import weight_microbatches
@@ -25,7 +25,7 @@ _NAME, _SUFFIX = "megatron", ".megatron.py"
 
 
 def program_document(timeline: Timeline) -> dict[str, Any]:
-    """What every rank runs, as `runtime.megatron.program` reads it; `BadInput` for what Megatron cannot run."""
+    """What every rank runs, as `runtime.execution.program` reads it; `BadInput` for what Megatron cannot run."""
     _refuse(timeline)
     problem = timeline.problem
     return {
@@ -33,11 +33,8 @@ def program_document(timeline: Timeline) -> dict[str, Any]:
         "problem": problem.name,
         "microbatches": problem.microbatches,
         "rank_of_stage": list(problem.placement.stage_device),
-        "offloaded": [
-            float(Fraction(stage.offload.amount, stage.activation)) if stage.offload else 0.0
-            for stage in problem.stages
-        ],
-        "rows": stream_words(timeline) if _on_streams(timeline) else _words(timeline),
+        "offloaded": offloaded_shares(timeline),
+        "rows": stream_words(_NAME, timeline) if _on_streams(timeline) else _words(timeline),
     }
 
 

@@ -1,4 +1,4 @@
-"""The one file that `export --format megatron` writes: the sources of `runtime/megatron`, then the schedule."""
+"""The one file that `export --format megatron` writes: the sources that run in Megatron, then the schedule."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any
 
 from pipesched.version import VERSION
 
-_SOURCES = Path(__file__).parent.parent / "megatron"
+_SOURCES = Path(__file__).parent.parent
 # Each behind what it imports.
 _ORDER = (
-    "program",
-    "batches",
-    "transfers",
-    "transformer_engine",
-    "weight_gradients",
-    "reductions",
-    "call",
-    "forwards",
-    "random_state",
-    "saved",
-    "activations",
-    "streams",
-    "iteration",
-    "evaluation",
-    "placement",
-    "install",
+    "execution/program",
+    "megatron/batches",
+    "execution/transfers",
+    "megatron/transformer_engine",
+    "megatron/weight_gradients",
+    "megatron/reductions",
+    "megatron/call",
+    "megatron/forwards",
+    "megatron/random_state",
+    "execution/saved",
+    "megatron/activations",
+    "execution/streams",
+    "megatron/iteration",
+    "megatron/evaluation",
+    "megatron/placement",
+    "megatron/install",
 )
 
 _MODULE = '''# schedule {schedule!a} of problem {problem!a}, by pipesched {version}
@@ -87,4 +87,4 @@ def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
 
 
 def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
-    return isinstance(node, ast.ImportFrom) and str(node.module).rpartition(".")[0].endswith("runtime.megatron")
+    return isinstance(node, ast.ImportFrom) and "runtime" in str(node.module).split(".")[:2]

@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from megatron.core.pipeline_parallel import schedules
 
+from runtime.execution.program import Program, Step
+from runtime.execution.saved import Saved
 from runtime.megatron.call import Call
 from runtime.megatron.forwards import Forwards
-from runtime.megatron.program import Program, Step
 from runtime.megatron.random_state import RandomState
-from runtime.megatron.saved import Saved
 
 
 class Activations:

@@ -11,7 +11,7 @@ from megatron.core.pipeline_parallel import schedules
 from megatron.core.process_groups_config import ProcessGroupCollection
 from megatron.core.utils import get_attr_wrapped_model, get_model_config
 
-from runtime.megatron.program import Program
+from runtime.execution.program import Program
 
 _NEVER_TRIED = {
     "sequence_parallel": "sequence parallelism",

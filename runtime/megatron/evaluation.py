@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
+from runtime.execution.program import Program
+from runtime.execution.transfers import Transfers
 from runtime.megatron.call import Call
 from runtime.megatron.forwards import Forwards
-from runtime.megatron.program import Program
-from runtime.megatron.transfers import Transfers
 
 
 @torch.no_grad()
 def evaluate(program: Program, call: Call) -> list[Any]:
     """What the loss function gives. A part of a proved order is one: what it leaves out nothing else waits for."""
-    forwards, transfers = Forwards(program, call), Transfers(call.group, call.empty)
+    forwards, transfers = Forwards(program, call), Transfers(call.group, lambda _: call.empty())
     here, outputs = program.stages_of(call.rank), dict[tuple[int, int], Any]()
     for step in program.rows[call.rank]:
         where = step.stage, step.microbatch

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from megatron.core.pipeline_parallel import schedules
 
+from runtime.execution.program import Program, Step
 from runtime.megatron.batches import NumberedBatches
 from runtime.megatron.call import Call
-from runtime.megatron.program import Program, Step
 
 
 class Forwards:

@@ -7,11 +7,11 @@ from typing import Any
 
 from megatron.core.pipeline_parallel import schedules
 
+from runtime.execution.program import Program, program_of
 from runtime.megatron.call import Call, call_of, check_fits
 from runtime.megatron.evaluation import evaluate
 from runtime.megatron.iteration import Iteration
 from runtime.megatron.placement import place
-from runtime.megatron.program import Program, program_of
 from runtime.megatron.weight_gradients import split_linears
 
 _FUNCTIONS = ("forward_backward_pipelining_without_interleaving", "forward_backward_pipelining_with_interleaving")

@@ -9,12 +9,12 @@ from typing import Any
 from megatron.core.enums import ModelType
 from megatron.core.pipeline_parallel import schedules
 
+from runtime.execution.program import Program, Step
+from runtime.execution.streams import Streams
+from runtime.execution.transfers import Transfers
 from runtime.megatron.activations import Activations
 from runtime.megatron.call import Call
-from runtime.megatron.program import Program, Step
 from runtime.megatron.reductions import Reductions
-from runtime.megatron.streams import Streams
-from runtime.megatron.transfers import Transfers
 from runtime.megatron.weight_gradients import WeightGradients
 
 
@@ -25,7 +25,7 @@ class Iteration:
         self._program, self._call, self._row = program, call, program.rows[call.rank]
         self._chunk = {stage: chunk for chunk, stage in enumerate(program.stages_of(call.rank))}
         self.activations = Activations(program, call)
-        self._transfers = Transfers(call.group, call.empty)
+        self._transfers = Transfers(call.group, lambda _: call.empty())
         self._weights = WeightGradients(call.chunks, any(step.kind == "W" for step in self._row))
         self._reductions = Reductions(call.config, call.chunks, call.force_all_reduce)
         self._last_backward = {step.stage: step for step in self._row if step.kind in ("B", "BW") and not step.transfer}

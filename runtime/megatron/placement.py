@@ -15,7 +15,7 @@ from megatron.core.pipeline_parallel import utils
 from megatron.core.transformer.enums import LayerType
 from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
 
-from runtime.megatron.program import Program
+from runtime.execution.program import Program
 
 
 def place(program: Program) -> None:

@@ -7,16 +7,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.pipelining import PipelineStage
 from torch.distributed.pipelining.schedules import _PipelineScheduleRuntime
+from torch.nn.parallel import DistributedDataParallel
 
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.formatting import counted
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import Placement
-from runtime.pytorch.bidirectional_runtime import BidirectionalRuntime
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.validator import validate
+from runtime.execution.program import Program, program_of
+from runtime.exporters.rank_program import rank_program
+from runtime.pytorch.bidirectional_executor import Executor
+from runtime.pytorch.program_executor import ProgramExecutor
+from runtime.pytorch.stages_runtime import StagesRuntime
 from runtime.running.job import Job, job_for
 
 Stages = Mapping[int, nn.Module] | Sequence[PipelineStage]
@@ -25,7 +35,7 @@ Loss = Callable[[Any, Any], Tensor]
 
 def load(
     schedule: str | Path, stages: Stages, loss_fn: Loss | None = None, *, comms: bool = True, scale_grads: bool = True
-) -> _PipelineScheduleRuntime | BidirectionalRuntime:
+) -> _PipelineScheduleRuntime | StagesRuntime:
     """The runtime of this rank, ready for `step`: it executes a schedule file's order.
 
     `stages` are this rank's: the module of each by its number, or `PipelineStage` objects. With `comms` sends and
@@ -33,15 +43,52 @@ def load(
     micro-batches. The process group must be there. `BadInput` for what does not fit the schedule.
     """
     timeline = read_schedule(schedule).timeline
+    if any(p.kind not in (F, B, W, BW) for p in timeline.schedule.passes()):
+        return _saving(str(schedule), timeline, stages, loss_fn, scale_grads)
     job = job_for(timeline, Job("", timeline.problem, timeline.schedule, (), comms=comms))
     where = timeline.problem.placement
     if job.rows is None:
         modules = _modules_of(stages, where, str(schedule))
-        return BidirectionalRuntime(timeline.problem, timeline.schedule, modules, loss_fn, scale_grads)
+        _on_cpu(modules)
+        problem, order = timeline.problem, timeline.schedule
+        return StagesRuntime(
+            problem,
+            modules,
+            loss_fn,
+            lambda held, loss: Executor(problem, order, dist.get_rank(), held, loss, scale_grads),
+        )
     mine = [_stage(number, stages[number], where) for number in stages] if isinstance(stages, Mapping) else [*stages]
     mine.sort(key=lambda stage: stage.stage_index)
     _check(mine, where, str(schedule))
     return runtime_of(job, mine, loss_fn, scale_grads)
+
+
+def _saving(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None, scale_grads: bool) -> StagesRuntime:
+    """The runtime of an order with copies to the host or recomputation, which PyTorch's has not."""
+    broken = next((violation for violation in validate(timeline) if violation.rule != "memory"), None)
+    if broken is not None:
+        raise BadInput(f"{name}: only a valid schedule can be run; in this one {broken.text}")
+    problem = timeline.problem
+    if problem.microbatch_scale:
+        raise BadInput(f"{name}: found microbatch_scale; allowed: micro-batches of one shape with PyTorch")
+    program: Program = program_of(rank_program(name, timeline))
+    given = stages if isinstance(stages, Mapping) else {stage.stage_index: stage.submod for stage in stages}
+    modules = _modules_of(given, problem.placement, name)
+    wrapped = next((one for one in modules.values() if isinstance(one, DistributedDataParallel | FSDPModule)), None)
+    if wrapped is not None:
+        raise BadInput(
+            f"stages: found {type(wrapped).__name__} with offload or recomputation; allowed: plain modules, whose "
+            "gradients the training loop reduces after step"
+        )
+    return StagesRuntime(
+        problem, modules, loss_fn, lambda held, loss: ProgramExecutor(problem, program, held, loss, scale_grads)
+    )
+
+
+def _on_cpu(modules: Mapping[int, nn.Module]) -> None:
+    on = next((one.device for module in modules.values() for one in module.parameters()), torch.device("cpu"))
+    if on.type != "cpu":
+        raise BadInput(f"stages: found on {on}; allowed: on CPU over gloo, the only way in which this was tried")
 
 
 def runtime_of(

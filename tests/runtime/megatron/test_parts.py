@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runtime.megatron import program
+from runtime.execution import program
 from runtime.megatron.batches import NumberedBatches
 
 torch: Any = pytest.importorskip("torch")

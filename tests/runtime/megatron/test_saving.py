@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from runtime.megatron import program
+from runtime.execution import program
 
 torch: Any = pytest.importorskip("torch")
 random_state: Any = pytest.importorskip("runtime.megatron.random_state", exc_type=ImportError)
-saved: Any = pytest.importorskip("runtime.megatron.saved")
-streams: Any = pytest.importorskip("runtime.megatron.streams")
+saved: Any = pytest.importorskip("runtime.execution.saved")
+streams: Any = pytest.importorskip("runtime.execution.streams")
 
 
 def block() -> Any:

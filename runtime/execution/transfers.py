@@ -14,14 +14,14 @@ from typing import Any, TypeAlias
 import torch
 import torch.distributed as dist
 
-# The pass that yields a tensor: F or B, its stage and micro-batch.
-Name: TypeAlias = tuple[str, int, int]
+# The pass that yields a tensor: F or B, its stage and micro-batch; and which of its tensors, if it yields several.
+Name: TypeAlias = tuple[Any, ...]
 
 
 class Transfers:
-    """Of one rank in one iteration; `empty` makes the tensor to receive into."""
+    """Of one rank in one iteration; `empty` makes the tensor to receive into, for a name."""
 
-    def __init__(self, group: Any, empty: Callable[[], torch.Tensor]) -> None:
+    def __init__(self, group: Any, empty: Callable[[Name], torch.Tensor]) -> None:
         self._group, self._empty = group, empty
         self._here: dict[Name, torch.Tensor] = {}
         self._coming: dict[Name, tuple[torch.Tensor, Any, int, int]] = {}
@@ -37,7 +37,7 @@ class Transfers:
         self._leaving.setdefault(peer, []).append((work, tensor))
 
     def receive(self, peer: int, name: Name) -> None:
-        tensor = self._empty()
+        tensor = self._empty(name)
         work = dist.irecv(tensor, dist.get_global_rank(self._group, peer), group=self._group)
         self._coming[name] = tensor, work, peer, len(self._leaving.get(peer, ()))
 

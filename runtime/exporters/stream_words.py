@@ -14,14 +14,14 @@ def runs_on_streams(timeline: Timeline) -> bool:
     return bool(timeline.schedule.waits) or len(resources) > len({resource.device for resource in resources})
 
 
-def stream_words(timeline: Timeline) -> list[str]:
+def stream_words(name: str, timeline: Timeline) -> list[str]:
     """The row of every rank. A wait for a task of another rank is the receipt of what that yields."""
     streams = stream_programs(timeline)
     numbers = {name: number for number, name in enumerate(timeline.problem.streams)}
     steps = {step.task: (numbers[resource.stream], step) for resource, row in streams.items() for step in row}
     return [
         " ".join(
-            _transfer(timeline, one, device) if isinstance(one, TaskTransfer) else _step(timeline, *steps[one])
+            _transfer(name, timeline, one, device) if isinstance(one, TaskTransfer) else _step(timeline, *steps[one])
             for one in row
         )
         for device, row in enumerate(sequence_rows(timeline, streams))
@@ -40,10 +40,10 @@ def _step(timeline: Timeline, stream: int, step: Step) -> str:
     return f"{step.task.of}{f'@{stream}' if stream else ''}{''.join(f'!{before.of}' for before in here)}"
 
 
-def _transfer(timeline: Timeline, one: TaskTransfer, device: int) -> str:
+def _transfer(name: str, timeline: Timeline, one: TaskTransfer, device: int) -> str:
     if one.producer not in needed_by(timeline, one.consumer):
         raise BadInput(
-            f"megatron: {one.consumer.of} waits for {one.producer.of} of another device and uses nothing of it, which "
+            f"{name}: {one.consumer.of} waits for {one.producer.of} of another device and uses nothing of it, which "
             "is not supported; program can express it"
         )
     peer = f"send{one.target}" if one.source == device else f"recv{one.source}"

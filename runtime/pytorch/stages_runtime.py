@@ -1,10 +1,10 @@
-"""Our executor of bidirectional placements with the interface of PyTorch's runtime, for a loop of the user's own."""
+"""Executors of ours with the interface of PyTorch's runtime, for a loop of the user's own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import torch
 import torch.distributed as dist
@@ -13,8 +13,6 @@ from torch.distributed.pipelining import PipelineStage
 
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
-from pipesched.schedule.schedule import Schedule
-from runtime.pytorch.bidirectional_executor import Executor
 from runtime.pytorch.boundary import Boundary, FlatStage, boundary_of, call, loss_of_tensors
 from runtime.pytorch.stage_chain import ChainWalk
 from runtime.pytorch.twin import twin
@@ -29,8 +27,18 @@ class WiredStages:
     gives: dict[int, Boundary] = field(default_factory=dict)
 
 
-class BidirectionalRuntime:
-    """The stages of this rank, by the placement's number of each; each is on two ranks, whose gradients are summed.
+class StageExecutor(Protocol):
+    """Runs one iteration; gives the losses of the micro-batches whose last stage is here."""
+
+    def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]: ...
+
+
+# Makes the executor of the stages of this rank, with a loss.
+MakeExecutor: TypeAlias = Callable[[WiredStages, Callable[[Any, Any], Tensor]], StageExecutor]
+
+
+class StagesRuntime:
+    """The stages of this rank, by the placement's number of each, and the executor that `make` makes for them.
 
     A rank that holds the first stage of a chain gives `step` the whole batch, one that holds a last stage all targets:
     each chain takes its own micro-batches of them.
@@ -39,17 +47,15 @@ class BidirectionalRuntime:
     def __init__(
         self,
         problem: Problem,
-        schedule: Schedule,
         modules: Mapping[int, nn.Module],
         loss_fn: Callable[[Any, Any], Tensor] | None,
-        scale_grads: bool,
+        make: MakeExecutor,
     ) -> None:
-        self._problem, self._schedule, self._modules = problem, schedule, modules
-        self._loss, self._scale = loss_fn, scale_grads
+        self._problem, self._modules, self._loss, self._make = problem, modules, loss_fn, make
         where, self._rank = problem.placement, dist.get_rank()
         self._first = any(chain[0] in modules for chain in where.chains)
         self._last = any(chain[-1] in modules for chain in where.chains)
-        self._executor: Executor | None = None
+        self._executor: StageExecutor | None = None
 
     def step(self, *args: Any, target: Any = None, losses: list[Tensor] | None = None, **_: Any) -> None:
         """One iteration; `losses` gets those of the micro-batches whose last stage is here, in their order."""
@@ -73,13 +79,11 @@ class BidirectionalRuntime:
         if self._last and self._loss is None:
             raise BadInput("loss_fn: found none; allowed: a loss, since this rank holds a last stage")
 
-    def _prepared(self, sample: Any) -> Executor:
+    def _prepared(self, sample: Any) -> StageExecutor:
         """Sends one micro-batch through each chain without gradients kept, to learn what stages take and give."""
         wired, where = WiredStages(), self._problem.placement
         position = {stage: at for chain in where.chains for at, stage in enumerate(chain)}
         on = next((p.device for module in self._modules.values() for p in module.parameters()), torch.device("cpu"))
-        if on.type != "cpu":
-            raise BadInput(f"stages: found on {on}; allowed: on CPU over gloo, the only way in which this was tried")
 
         def run(number: int, value: object) -> object:
             wired.takes[number] = boundary_of(value, f"what stage {number} is given")
@@ -96,7 +100,7 @@ class BidirectionalRuntime:
                 FlatStage(module, takes.spec), position[number], len(where.chains[0]), on,
                 input_args=takes.like, output_args=gives.like,
             )  # fmt: skip
-        return Executor(self._problem, self._schedule, self._rank, wired, self._loss_of(wired), self._scale)
+        return self._make(wired, self._loss_of(wired))
 
     def _loss_of(self, wired: WiredStages) -> Callable[[Any, Any], Tensor]:
         lasts = [chain[-1] for chain in self._problem.placement.chains if chain[-1] in wired.gives]

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from runtime.megatron.program import Step
+from runtime.execution.program import Step
 
 # Those of all iterations: each has memory of its own that it gets again.
 _STREAMS: dict[int, Any] = {}

@@ -1,0 +1,38 @@
+"""A schedule with copies and recomputation as `runtime.execution.program` reads it, for executors of our own."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from pipesched.errors import BadInput
+from pipesched.schedule.timeline import Timeline
+from runtime.exporters.format_limits import every_device_works, one_chain
+from runtime.exporters.stream_words import proof_of_streams, stream_words
+
+
+def rank_program(name: str, timeline: Timeline) -> dict[str, Any]:
+    """What every rank runs, proved to end; `BadInput`, which begins with `name`, for what this cannot express."""
+    problem = timeline.problem
+    one_chain(name, "our executor of copies and recomputation", problem.placement)
+    every_device_works(name, "our executor of copies and recomputation", problem.placement)
+    if problem.overlaps:
+        raise BadInput(f"{name}: overlapped blocks beside copies or recomputation are not supported with PyTorch")
+    if any(len([*problem.tasks(p)]) > 1 for p in timeline.schedule.passes()):
+        raise BadInput(f"{name}: passes of several tasks are not supported with PyTorch; program can express them")
+    proof_of_streams(name, timeline)
+    return {
+        "schedule": timeline.schedule.name,
+        "microbatches": problem.microbatches,
+        "rank_of_stage": list(problem.placement.stage_device),
+        "offloaded": offloaded_shares(timeline),
+        "rows": stream_words(name, timeline),
+    }
+
+
+def offloaded_shares(timeline: Timeline) -> list[float]:
+    """Of each stage, the share of an activation that its copy to the host moves."""
+    return [
+        float(Fraction(stage.offload.amount, stage.activation)) if stage.offload else 0.0
+        for stage in timeline.problem.stages
+    ]

@@ -1,0 +1,109 @@
+"""What forwards of torch's stages leave for their backwards: kept, moved to the host and back, or computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor
+from torch.distributed.pipelining import PipelineStage
+
+from runtime.execution.program import Program, Step
+from runtime.execution.saved import Saved
+
+# Of a pass: its stage and micro-batch.
+Where: TypeAlias = tuple[int, int]
+
+
+class Activations:
+    """Of one rank in one iteration; `moved` counts the bytes that went to the host."""
+
+    def __init__(
+        self, program: Program, rank: int, stages: Mapping[int, PipelineStage], loss: Callable[[int, Any], Tensor]
+    ) -> None:
+        self._program, self._stages, self._loss = program, stages, loss
+        passes = [step for step in program.rows[rank] if not step.transfer]
+        self._recomputed = {(step.stage, step.microbatch) for step in passes if step.kind[0] == "R"}
+        self._offloaded = {(step.stage, step.microbatch) for step in passes if step.kind == "O"}
+        self._saved, self._random = dict[Where, Saved](), dict[Where, list[Tensor]]()
+        self._inputs, self.losses = dict[Where, tuple[Any, ...]](), dict[int, Tensor]()
+        self.moved = 0
+
+    def forward(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
+        """Runs it, and keeps of it what the schedule says; what it yields for the next stage."""
+        where = step.stage, step.microbatch
+        if where in self._recomputed:
+            self._inputs[where] = arguments
+            self._random[where] = _random_state()
+            with torch.no_grad():
+                yielded = self._run(step, arguments)
+            del self._stages[step.stage].fwd_cache[step.microbatch]
+            return yielded
+        if where not in self._offloaded:
+            return self._run(step, arguments)
+        stage = self._stages[step.stage]
+        self._saved[where] = Saved([*stage.submod.parameters(), *_input(stage, step, arguments)], self._share(step))
+        with self._saved[where].collect():
+            return self._run(step, arguments)
+
+    def again(self, step: Step) -> None:
+        """The forward once more, from the same input and random state."""
+        where = step.stage, step.microbatch
+        now, before = _random_state(), self._random.pop(where)
+        _restore(before)
+        try:
+            self._run(step, self._inputs.pop(where))
+        finally:
+            _restore(now)
+
+    def move_out(self, step: Step) -> None:
+        self.moved += self._saved[step.stage, step.microbatch].move_out()
+
+    def move_in(self, step: Step) -> None:
+        self._saved[step.stage, step.microbatch].move_in()
+
+    def backward(self, step: Step) -> None:
+        """What the forward saved goes when its graph does: at the end of BW, or of the W after a B."""
+        loss = self.losses.get(step.microbatch) if self._stages[step.stage].is_last else None
+        self._stages[step.stage].backward_one_chunk(step.microbatch, loss, step.kind == "BW")
+        self._saved.pop((step.stage, step.microbatch), None)
+        if loss is not None:
+            self.losses[step.microbatch] = loss.detach()
+
+    def _share(self, step: Step) -> float:
+        return self._program.offloaded[step.stage]
+
+    def _run(self, step: Step, arguments: tuple[Any, ...]) -> list[Tensor]:
+        stage = self._stages[step.stage]
+        stage.forward_one_chunk(step.microbatch, arguments, save_forward_output=False)
+        outputs = stage.fwd_cache[step.microbatch][0]
+        if stage.is_last:
+            self.losses[step.microbatch] = self._loss(step.microbatch, outputs)
+            return []
+        return [_left(one) for one in outputs]
+
+
+def _left(output: Tensor) -> Tensor:
+    """An output for the next stage. Here only its place in the graph and its shape are needed from now on."""
+    left = output.detach()
+    output.data = output.new_empty(()).expand(output.shape)
+    return left
+
+
+def _input(stage: PipelineStage, step: Step, arguments: tuple[Any, ...]) -> Iterable[Tensor]:
+    """The tensors that a forward takes."""
+    if stage.is_first:
+        return [one for one in arguments if isinstance(one, Tensor)]
+    return [one.buffer for one in stage.args_recv_info[step.microbatch]]  # type: ignore[misc]
+
+
+def _random_state() -> list[Tensor]:
+    """Of the CPU's generator and of this process's GPU, if it has one."""
+    return [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
+
+
+def _restore(state: list[Tensor]) -> None:
+    torch.set_rng_state(state[0])
+    for one in state[1:]:
+        torch.cuda.set_rng_state(one)

@@ -1,0 +1,129 @@
+"""Runs the program of a rank with torch's stages: offload and recomputation, on the streams and behind the waits of it.
+
+Sends and receives stand where the proof has them, among all that the rank starts, in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.utils._pytree import tree_flatten
+
+from pipesched.problem.problem import Problem
+from runtime.execution.program import Program, Step
+from runtime.execution.streams import Streams
+from runtime.execution.transfers import Transfers
+from runtime.pytorch.activations import Activations
+from runtime.pytorch.bidirectional_executor import prepare
+from runtime.pytorch.stages_runtime import WiredStages
+
+
+class ProgramExecutor:
+    """One rank; `executed` is what it ran in the last iteration, and `moved` how many bytes went to the host."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        program: Program,
+        held: WiredStages,
+        loss: Callable[[Any, Any], Tensor],
+        scale_grads: bool,
+    ) -> None:
+        self._program, self._held, self._loss = program, held, loss
+        self._rank, self._row = dist.get_rank(), program.rows[dist.get_rank()]
+        self._scale = program.microbatches if scale_grads else 1
+        self.executed, self.moved = list[str](), 0
+        for number, stage in held.stages.items():
+            prepare(stage, problem, number)
+
+    def step(self, inputs: Mapping[int, Any], targets: Mapping[int, Any]) -> dict[int, float]:
+        """One iteration; the losses of the micro-batches whose last stage is here."""
+        for stage in self._held.stages.values():
+            stage.clear_runtime_states()
+        kept = Activations(
+            self._program, self._rank, self._held.stages, lambda j, output: self._loss(output, targets[j])
+        )
+        transfers, streams = Transfers(dist.group.WORLD, self._empty), Streams(self._row)
+        leaving = dict[tuple[Any, ...], list[Tensor]]()
+        run: dict[str, Callable[[Step], None]] = {
+            "F": lambda step: self._forward(step, kept, transfers, leaving, inputs),
+            "W": lambda step: self._held.stages[step.stage].backward_weight_one_chunk(step.microbatch),
+            "O": kept.move_out,
+            "L": kept.move_in,
+        }
+        run["B"] = run["BW"] = lambda step: self._backward(step, kept, transfers, leaving)
+        self.executed.clear()
+        for step in self._row:
+            if step.transfer == "send":
+                for tensor in leaving.pop(step.yields):
+                    transfers.send(step.peer, tensor)
+            elif step.transfer:
+                for name in self._names(step):
+                    transfers.receive(step.peer, name)
+            else:
+                streams.run(step, run.get(step.kind, kept.again))
+            self.executed.append(str(step))
+        transfers.finish()
+        self.moved = kept.moved
+        for stage in self._held.stages.values():
+            stage.scale_grads(self._scale)
+        return {j: loss.item() for j, loss in kept.losses.items()}
+
+    def _forward(
+        self, step: Step, kept: Activations, transfers: Transfers, leaving: dict[Any, Any], inputs: Mapping[int, Any]
+    ) -> None:
+        stage = self._held.stages[step.stage]
+        if not stage.is_first:
+            before = Step("F", step.stage - 1, step.microbatch)
+            stage.set_local_fwd_input(tuple(map(transfers.take, self._names(before))), step.microbatch)
+        arguments = tuple(tree_flatten(inputs[step.microbatch])[0]) if stage.is_first else ()
+        self._give(step, kept.forward(step, arguments), step.stage + 1, transfers, leaving)
+
+    def _backward(self, step: Step, kept: Activations, transfers: Transfers, leaving: dict[Any, Any]) -> None:
+        stage = self._held.stages[step.stage]
+        if not stage.is_last:
+            after = Step("B", step.stage + 1, step.microbatch)
+            coming = map(transfers.take, self._names(after))
+            likes = self._held.gives[step.stage].like
+            gradients = tuple(next(coming) if like.requires_grad else None for like in likes)
+            stage.set_local_bwd_input(gradients, step.microbatch)
+        kept.backward(step)
+        if not stage.is_last:
+            for message, like in zip(stage.grad_recv_info[step.microbatch], likes, strict=True):
+                message.buffer = None if like.requires_grad else message.buffer
+        if stage.is_first:
+            return
+        for message in stage.args_recv_info[step.microbatch]:
+            message.buffer = None
+        given = stage.get_local_bwd_output(step.microbatch)  # type: ignore[no-untyped-call]
+        pairs = zip(given, self._held.takes[step.stage].like, strict=True)
+        found = [torch.zeros_like(like) if one is None else one for one, like in pairs if like.requires_grad]
+        self._give(step, found, step.stage - 1, transfers, leaving)
+
+    def _give(self, step: Step, tensors: list[Tensor], to: int, transfers: Transfers, leaving: dict[Any, Any]) -> None:
+        """To a stage of this rank, or into the hands of the send that stands behind."""
+        if to in self._held.stages:
+            for name, tensor in zip(self._names(step), tensors, strict=True):
+                transfers.hand_over(name, tensor)
+        elif tensors:
+            leaving[step.yields] = tensors
+
+    def _names(self, step: Step) -> Iterator[tuple[Any, ...]]:
+        """Of the tensors that a pass yields for its neighbour."""
+        return ((*step.yields, at) for at in range(len(self._likes(*step.yields))))
+
+    def _likes(self, kind: str, stage: int, _: int) -> list[Tensor]:
+        """Like those tensors; the stage or its neighbour is here."""
+        takes, gives = self._held.takes, self._held.gives
+        if kind == "F":
+            return [*(gives[stage] if stage in gives else takes[stage + 1]).like]
+        likes = takes[stage].like if stage in takes else gives[stage - 1].like
+        return [like for like in likes if like.requires_grad]
+
+    def _empty(self, name: tuple[Any, ...]) -> Tensor:
+        *yields, at = name
+        return torch.empty_like(self._likes(*yields)[at], requires_grad=False)

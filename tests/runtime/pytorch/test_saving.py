@@ -1,0 +1,281 @@
+"""Offload and recomputation with torch's stages: processes over gloo, against the whole model in one process."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from commands.shared.file_arguments import write_schedule
+from heuristics.catalogue import schedule_named
+from pipesched.files.schedule_file import ScheduleFile
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from runtime.exporters.rank_program import rank_program
+from tests.support.makers import problem, schedule
+
+pytest.importorskip("torch.distributed.pipelining.schedules")
+
+ROOT = Path(__file__).resolve().parents[3]
+# Every process runs all cases, and writes what it found. `Count` is in the graph of each forward: while it is alive and
+# what was saved beside it is not on the host, the forward's activation is held.
+SCRIPT = """
+import json, sys, weakref
+import torch
+import torch.distributed as dist
+from torch import nn
+import pipesched
+from runtime.execution import program, streams
+from runtime.pytorch import activations
+
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+graphs, saves = weakref.WeakSet(), weakref.WeakSet()
+
+
+class Token:
+    pass
+
+
+class Count(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        if any(ctx.needs_input_grad):
+            ctx.token = Token()
+            graphs.add(ctx.token)
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Stage(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.last, self.drop = nn.Linear(4, 4), nn.Linear(4, 4), nn.Dropout(DROP)
+
+    def forward(self, x):
+        return torch.tanh(self.last(Count.apply(self.drop(torch.tanh(self.linear(x))))))
+
+
+class Watched(activations.Saved):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        saves.add(self)
+
+
+activations.Saved, own_run = Watched, streams.Streams.run
+
+
+def run(self, step, start):
+    own_run(self, step, start)
+    held.append(len(graphs) - sum(bool(one._host) for one in saves))
+
+
+streams.Streams.run = run
+
+
+def stages(number):
+    torch.manual_seed(0)
+    return [Stage().double() for _ in range(number)]
+
+
+found = {}
+for name, case in json.load(open(sys.argv[1])).items():
+    dist.barrier()
+    own, m, total, DROP = case["own"], case["microbatches"], case["stages"], case["drop"]
+    x, y = torch.randn(2, 2 * m, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    made = {s: stages(total)[s] for s in own[rank]}
+    runtime = pipesched.torch.load(case["path"], made, nn.functional.mse_loss)
+    if case["dropped"]:
+        own_program = program.program_of
+        from runtime.pytorch import runtime as loading
+        loading.program_of = lambda document: own_program(
+            document | {"rows": [" ".join(w for w in row.split() if w.split("@")[0].split("!")[0] != case["dropped"])
+                .replace("!" + case["dropped"], "") for row in document["rows"]]})
+        runtime = pipesched.torch.load(case["path"], made, nn.functional.mse_loss)
+        loading.program_of = own_program
+    executes = hasattr(runtime, "_executor")
+    for _ in range(2):
+        held, losses = [], []
+        for stage in made.values():
+            stage.zero_grad()
+        torch.manual_seed(rank)
+        if executes:
+            runtime.step(x, target=y, losses=losses)
+        elif 0 in own[rank]:
+            runtime.step(x)
+        else:
+            runtime.step(target=y, losses=losses) if total - 1 in own[rank] else runtime.step()
+    whole = nn.Sequential(*stages(total))
+    right = nn.functional.mse_loss(whole(x), y)
+    right.backward()
+    right = float(right)
+    worst = max(
+        float((torch.zeros(()) if mine.grad is None else mine.grad).sub(other.grad).norm() / other.grad.norm())
+        for s, stage in made.items() for mine, other in zip(stage.parameters(), whole[s].parameters())
+    )
+    executor = getattr(runtime, "_executor", None)
+    found[name] = {
+        "worst": worst, "held": held, "executed": executor and executor.executed,
+        "moved": executor and executor.moved,
+        "loss": abs(float(torch.stack(losses).mean() - right)) if losses else None, "losses": len(losses),
+        "gradients": [p.grad.tolist() for s in made.values() for p in s.parameters() if p.grad is not None],
+    }
+json.dump(found, open(f"{sys.argv[1]}.{rank}", "w"))
+dist.barrier()
+dist.destroy_process_group()
+"""
+
+MEMORY: dict[str, Any] = {
+    "activation": 4,
+    "offload": {"out": 1, "in": 1, "on": ["d2h", "h2d"]},
+    "recompute": [{"name": "full", "time": 2, "keeps": 1}],
+    "decide": {"offload": "free", "recompute": "free"},
+}
+
+
+def named(name: str, devices: int, microbatches: int, **keys: Any) -> Timeline:
+    one = problem(devices, microbatches, **keys)
+    return simulate(one, schedule_named(name).order(one))
+
+
+def mixed() -> Timeline:
+    """Copies to the host, recomputation and neither, on both stages; on the last one too, with whole and split backwards."""
+    order = schedule(
+        "F0.0 O0.0 F0.1 F0.2 L0.0 B0.0 W0.0 R0.1 B0.1 F0.3 W0.1 B0.2 W0.2 BW0.3",
+        "F1.0 B1.0 F1.1 O1.1 W1.0 F1.2 L1.1 B1.1 W1.1 R1.2 BW1.2 F1.3 BW1.3",
+    )
+    return simulate(problem(2, 4, memory=MEMORY), order)
+
+
+def in_a_v() -> Timeline:
+    order = schedule(
+        "F0.0 F0.1 O0.1 F3.0 B3.0 W3.0 F3.1 R3.1 B3.1 W3.1 L0.1 R0.0 BW0.0 BW0.1 F0.2 F0.3 F3.2 BW3.2 F3.3 BW3.3 BW0.2 BW0.3",
+        "F1.0 F2.0 F1.1 F2.1 B2.0 B1.0 W2.0 W1.0 R2.1 BW2.1 BW1.1 F1.2 F2.2 F1.3 F2.3 BW2.2 BW1.2 BW2.3 BW1.3",
+    )
+    return simulate(problem(2, 4, placement="v-shape", memory=MEMORY), order)
+
+
+RECOMPUTED = MEMORY | {"decide": {"recompute": "always", "offload": "never"}}
+LOOP = {"placement": "interleaved", "chunks": 2}
+TIMELINES = {
+    "mixed": mixed(),
+    "offloaded": named("pipeoffload-full", 4, 4, memory=MEMORY),
+    "on a loop": named("pipeoffload-full", 2, 4, memory=MEMORY, **LOOP),
+    "in a V": in_a_v(),
+    "recomputed": named("uniform-recompute", 4, 4, memory=RECOMPUTED),
+}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    folder = tmp_path_factory.mktemp("saving")
+    cases = {name: _case(folder, timeline) for name, timeline in TIMELINES.items()}
+    cases["dropout, recomputed"] = cases["recomputed"] | {"drop": 0.5}
+    cases["dropout, plain"] = _case(folder, named("1f1b", 4, 4)) | {"drop": 0.5}
+    cases["without a W"] = cases["mixed"] | {"dropped": "W0.1"}
+    cases["without an R"] = cases["mixed"] | {"dropped": "R1.2"}
+    (folder / "script.py").write_text(SCRIPT)
+    found: list[dict[str, Any]] = [{} for _ in range(4)]
+    for number in (2, 4):
+        own = {name: case for name, case in cases.items() if len(case["own"]) == number}
+        (folder / "cases.json").write_text(json.dumps(own))
+        ranks = run(folder, number)
+        assert [one[0] for one in ranks] == [0] * number, ranks
+        for rank in range(number):
+            found[rank] |= json.loads((folder / f"cases.json.{rank}").read_text())
+    return found
+
+
+def _case(folder: Path, timeline: Timeline) -> dict[str, Any]:
+    where = timeline.problem.placement
+    path = folder / f"{len([*folder.iterdir()])}.json"
+    write_schedule(path, ScheduleFile(timeline))
+    shape = {"microbatches": timeline.problem.microbatches, "stages": where.stages, "drop": 0.0, "dropped": ""}
+    return {"path": str(path), "own": where.stages_of} | shape
+
+
+def run(folder: Path, number: int) -> list[tuple[int, str]]:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    ranks = []
+    for rank in range(number):
+        own = {"RANK": str(rank), "WORLD_SIZE": str(number), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        environment = os.environ | own | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "script.py", "cases.json"]
+        ranks.append(subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True))
+    return [(one.wait(), said) for one in ranks for said in [one.communicate(timeout=120)[1]]]
+
+
+def of(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [rank[name] for rank in found if name in rank]
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_every_gradient_and_loss_is_that_of_the_whole_model(name: str, found: list[dict[str, Any]]) -> None:
+    ranks = of(name, found)
+    assert len(ranks) == TIMELINES[name].problem.devices
+    assert max(one["worst"] for one in ranks) < 1e-13
+    assert max(one["loss"] for one in ranks if one["losses"]) < 1e-14
+    assert max(one["losses"] for one in ranks) == 4
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_the_executed_order_is_the_planned_one(name: str, found: list[dict[str, Any]]) -> None:
+    rows = rank_program("test", TIMELINES[name])["rows"]
+    assert [" ".join(one["executed"]) for one in of(name, found)] == rows
+
+
+@pytest.mark.parametrize("name", TIMELINES)
+def test_what_is_held_after_each_pass_is_what_was_planned(name: str, found: list[dict[str, Any]]) -> None:
+    """Whole activations: from F, or from R where it is recomputed, to the last backward, without the time on the host."""
+    timeline = TIMELINES[name]
+    for one in of(name, found):
+        assert one["held"] == _planned(timeline, one["executed"])
+        assert (one["moved"] > 0) == any(word[0] == "O" for word in one["executed"])
+
+
+def _planned(timeline: Timeline, executed: list[str]) -> list[int]:
+    again = {p[1:] for p in timeline.schedule.passes() if p.kind[0] == "R"}
+    split = {p[1:] for p in timeline.schedule.passes() if p.kind == "W"}
+    planned, now = list[int](), 0
+    for word in executed:
+        if ":" not in word:
+            now += _change(word.split("@")[0].split("!")[0], again, split)
+            planned.append(now)
+    return planned
+
+
+def _change(word: str, again: set[Any], split: set[Any]) -> int:
+    kind = word.rstrip("0123456789.")
+    stage, microbatch = map(int, word[len(kind) :].split("."))
+    if kind == "F":
+        return (stage, microbatch) not in again
+    last = kind in ("BW", "W")
+    return {"O": -1, "L": 1}.get(kind, 1 if kind[0] == "R" else -int(last))
+
+
+def test_a_forward_that_runs_again_draws_the_same_numbers(found: list[dict[str, Any]]) -> None:
+    """With dropout, against the same order without recomputation on torch's own runtime."""
+    pairs = zip(of("dropout, recomputed", found), of("dropout, plain", found), strict=True)
+    for again, plain in pairs:
+        assert again["gradients"] and again["gradients"] == plain["gradients"]
+    (right,) = (one["worst"] for one in of("dropout, plain", found)[:1])
+    assert right > 0.01  # it does drop out
+
+
+def test_what_is_left_out_is_found(found: list[dict[str, Any]]) -> None:
+    """A weight pass by the gradients, a recomputation by what is held."""
+    assert of("without a W", found)[0]["worst"] > 0.01
+    left_out = of("without an R", found)[1]
+    assert left_out["executed"] != rank_program("test", TIMELINES["mixed"])["rows"][1].split()
+    assert left_out["held"] != _planned(TIMELINES["mixed"], left_out["executed"])
