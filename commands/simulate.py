@@ -127,7 +127,7 @@ def _document(timeline: Timeline, metrics: Metrics, fits: bool, lower_bound: Val
         "fits": fits,
         "lower_bound": in_file_units(problem, lower_bound),
         "gap": figures.share_open(figures.known(metrics, problem.objective), lower_bound) if fits else None,
-        "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
+        "orders": [[slot_text(slot, timeline.problem) for slot in order] for order in timeline.schedule.orders],
     }
 
 

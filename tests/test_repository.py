@@ -81,9 +81,10 @@ def test_the_examples_and_the_documented_problem_are_read() -> None:
     documented = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "problem-file.md").read_text(), re.DOTALL)
     from pipesched.files.exact_numbers import read_yaml
 
-    plain, of_tasks, lost, chains = (problem_from(read_yaml(text, "docs"), "docs") for text in documented)
+    plain, of_tasks, lost, chains, pieces = (problem_from(read_yaml(text, "docs"), "docs") for text in documented)
     assert costs_of(plain).overlapped is not None
     assert (lost.devices, chains.chain_shares) == (15, (6, 2))
+    assert (pieces.sequence_chunks, pieces.microbatches) == (4, 8)
     assert of_tasks.transfer_stream == "comm" and len(of_tasks.tasks_of(F, 0)) == 17
 
 

@@ -117,7 +117,7 @@ def graph_of(problem: Problem) -> BlockGraph:
             blocks.append(Block(f"{kind.value}{stage}", problem.duration(p), memory))
     waits = []
     for (kind, stage), block in of_pass.items():
-        for alternatives, lag, _ in problem.network.needs[BW if kind is B and not splittable else kind, stage]:
+        for alternatives, lag, *_ in problem.network.needs[BW if kind is B and not splittable else kind, stage]:
             before, sender = alternatives[0]
             waits.append(Precedence(of_pass[B if before is BW else before, sender], block, lag))
     fusions = tuple(

@@ -67,7 +67,7 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
     found = []
     for p in held:
         for arc in problem.network.arcs_into[p.kind, p.stage]:
-            named = (Task(Pass(a.kind, a.stage, p.microbatch), a.part) for a in arc.alternatives)
+            named = (Task(Pass(a.kind, a.stage, p.microbatch + arc.shift), a.part) for a in arc.alternatives)
             here = tuple(number[task] for task in named if task in number)
             if here:
                 found.append(Precedence(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))

@@ -32,6 +32,10 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
         if found is None:
             return None
         waits += found
+    network = jobs.problem.network
+    single = len(jobs.problem.streams) == 1 and all(len(one) == 1 for one in network.tasks.values())
+    if jobs.problem.stage_arcs and single and not network.options:
+        return Schedule(slots, name)  # the order of passes says all
     return Schedule(slots, name, task_orders, waits)
 
 

@@ -34,6 +34,7 @@ from pipesched.problem.formatting import amount, visible
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.without_lookups import without_lookups
+from pipesched.problem.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains, Crossings
 from pipesched.results.diagram_evidence import Diagram
@@ -103,7 +104,7 @@ _BESIDES: dict[type, frozenset[str]] = {
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
-    problem = without_single_tasks(without_lookups(without_scale(problem)))
+    problem = without_single_tasks(without_stage_arcs(without_lookups(without_scale(problem))))
     try:
         problem, certificate = as_proved(problem, certificate)
     except RefusedEvidenceError as why:

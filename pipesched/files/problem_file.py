@@ -14,6 +14,7 @@ from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes, placement_of
 from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
+from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
 from pipesched.files.problems.times_in_ticks import Columns, per, times_in_ticks
@@ -26,6 +27,7 @@ from pipesched.problem.device_resources import HostPool, Pool
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.rescale import with_microbatch_scale
+from pipesched.problem.sequence_chunks import in_sequence_chunks
 
 # More than the schedule file of the largest problem there may be.
 MOST_BYTES = 256 * 2**20
@@ -70,14 +72,18 @@ def problem_from(document: object, source: str = "problem", default_name: str = 
     """
     try:
         document = in_plain_numbers(document, PROBLEM)
-        form, found, wrong = parse_model(ProblemFile, document, required(document))
+        documents, found = piece_documents(document)
+        forms = []
+        for one in documents:
+            form, wrong_values, wrong = parse_model(ProblemFile, one, required(one))
+            found += [*wrong_values, *mistakes(form, wrong, pieces=len(documents))]
+            forms.append(form)
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
-    found += mistakes(form, wrong)
     if found:
-        raise BadInput(*(f"{source}: {mistake}" for mistake in found))
+        raise BadInput(*(f"{source}: {mistake}" for mistake in dict.fromkeys(found)))
     try:
-        return _build(form, default_name)
+        return in_sequence_chunks([_build(form, default_name) for form in forms])
     except BadInput as error:
         raise BadInput(f"{source}: {error}") from None
 
@@ -128,6 +134,7 @@ def _memory(
     """
     activation = per(section.activation if section.activation is not None else Fraction(1), where.stages)
     freed = per(section.freed_by_backward or Fraction(0), where.stages)
+    lent = per(section.kept_for_later or Fraction(0), where.stages)
     capacity = None if section.capacity is None else per(section.capacity, where.devices)
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
@@ -136,13 +143,14 @@ def _memory(
     groups = host_groups(section, where.devices)
     limit = section.offload.host_capacity.capacity if section.offload and section.offload.host_capacity else None
     host = per(limit, len(groups)) if limit is not None and groups else []
-    passes = [*activation, *freed, *(number for column in moved.values() for number in column)]
+    passes = [*activation, *freed, *lent, *(number for column in moved.values() for number in column)]
     ample = max(capacity or [Fraction(0)])
     step, rounded = step_of(
         passes, microbatches * sum(map(abs, passes)) + ample, also=[*(capacity or ()), *static, *host]
     )
     taken = [floor(number / step) for number in activation]
     given = [min(most, ceil(number / step)) for most, number in zip(taken, freed, strict=True)]
+    kept = [floor(number / step) for number in lent]
     held = [floor(number / step) for number in static]
     whole = [floor(number / step) for number in capacity or ()]
     if whole and max(whole) > LARGEST:
@@ -154,12 +162,12 @@ def _memory(
     # Of what moves or stays no more is counted than there is.
     parts = {key: [floor(number / step) for number in column] for key, column in moved.items()}
     hosts = [min(floor(number / step), LARGEST) for number in host]
-    factor = gcd(*taken, *given, *whole, *held, *hosts, *(n for column in parts.values() for n in column)) or 1
+    factor = gcd(*taken, *given, *kept, *whole, *held, *hosts, *(n for column in parts.values() for n in column)) or 1
 
     def in_steps(values: list[int]) -> tuple[int, ...]:
         return tuple(number // factor for number in values)
 
-    columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given)}
+    columns: Columns = {"activation": in_steps(taken), "freed": in_steps(given), "lent": in_steps(kept)}
     columns |= {key: in_steps(column) for key, column in parts.items()}
     besides = in_steps(held)
     if by_stage:

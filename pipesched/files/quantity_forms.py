@@ -50,6 +50,7 @@ PROBLEM = Form(
         "memory.activation": Kind.MEMORY,
         "memory.offload.host_capacity": Kind.MEMORY,
         "memory.freed_by_backward": Kind.PART,
+        "memory.kept_for_later": Kind.PART,
         "memory.recompute.keeps": Kind.PART,
         "memory.offload.amount": Kind.PART,
         "microbatch_scale": Kind.SHARE,

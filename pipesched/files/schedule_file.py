@@ -90,7 +90,7 @@ def schedule_document(file: ScheduleFile) -> dict[str, object]:
         "value": value,
         "lower_bound": file.lower_bound,
         "certificate": certificate_document(file.certificate),
-        "orders": [[slot_text(slot) for slot in order] for order in timeline.schedule.orders],
+        "orders": [[slot_text(slot, problem) for slot in order] for order in timeline.schedule.orders],
         **task_keys(problem, timeline.schedule),
         "starts": start_texts(timeline),
     }

@@ -42,9 +42,10 @@ def why_infeasible(problem: Problem) -> str | None:
     never holds more than that. So the answer is exact, but for the host's memory where activations may move there: a
     stage then holds of a micro-batch what it must until its backward, and all of its activation while it runs.
     """
-    unequal = bool(problem.microbatch_scale)
+    unequal, pieces = bool(problem.microbatch_scale), problem.sequence_chunks
     for device, capacity in enumerate(problem.room):
-        for n, chain in enumerate(problem.placement.chains):
+        for n in range(0, len(problem.placement.chains), pieces):
+            chain = [stage for walk in problem.placement.chains[n : n + pieces] for stage in walk]
             stages = [s for s in chain if problem.placement.stage_device[s] == device and problem.microbatches_of[s]]
             largest = max((problem.microbatch_scale[j] for j in problem.walking[n]), default=1) if unequal else 1
             needed = int(_least_peak(problem, stages) * largest)
@@ -52,9 +53,10 @@ def why_infeasible(problem: Problem) -> str | None:
                 held = problem.static[device]
                 need, whole = memory_text(problem, needed), memory_text(problem, capacity + held)
                 static = f" in addition to {memory_text(problem, held)} of static memory" if held else ""
+                named = list(dict.fromkeys(stage // pieces for stage in stages))
                 least = ", at the least" if any(problem.stages[s].saving_kinds for s in stages) else ""
                 return (
-                    f"memory: device {device} must hold the activations of {_listed(stages)} of one micro-batch at "
+                    f"memory: device {device} must hold the activations of {_listed(named)} of one micro-batch at "
                     f"once, {need}{static}{least}; its capacity is {whole}"
                 )
     return None
@@ -65,8 +67,8 @@ def _least_peak(problem: Problem, stages: list[int]) -> int:
     held, peak = 0, 0
     for s in stages:
         own = problem.stages[s]
-        peak = max(peak, held + own.activation)
-        held += min(keeps for keeps, _ in own.held_until_backward.values())
+        peak = max(peak, held + own.activation + own.lent)
+        held += own.lent + min(keeps for keeps, _ in own.held_until_backward.values())
     return peak
 
 

@@ -16,9 +16,11 @@ from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
 from pipesched.problem.network.dependencies import Dependencies
 from pipesched.problem.network.network_of_problem import network_of
 from pipesched.problem.network.task_network import Mode, TaskNetwork
+from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.stage_arc import StageArc
 
 
 class Objective(StrEnum):
@@ -44,6 +46,7 @@ class Problem:
     of one number in `queues` run their forwards in the order of micro-batches, and so their backwards; empty where any
     order may be. `chain_shares[n]` is how many micro-batches walk chain n; empty where the shares are equal. Searches
     and bounds read chains, not factors (`pipesched.problem.microbatch_chains`).
+    `stage_arcs` are precedences between chains; of `sequence_chunks` pieces of a micro-batch each has its own chain.
     """
 
     placement: Placement
@@ -64,6 +67,8 @@ class Problem:
     shared_streams: tuple[SharedStream, ...] = ()
     queues: tuple[int, ...] = ()
     chain_shares: tuple[int, ...] = ()
+    stage_arcs: tuple[StageArc, ...] = ()
+    sequence_chunks: int = 1
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
 
     def __post_init__(self) -> None:
@@ -148,7 +153,9 @@ class Problem:
     @cached_property
     def dependencies(self) -> Dependencies:
         """The tasks of every pass, and what each pass needs."""
-        return Dependencies(self.placement, self.stages, self.links, self.transfer_stream, self.shared_streams)
+        first = tuple(walk.start for walk in self.microbatches_of)
+        arcs = self.stage_arcs, first
+        return Dependencies(self.placement, self.stages, self.links, self.transfer_stream, self.shared_streams, *arcs)
 
     @cached_property
     def network(self) -> TaskNetwork:
@@ -219,7 +226,8 @@ class Problem:
         """A task by its name, `F0.0/attn`; by its number where it has none."""
         tasks = self.dependencies.tasks.get((task.of.kind, task.of.stage), ())
         name = tasks[task.part].name if task.part < len(tasks) else ""
-        return f"{task.of}/{name}" if name else str(task)
+        of, part = pass_text(self, task.of), name or (str(task.part) if task.part else "")
+        return f"{of}/{part}" if part else of
 
     def device(self, p: Pass) -> int:
         return self.placement.stage_device[p.stage]

@@ -22,18 +22,8 @@ def with_microbatch_scale(problem: Problem, scale: Sequence[Fraction], fixed: bo
     if set(scale) <= {1}:
         return problem
     parts = lcm(*(one.denominator for one in scale))
-    whole = finer(problem, parts)
     return replace(
-        whole,
-        stages=tuple(replace(scaled_stage(s, 1, parts), static=s.static * parts) for s in whole.stages),
-        pools=tuple(
-            Pool(None if pool.capacity is None else pool.capacity * parts, pool.static * parts) for pool in whole.pools
-        ),
-        host_pools=tuple(
-            host._replace(capacity=None if host.capacity is None else host.capacity * parts)
-            for host in whole.host_pools
-        ),
-        resolution=whole.resolution / parts,
+        finer_memory(finer(problem, parts), parts),
         microbatch_scale=tuple(scale),
         queues=tuple(range(problem.placement.stages)) if fixed else (),
     )
@@ -48,6 +38,25 @@ def finer(problem: Problem, parts: int) -> Problem:
         stages=tuple(replace(scaled_stage(s, parts, 1), transfer=s.transfer * parts) for s in problem.stages),
         links=tuple(tuple(lag * parts for lag in row) for row in problem.links),
         tick=problem.tick / parts,
+    )
+
+
+def finer_memory(problem: Problem, parts: int) -> Problem:
+    """Every unit of memory becomes `parts` of them; amounts in the file's unit stay what they are."""
+    if parts == 1:
+        return problem
+    return replace(
+        problem,
+        stages=tuple(replace(scaled_stage(s, 1, parts), static=s.static * parts) for s in problem.stages),
+        pools=tuple(
+            Pool(None if pool.capacity is None else pool.capacity * parts, pool.static * parts)
+            for pool in problem.pools
+        ),
+        host_pools=tuple(
+            host._replace(capacity=None if host.capacity is None else host.capacity * parts)
+            for host in problem.host_pools
+        ),
+        resolution=problem.resolution / parts,
     )
 
 

@@ -42,6 +42,9 @@ class Stage:
     times (weights, gradients, optimizer). `stream` is the one that runs what names no other. `tasks` lists the tasks of
     those passes that are not one task on it; their durations are then those of the tasks.
 
+    F takes `lent` besides, which its own backward does not give back: that of another stage of the device does, which
+    gives back `collected` besides when it ends as B or BW.
+
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
     `offload`, or is computed again on `stream` by one of `recompute`.
     """
@@ -60,6 +63,8 @@ class Stage:
     offload: Offload | None = None
     recompute: tuple[Recomputation, ...] = ()
     may_keep: bool = True
+    lent: int = 0
+    collected: int = 0
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
@@ -135,6 +140,8 @@ def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> 
         overlapped=None if stage.overlapped is None else ticks(stage.overlapped),
         activation=int(stage.activation * memory),
         freed=int(stage.freed * memory),
+        lent=int(stage.lent * memory),
+        collected=int(stage.collected * memory),
         tasks=tuple((kind, tuple(t._replace(ticks=ticks(t.ticks)) for t in tasks)) for kind, tasks in stage.tasks),
         offload=copies
         and copies._replace(
@@ -160,12 +167,13 @@ def stages_of(
     offload: Sequence[Offload | None] | None = None,
     recompute: Sequence[tuple[Recomputation, ...]] | None = None,
     may_keep: Sequence[bool] | None = None,
+    lent: Sequence[int] | None = None,
 ) -> tuple[Stage, ...]:
     """Stages from one sequence a quantity, each with an entry a stage; what is left out is as in `Stage`."""
     given: dict[str, Sequence[Any] | None] = {
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
         "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
-        "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep,
+        "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep, "lent": lent,
     }  # fmt: skip
     rows = {name: column for name, column in given.items() if column is not None}
     entries = zip(*rows.values(), strict=True)

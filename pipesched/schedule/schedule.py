@@ -9,7 +9,9 @@ from typing import NamedTuple
 from pipesched.errors import BadInput
 from pipesched.html_of import html_of
 from pipesched.problem.network.task_network import Resource
+from pipesched.problem.pass_names import pass_from, pass_text
 from pipesched.problem.passes import BW, F, Pass, Slot, Task, parse_pass
+from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import PassTable
 
 
@@ -98,14 +100,14 @@ def schedule_of(orders: Iterable[Iterable[Pass]], name: str = "") -> Schedule:
     return Schedule(tuple(tuple((p,) for p in order) for order in orders), name)
 
 
-def slot_text(slot: Slot) -> str:
-    """`F0.3`, or `F0.3&BW0.1` for an overlapped pair."""
-    return "&".join(map(str, slot))
+def slot_text(slot: Slot, problem: Problem | None = None) -> str:
+    """`F0.3`, or `F0.3&BW0.1` for an overlapped pair; as passes are named in this problem."""
+    return "&".join(str(p) if problem is None else pass_text(problem, p) for p in slot)
 
 
-def parse_slot(text: str) -> Slot:
+def parse_slot(text: str, problem: Problem | None = None) -> Slot:
     """Read `slot_text` back; raises `BadInput`."""
-    passes = tuple(map(parse_pass, text.split("&")))
+    passes = tuple(parse_pass(one) if problem is None else pass_from(problem, one) for one in text.split("&"))
     if len(passes) == 1:
         return (passes[0],)
     if len(passes) == 2 and passes[0].kind is F and passes[1].kind is not F:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import B, Pass, Task, W
 from pipesched.schedule.timeline import Timeline, block_ticks
-from pipesched.validation.pass_rules import all_tasks, needed, needs_input, own_tasks
+from pipesched.validation.pass_rules import all_tasks, needed, needed_of_others, needs_input, own_tasks
 from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
 
@@ -53,7 +53,7 @@ def _before(timeline: Timeline) -> _Before:
 
 
 def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterator[tuple[Task, Task]]:
-    """The tasks of a pass, each with one that its micro-batch has to end before."""
+    """The tasks of a pass, each with one that has to end before."""
     problem = timeline.problem
     if p.kind is W:
         b = p._replace(kind=B)
@@ -62,7 +62,8 @@ def _own_pairs(timeline: Timeline, p: Pass, ends: Mapping[Pass, Task]) -> Iterat
         return
     if not timeline.in_block(p):
         yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
-    near = (Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0)
+    near = [Pass(kind, stage, p.microbatch) for kind, stage, lag in needed(problem, p.kind, p.stage) if lag == 0]
+    near += needed_of_others(problem, p)
     first = ends[p] if timeline.in_block(p) else Task(p, needs_input(problem, p.kind, p.stage))
     yield from ((ends[other], first) for other in near if other in ends)
 

@@ -31,6 +31,7 @@ from pipesched.validation.pass_rules import (
     host_changes,
     memory_changes,
     needed,
+    needed_of_others,
     needs_input,
     own_tasks,
 )
@@ -218,11 +219,11 @@ class _Known:
             return
         if p not in self._block:
             yield from pairwise(Task(p, part) for part in range(len(all_tasks(problem, p.kind, p.stage))))
-        for kind, stage, lag in needed(problem, p.kind, p.stage):
-            other = Pass(kind, stage, p.microbatch)
+        own = ((Pass(kind, stage, p.microbatch), lag) for kind, stage, lag in needed(problem, p.kind, p.stage))
+        for other, lag in (*own, *((other, 0) for other in needed_of_others(problem, p))):
             if other in held:
                 sent = 1 if lag and problem.transfer_stream is not None else 0
-                last = len(own_tasks(problem, kind, stage)) - 1 + sent
+                last = len(own_tasks(problem, other.kind, other.stage)) - 1 + sent
                 yield self._task(Task(other, last)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
 
     def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole, whole
@@ -52,6 +52,15 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
             yield sender, chain[place + 1], _travel(problem, chain[place + 1], stage, stage)
 
 
+def needed_of_others(problem: Problem, p: Pass) -> Iterator[Pass]:
+    """Passes of other chains that must have ended before a pass starts: of those of two kinds a schedule holds one."""
+    for before, after, backward in problem.stage_arcs:
+        if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
+            place = p.microbatch - problem.microbatches_of[after][0]
+            j = problem.microbatches_of[before][place]
+            yield from (Pass(kind, before, j) for kind in ((B, BW) if backward else (F,)))
+
+
 def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
     """The task of a pass that waits for what the pass needs: of a forward the first one that needs its input."""
     tasks = own_tasks(problem, kind, stage)
@@ -92,15 +101,17 @@ def _travel(problem: Problem, sender: int, receiver: int, lower: int) -> int:
 def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, int]:
     """What a pass takes at its start and at its end; below 0 it gives back."""
     taken, returned = problem.stages[stage].activation, problem.stages[stage].freed
+    # What later pieces read stays after a piece's own backward; that of the first piece gives all of it back.
+    stays, of_all = problem.stages[stage].lent, problem.stages[stage].collected
     match kind:
         case PassKind.F:
-            return taken, 0
+            return taken + stays, 0
         case PassKind.B:
-            return (0, -returned) if returned > 0 else (-returned, 0)
+            return (0, -returned - of_all) if returned > 0 else (-returned, -of_all)
         case PassKind.W:
             return 0, returned - taken
         case PassKind.BW:
-            return 0, -taken
+            return 0, -taken - of_all
     # Copies move memory between device and host; a recomputation takes what was dropped after the forward.
     out, back = host_changes(problem, kind, stage)
     return dropped(problem, kind, stage) - back, -out

@@ -13,7 +13,15 @@ from pipesched.schedule.pass_table import Ints, Whole
 from pipesched.schedule.start_table import StartTable
 from pipesched.schedule.timeline import Timeline, blocks
 from pipesched.validation.order_rules import in_fixed_order
-from pipesched.validation.pass_rules import all_tasks, for_each, for_microbatches, needed, needs_input, own_tasks
+from pipesched.validation.pass_rules import (
+    all_tasks,
+    for_each,
+    for_microbatches,
+    needed,
+    needed_of_others,
+    needs_input,
+    own_tasks,
+)
 from pipesched.validation.violation import Violation
 
 
@@ -68,6 +76,17 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
                 come = timeline.starts_of(earlier, np.full(len(earlier), len(sent) - 1)) + ticks
             for at in np.flatnonzero(starts < come).tolist():
                 yield _too_early(timeline, columns.passes[earlier[at]], columns.passes[later[at]], int(come[at]))
+
+
+def between_chains(timeline: Timeline) -> Iterator[Violation]:
+    """Where passes of a device wait for those of another chain, they start when these have ended."""
+    if not timeline.problem.stage_arcs:
+        return
+    held = timeline.schedule.pass_set
+    for p in timeline.schedule.passes():
+        for other in needed_of_others(timeline.problem, p):
+            if other in held and timeline.start(p) < timeline.end(other):
+                yield _too_early(timeline, other, p, timeline.end(other))
 
 
 def inside(timeline: Timeline) -> Iterator[Violation]:

@@ -12,7 +12,7 @@ from pipesched.validation.memory_rule import host_memory, memory
 from pipesched.validation.order_rules import complete, placement, queues, slots
 from pipesched.validation.pass_rules import own_tasks
 from pipesched.validation.task_order_rules import task_orders
-from pipesched.validation.time_rules import begins, inside, precedence, streams, times, waits
+from pipesched.validation.time_rules import begins, between_chains, inside, precedence, streams, times, waits
 from pipesched.validation.violation import Violation
 
 
@@ -29,7 +29,8 @@ def validate(timeline: Timeline) -> list[Violation]:
     violations = list(times(timeline))
     if violations:
         return violations
-    violations = [*precedence(timeline), *inside(timeline), *waits(timeline), *streams(timeline), *begins(timeline)]
+    violations = [*precedence(timeline), *between_chains(timeline), *inside(timeline)]
+    violations += [*waits(timeline), *streams(timeline), *begins(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
     violations += [] if violations or not _has_no_length(timeline) else cycles(timeline)
     above = [*memory(timeline), *host_memory(timeline)]

@@ -133,14 +133,18 @@ def sequential(problem: Problem) -> Schedule:
     stages = problem.placement.stages
     pass_types = [(kind, stage) for kind in (F, BW) for stage in range(stages)]
     rows: list[tuple[Ints, Ints, Ints]] = []  # devices, micro-batches, and places among the pass types
-    for device, chain in product(range(problem.devices), problem.placement.chains):
-        on = [s for s in chain if problem.placement.stage_device[s] == device]
+    chains, pieces = problem.placement.chains, problem.sequence_chunks
+    # The pieces of a micro-batch go one after the other, and back in reverse.
+    walks = [[s for chain in chains[n : n + pieces] for s in chain] for n in range(0, len(chains), pieces)]
+    for device, walk in product(range(problem.devices), walks):
+        on = [s for s in walk if problem.placement.stage_device[s] == device]
         if on:
             turn = [*on, *(stages + s for s in reversed(on))]
-            microbatches = np.array(problem.microbatches_of[on[0]], np.int64)
-            count = len(turn) * len(microbatches)
-            each = np.repeat(microbatches, len(turn)), np.tile(np.array(turn, np.int64), len(microbatches))
-            rows.append((np.full(count, device), *each))
+            first = [problem.microbatches_of[s].start for s in (*on, *reversed(on))]
+            places = np.arange(len(problem.microbatches_of[on[0]]))
+            microbatch = np.add.outer(places, np.array(first, np.int64)).ravel()
+            each = microbatch, np.tile(np.array(turn, np.int64), len(places))
+            rows.append((np.full(len(microbatch), device), *each))
     device_of, microbatch, pass_type = (np.concatenate(column) for column in zip(*rows, strict=True))
     slot = np.arange(len(device_of)) - np.searchsorted(device_of, device_of)
     return Schedule(PassTable(problem.devices, device_of, slot, microbatch, pass_type, pass_types), "pipesched")

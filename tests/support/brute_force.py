@@ -98,6 +98,12 @@ class _Game:
                     if back.kind is B:
                         self.needs[Pass(W, stage, j)] = [(back, 0)]
                         self.of_device[where[stage]].append(Pass(W, stage, j))
+        for before, after, backwards in problem.stage_arcs:
+            for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[after], strict=True):
+                first, second = (
+                    (backward(before, i), backward(after, j)) if backwards else (Pass(F, before, i), Pass(F, after, j))
+                )
+                self.needs[second].append((first, 0))
         self.before: dict[Pass, frozenset[Pass]] = {}
         for p in self.needs:
             self._ancestors(p)
@@ -136,9 +142,11 @@ class _Game:
     def _memory(self, p: Pass) -> tuple[int, int]:
         """Held more from p's start, and from p's end, than before it."""
         taken, freed = self.problem.stages[p.stage].activation, self.problem.stages[p.stage].freed
+        lent, collected = self.problem.stages[p.stage].lent, self.problem.stages[p.stage].collected
         if p.kind is B:
-            return (0, -freed) if freed > 0 else (-freed, -freed)
-        return {F: (taken, taken), BW: (0, -taken), W: (0, freed - taken)}[p.kind]
+            return max(0, -freed), -freed - collected
+        whole = taken + lent
+        return {F: (whole, whole), BW: (0, -taken - collected), W: (0, freed - taken)}[p.kind]
 
     def orders(self, device: int, fifo: bool) -> Iterator[tuple[Slot, ...]]:
         """Every order of the device's passes that its memory and the needs among them allow."""

@@ -24,13 +24,18 @@ _CHUNKS = {"linear": 1, "v-shape": 2, "bidirectional": 2, "interleaved": None, "
 _NAMED = 20
 
 
-def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset()) -> list[str]:
-    """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong."""
+def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset(), pieces: int = 1) -> list[str]:
+    """Every broken rule over several keys, one line each; no rule speaks of the key paths already known as wrong.
+
+    The file is that of one of so many pieces of a micro-batch.
+    """
     found: list[str] = []
     if "placement" not in wrong:
         found += [*_placement(form), *_chunks(form)]
     stages = None if wrong & {"devices", "placement", "chunks"} else stage_count(form)
-    found += _size(form, stages)
+    found += _size(form, stages, pieces)
+    if pieces == 1 and form.memory and form.memory.kept_for_later:
+        found.append("memory.kept_for_later: found without sequence_chunks; allowed: with pieces that others wait for")
     found += _lengths(form, stages)
     found += _factors(form, wrong)
     found += chain_mistakes(form, stages, wrong)
@@ -62,8 +67,9 @@ def placement_of(form: ProblemFile) -> Placement:
     return placement.PLACEMENTS[form.placement](form.devices, form.chunks or 1)
 
 
-def _size(form: ProblemFile, stages: int | None) -> Iterator[str]:
+def _size(form: ProblemFile, stages: int | None, pieces: int) -> Iterator[str]:
     """A typing error must not fill the machine's memory."""
+    stages = None if stages is None else stages * pieces
     if stages is not None and form.microbatches is not None and stages * form.microbatches > MOST_CELLS:
         yield (
             f"microbatches: found {form.microbatches} on {stages} stages; allowed: up to {MOST_CELLS} stages times "
@@ -154,6 +160,7 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward
+        yield "memory.kept_for_later", form.memory.kept_for_later
         yield from values_per_stage(form.memory)
 
 

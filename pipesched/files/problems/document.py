@@ -15,12 +15,14 @@ from pipesched.problem.problem import Problem
 
 def problem_document(problem: Problem) -> dict[str, Any]:
     """The problem as a problem file writes it; ValueError where a file cannot say it."""
+    count = problem.sequence_chunks
+    where = _of_whole_microbatches(problem)
     return {
         "name": problem.name,
         "devices": problem.devices,
-        "microbatches": problem.microbatches,
-        **placement_keys(problem.placement),
-        **_chains(problem),
+        "microbatches": problem.microbatches // count,
+        **placement_keys(where),
+        **(_chains(problem) if count == 1 else {"sequence_chunks": count}),
         "time_unit": problem.time_unit,
         **_streams_and_tasks(problem),
         "times": _times(problem),
@@ -28,6 +30,15 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         **_unequal_microbatches(problem),
         "objective": problem.objective.value,
     }
+
+
+def _of_whole_microbatches(problem: Problem) -> Placement:
+    """The placement without the chains of pieces; the problem's own where there are none."""
+    where, count = problem.placement, problem.sequence_chunks
+    if count == 1:
+        return where
+    chains = tuple(tuple(stage // count for stage in chain) for chain in where.chains[::count])
+    return Placement("", where.devices, where.stage_device[::count], chains)
 
 
 def placement_keys(where: Placement) -> dict[str, object]:
@@ -67,7 +78,7 @@ def _unequal_microbatches(problem: Problem) -> dict[str, object]:
 def _times(problem: Problem) -> dict[str, object]:
     stages, tick = problem.stages, problem.tick
     document = {} if stages[0].tasks else _pass_times(problem)
-    document["transfer"] = _numbers([s.transfer for s in stages], tick)
+    document["transfer"] = _numbers([s.transfer for s in stages[:: problem.sequence_chunks]], tick)
     if problem.links:
         if any(stage.transfer for stage in stages):
             raise ValueError("a problem file gives transfers by stage or by pair of devices, not by both")
@@ -86,16 +97,18 @@ def _pass_times(problem: Problem) -> dict[str, object]:
         "fused": [s.fused if problem.splittable else None for s in stages],
         "overlapped": [s.overlapped for s in stages],
     }
-    return {key: _numbers(values, tick) for key, values in times.items() if None not in values}
+    return {key: _by_stage(problem, values, tick) for key, values in times.items() if None not in values}
 
 
 def _memory(problem: Problem) -> dict[str, object]:
     stages, step = problem.stages, problem.resolution
     document: dict[str, object] = {
         "unit": problem.memory_unit,
-        "activation": _numbers([s.activation for s in stages], step),
-        "freed_by_backward": _numbers([s.freed for s in stages], step),
+        "activation": _by_stage(problem, [s.activation for s in stages], step),
+        "freed_by_backward": _by_stage(problem, [s.freed for s in stages], step),
     }
+    if any(stage.lent for stage in stages):
+        document["kept_for_later"] = _by_stage(problem, [s.lent for s in stages], step)
     limits = [pool.capacity for pool in problem.pools if pool.capacity is not None]
     if limits:
         if len(limits) < problem.devices:
@@ -108,6 +121,15 @@ def _memory(problem: Problem) -> dict[str, object]:
     elif any(problem.static):
         document["static"] = _numbers(problem.static, step)
     return document
+
+
+def _by_stage(problem: Problem, values: Sequence[int | None], step: Fraction) -> object:
+    """One number where all are alike, else a list with one a stage, or the list of its pieces."""
+    count = problem.sequence_chunks
+    numbers = _numbers(values, step)
+    if count == 1 or not isinstance(numbers, list):
+        return numbers
+    return [numbers[first : first + count] for first in range(0, len(numbers), count)]
 
 
 def _numbers(values: Sequence[int | None], step: Fraction) -> object:

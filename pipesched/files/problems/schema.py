@@ -13,6 +13,7 @@ from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain, PipelinesSection
 from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
+from pipesched.files.problems.piece_values import PieceNumbers, SignedPieceNumbers
 from pipesched.problem.problem import Objective
 
 
@@ -23,12 +24,10 @@ class _Section(BaseModel):
 class Times(_Section):
     """Durations: a number for every stage, or a list with one per stage in stage order."""
 
-    forward: field_types.Numbers | None = Field(None, description="forward pass (F)")
-    backward: field_types.Numbers | None = Field(None, description="backward for the input (B); without weight: full")
-    weight: field_types.Numbers | None = Field(None, description="backward for the weights (W)")
-    fused: field_types.Numbers | None = Field(
-        None, description="full backward in one go (BW); default backward + weight"
-    )
+    forward: PieceNumbers | None = Field(None, description="forward pass (F)")
+    backward: PieceNumbers | None = Field(None, description="backward for the input (B); without weight: full")
+    weight: PieceNumbers | None = Field(None, description="backward for the weights (W)")
+    fused: PieceNumbers | None = Field(None, description="full backward in one go (BW); default backward + weight")
     transfer: TransferField | None = Field(
         None, description="one activation or gradient between two devices: by stage, or by pair of devices; default 0"
     )
@@ -80,9 +79,12 @@ class MemorySection(_Section):
     static: field_types.NumbersPerDeviceOrStage | None = Field(
         None, description="weights, gradients and optimizer, always held: a number per device, or one per stage"
     )
-    activation: field_types.Numbers | None = Field(None, description="taken when F starts; default 1")
-    freed_by_backward: field_types.SignedNumbers | None = Field(
+    activation: PieceNumbers | None = Field(None, description="taken when F starts; default 1")
+    freed_by_backward: SignedPieceNumbers | None = Field(
         None, description="part given back when B ends, the rest when W ends; negative: B takes more; default 0"
+    )
+    kept_for_later: PieceNumbers | None = Field(
+        None, description="with sequence_chunks: taken besides when F starts, until the first piece's backward ends"
     )
     offload: OffloadSection | None = Field(None, description="activations may move to host memory and back")
     recompute: list[RecomputeWay] | None = Field(None, description="ways to compute activations again; up to six")
@@ -101,6 +103,9 @@ class ProblemFile(_Section):
         None, description="the stages that micro-batches go through, each stage in one chain; default: all, in order"
     )
     pipelines: PipelinesSection | None = Field(None, description="data-parallel copies of the pipeline, some damaged")
+    sequence_chunks: field_types.Count | None = Field(
+        None, description="pieces of each micro-batch, in order; times are then those of a piece; default: one"
+    )
     time_unit: field_types.Text = Field("", description="a label only")
     streams: field_types.Names | None = Field(
         None, description="what every device runs tasks on, each stream one at a time; default: compute alone"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pipesched.errors import BadInput
 from pipesched.files.schema_errors import shown
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import Task, parse_pass
+from pipesched.problem.pass_names import pass_from
+from pipesched.problem.passes import Task
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, TaskOrders, Wait
 from pipesched.schedule.timeline import Timeline
@@ -45,7 +46,7 @@ class TaskReader:
     def task(self, text: str) -> Task:
         """`F0.0`, `F0.0/attn`, `F0.0/attn.2`; `F0.0/1` for a task without a name. `BadInput` for no task there is."""
         of, _, name = text.partition("/")
-        p = parse_pass(of)
+        p = pass_from(self._problem, of)
         if (p.kind, p.stage) not in self._parts:
             self._parts[p.kind, p.stage] = self._names(p.stage, Task(p))
         part = self._parts[p.kind, p.stage].get(name)

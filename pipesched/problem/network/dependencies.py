@@ -10,6 +10,7 @@ from pipesched.problem.network.task_network import Need, Resource
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
+from pipesched.problem.stage_arc import StageArc
 
 # What the task is called that sends a pass's tensor to another device.
 SENDING = "transfer"
@@ -19,7 +20,8 @@ SENDING = "transfer"
 class Dependencies:
     """The dependency graph of passes by kind and stage, and the tasks that they are made of.
 
-    `links`, `transfer_stream` and `shared_streams` are those of the problem.
+    `links`, `transfer_stream`, `shared_streams` and `stage_arcs` are those of the problem; `first` is the first
+    micro-batch of each stage.
     """
 
     placement: Placement
@@ -27,13 +29,16 @@ class Dependencies:
     links: tuple[tuple[int, ...], ...]
     transfer_stream: str | None
     shared_streams: tuple[SharedStream, ...]
+    stage_arcs: tuple[StageArc, ...] = ()
+    first: tuple[int, ...] = ()
 
     def needs(self, kind: PassKind, stage: int) -> list[Need]:
         """What must have ended before a pass may start. This is the dependency graph, and nothing else is.
 
         F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
         sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
-        B; a copy out and a recomputation their F, a copy back the copy out.
+        B; a copy out and a recomputation their F, a copy back the copy out. F and backwards need besides what arcs
+        between stages say.
         """
         if kind is W:
             return [Need(((B, stage),), 0)]
@@ -43,8 +48,9 @@ class Dependencies:
             return [Need(((F, stage),), 0)]
         if kind is F:
             before = self.placement.previous[stage]
-            return [] if before is None else [Need(((F, before),), self.lag(before, stage))]
-        needs = [Need(((F, stage),), 0)]
+            own = [] if before is None else [Need(((F, before),), self.lag(before, stage))]
+            return own + self._arcs_into(stage, (F,))
+        needs = [Need(((F, stage),), 0), *self._arcs_into(stage, (B, BW))]
         after = self.placement.next[stage]
         if after is not None:
             needs.append(Need(((B, after), (BW, after)), self.lag(after, stage)))
@@ -52,6 +58,14 @@ class Dependencies:
         if saving:
             needs.append(Need(saving, 0, optional=True))
         return needs
+
+    def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> list[Need]:
+        """What passes of these kinds need of other chains: the micro-batch at the same place there."""
+        return [
+            Need(tuple((kind, arc.before) for kind in kinds), 0, shift=self.first[arc.before] - self.first[stage])
+            for arc in self.stage_arcs
+            if arc.after == stage and arc.backward == (F not in kinds)
+        ]
 
     def lag(self, sender: int, receiver: int) -> int:
         """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""

@@ -69,7 +69,7 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     own = passes.tasks[after]
     apart = after[0] is W
     entry = passes.stages[after[1]].entry if after[0] is F else 0
-    for alternatives, lag, optional in passes.needs(*after):
+    for alternatives, lag, optional, shift in passes.needs(*after):
         sent = passes.sends(lag)
         for part, task in enumerate(own if apart else own[entry : entry + 1], 0 if apart else entry):
             senders = tuple(
@@ -77,6 +77,6 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
                 for one in alternatives
                 if one in tasks
             )
-            yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional)
+            yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional, shift)
     for part in range(1, 0 if apart else len(own)):
         yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

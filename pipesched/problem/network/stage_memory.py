@@ -17,11 +17,11 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
     if kind in RECOMPUTATIONS:
         return given_up(stage, kind), 0
     if kind is F:
-        return stage.activation, 0
+        return stage.activation + stage.lent, 0
     if kind is BW:
-        return 0, -stage.activation
+        return 0, -stage.activation - stage.collected
     if kind is B:
-        return max(0, -stage.freed), -max(0, stage.freed)
+        return max(0, -stage.freed), -max(0, stage.freed) - stage.collected
     return 0, stage.freed - stage.activation
 
 

@@ -69,21 +69,27 @@ class TaskTemplate(NamedTuple):
 class Arc(NamedTuple):
     """A task starts no sooner than `lag` ticks after the end of that one of the alternatives that runs.
 
-    Of an `optional` arc's alternatives none may run; of another's always one does.
+    Of an `optional` arc's alternatives none may run; of another's always one does. They are tasks of the micro-batch
+    whose number is `shift` higher.
     """
 
     after: TaskType
     alternatives: tuple[TaskType, ...]
     lag: int
     optional: bool = False
+    shift: int = 0
 
 
 class Need(NamedTuple):
-    """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs, if any does."""
+    """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs, if any does.
+
+    They are passes of the micro-batch whose number is `shift` higher.
+    """
 
     alternatives: tuple[PassType, ...]
     lag: int
     optional: bool = False
+    shift: int = 0
 
 
 class HostMemory(NamedTuple):
@@ -142,15 +148,15 @@ class TaskNetwork:
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
         lag = arc.lag + sum(task.ticks for task in sending)
-        return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional)
+        return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.shift)
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
         """The passes that p waits for, each with its lag.
 
         Of alternatives it is the one that is present, or the first if none is and one must be.
         """
-        for alternatives, lag, optional in self.needs[p[:2]]:
-            passes = [Pass(kind, stage, p.microbatch) for kind, stage in alternatives]
+        for alternatives, lag, optional, shift in self.needs[p[:2]]:
+            passes = [Pass(kind, stage, p.microbatch + shift) for kind, stage in alternatives]
             found = next((other for other in passes if other in present), None if optional else passes[0])
             if found is not None:
                 yield found, lag
@@ -178,8 +184,11 @@ class TaskNetwork:
 
     @cached_property
     def one_task_each(self) -> bool:
-        """Whether every pass is one task and runs in any case, so that one stream of a device runs everything."""
-        if self.options:
+        """Whether every pass is one task, runs in any case and waits for passes of its own micro-batch alone.
+
+        One stream of a device then runs everything, and chains have nothing but devices and memory in common.
+        """
+        if self.options or any(arc.shift for arc in self.arcs):
             return False
         devices = {resource.device for resource in self.resources}
         return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(devices)
@@ -187,7 +196,9 @@ class TaskNetwork:
     @property
     def what_is_not_single(self) -> str:
         """What a problem has that is not `one_task_each`, for messages."""
-        return "offload or recomputation" if self.options else "passes of several tasks"
+        if self.options:
+            return "offload or recomputation"
+        return "sequence chunks" if any(arc.shift for arc in self.arcs) else "passes of several tasks"
 
     @cached_property
     def resources(self) -> tuple[Resource, ...]:

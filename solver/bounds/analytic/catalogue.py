@@ -9,6 +9,7 @@ from functools import partial
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.without_lookups import without_lookups
+from pipesched.problem.without_stage_arcs import without_stage_arcs
 from pipesched.registry import Registry
 from pipesched.results.certificate import Certificate
 
@@ -44,7 +45,7 @@ def certificates(
     activations may be offloaded or recomputed, bounds are those of the problem that keeps all of them and has no limit
     on memory: every schedule becomes one of that problem when its copies and recomputations are left out.
     """
-    problem = without_lookups(without_scale(problem))
+    problem = without_stage_arcs(without_lookups(without_scale(problem)))
     if problem.network.options:
         relaxed = problem.keeping_activations().with_room([None] * problem.devices)
         kept = certificates(relaxed, objective, run)

@@ -26,7 +26,8 @@ class TwoLevels:
     def applies(self, search: Search) -> bool:
         problem = search.problem
         tasks = sum(len(t) * len(problem.microbatches_of[stage]) for (_, stage), t in problem.network.tasks.items())
-        return self.least_tasks <= tasks <= self.most_tasks and not problem.overlaps and not problem.network.options
+        plain = not (problem.overlaps or problem.network.options or problem.stage_arcs)
+        return plain and self.least_tasks <= tasks <= self.most_tasks
 
     def run(self, search: Search) -> None:
         jobs = jobs_of(search.problem)

@@ -1,0 +1,108 @@
+"""Values of the pieces of a micro-batch (`sequence_chunks`): what a file may write, and each piece's own file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+
+from pydantic import WithJsonSchema
+
+from pipesched.files.exact_numbers import as_number
+from pipesched.files.fields import field_types
+from pipesched.files.fields.field import NUMBER, as_list, finite_number, whole_number
+from pipesched.files.schema_errors import shown
+
+# The keys whose values may differ from piece to piece.
+KEYS = {
+    "times": ("forward", "backward", "weight", "fused"),
+    "memory": ("activation", "freed_by_backward", "kept_for_later"),
+}
+GROWING = ("first", "each_earlier")
+# What does not go with pieces, besides the objective period.
+_ALONE = ("tasks", "chains", "pipelines", "microbatch_scale", "times.overlapped", "memory.offload", "memory.recompute")
+# More chains than this are of no use, and take long to read.
+MOST_PIECES = 1024
+
+_GROWS = {
+    "type": "object",
+    "properties": dict.fromkeys(GROWING, NUMBER),
+    "required": list(GROWING),
+    "additionalProperties": False,
+}
+_OF_STAGE = {"anyOf": [NUMBER, _GROWS, {"type": "array", "items": NUMBER, "minItems": 1}]}
+_SCHEMA = {"anyOf": [NUMBER, _GROWS, {"type": "array", "items": _OF_STAGE, "minItems": 1}]}
+PieceNumbers = Annotated[field_types.Numbers, WithJsonSchema(_SCHEMA)]
+SignedPieceNumbers = Annotated[field_types.SignedNumbers, WithJsonSchema(_SCHEMA)]
+
+
+class NotOfPiecesError(ValueError):
+    """A value that is none of the forms for pieces; `allowed` says what they are."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(
+            f"a number, {GROWING[0]} and {GROWING[1]}, or a list of {count} numbers, one per piece; or a list of "
+            "these, one per stage"
+        )
+
+
+def piece_documents(document: object) -> tuple[list[object], list[str]]:
+    """The document of each piece, as if it were the only one of its micro-batch, and what is wrong with its values.
+
+    A document without pieces is the only one.
+    """
+    if not isinstance(document, Mapping) or document.get("sequence_chunks") is None:
+        return [document], []
+    count = whole_number(1)(document["sequence_chunks"])
+    if count is None or count > MOST_PIECES:
+        # How many values there should be is then unknown.
+        text = f"sequence_chunks: found {shown(document['sequence_chunks'])}; allowed: 1 to {MOST_PIECES}"
+        valid = {"forward": 1, "backward": 1}
+        return [dict(document) | {"sequence_chunks": None, "times": valid, "memory": None}], [text]
+    found = list(_alone(document)) if count > 1 else []
+    pieces: list[dict[str, Any]] = [dict(document) | {"sequence_chunks": None} for _ in range(count)]
+    for section, keys in KEYS.items():
+        held = document.get(section)
+        if not isinstance(held, Mapping):
+            continue
+        for number, piece in enumerate(pieces):
+            piece[section] = dict(held)
+            for key in (key for key in keys if held.get(key) is not None):
+                try:
+                    piece[section][key] = _of_piece(held[key], number, count)
+                except NotOfPiecesError as allowed:
+                    found.append(f"{section}.{key}: found {shown(held[key])}; allowed: {allowed}")
+                    piece[section][key] = 0
+    return list(pieces), list(dict.fromkeys(found))
+
+
+def _alone(document: Mapping[str, Any]) -> Iterator[str]:
+    for path in _ALONE:
+        held: Any = document
+        for key in path.split("."):
+            held = held.get(key) if isinstance(held, Mapping) else None
+        if held is not None:
+            yield f"{path}: found with sequence_chunks; allowed: one of the two"
+    if document.get("objective") == "period":
+        yield "objective: found period with sequence_chunks; allowed: makespan or span"
+
+
+def _of_piece(value: object, piece: int, count: int) -> object:
+    """The value of one piece: a number, or a list with one a stage."""
+    entries = as_list(value)
+    if entries is not None and any(isinstance(entry, Mapping) or as_list(entry) is not None for entry in entries):
+        return [_of_stage(entry, piece, count) for entry in entries]
+    return _of_stage(value, piece, count)
+
+
+def _of_stage(value: object, piece: int, count: int) -> object:
+    entries = as_list(value)
+    if entries is not None:
+        if len(entries) != count:
+            raise NotOfPiecesError(count)
+        return entries[piece]
+    if not isinstance(value, Mapping):
+        return value
+    first, more = (finite_number(value.get(key)) for key in GROWING)
+    if set(value) != set(GROWING) or first is None or more is None:
+        raise NotOfPiecesError(count)
+    return as_number(first + piece * more)

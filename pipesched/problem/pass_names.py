@@ -1,0 +1,48 @@
+"""How passes are named: kind, stage, micro-batch, and the piece where micro-batches are several: `F2.0.3`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from pipesched.errors import BadInput
+from pipesched.problem.passes import Pass, PassKind, parse_pass
+
+if TYPE_CHECKING:
+    from pipesched.problem.problem import Problem
+
+_PIECE = re.compile(r"(F|BW|B|W)(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+
+
+def pass_text(problem: Problem, p: Pass) -> str:
+    """The name of a pass; one of no piece that there is prints as in a problem without pieces."""
+    count = problem.sequence_chunks
+    if count == 1 or p.stage >= problem.placement.stages:
+        return str(p)
+    stage, piece = divmod(p.stage, count)
+    j = p.microbatch - problem.microbatches_of[p.stage].start + _first(problem, p.stage)
+    return f"{p.kind.value}{stage}.{j}.{piece}"
+
+
+def pass_from(problem: Problem, text: str) -> Pass:
+    """Read `pass_text` back; `BadInput` on anything else."""
+    count = problem.sequence_chunks
+    if count == 1:
+        return parse_pass(text)
+    match = _PIECE.fullmatch(text)
+    piece = int(match[4]) if match else 0
+    stage = int(match[2]) * count + piece if match else 0
+    if match is None or piece >= count or stage >= problem.placement.stages:
+        most = problem.placement.stages // count - 1
+        raise BadInput(
+            f"found {text!r}; a pass is written as kind (F, B, W or BW), stage (0 to {most}), micro-batch and piece "
+            f"(0 to {count - 1}): F{most}.0.{count - 1}"
+        )
+    j = int(match[3]) - _first(problem, stage) + problem.microbatches_of[stage].start
+    return Pass(PassKind(match[1]), stage, j)
+
+
+def _first(problem: Problem, stage: int) -> int:
+    """The first micro-batch that goes through a stage, as the file counts them."""
+    group = problem.placement.chain_index[stage] // problem.sequence_chunks
+    return sum(len(walk) for walk in problem.walking[: group * problem.sequence_chunks : problem.sequence_chunks])

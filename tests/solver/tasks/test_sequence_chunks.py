@@ -1,0 +1,142 @@
+"""Micro-batches of several pieces: proved optima, brute force, bounds, the validator, pass names, and the file."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problems.document import problem_document
+from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.problem.pass_names import pass_from, pass_text
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, parse_slot
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.bounds.saving.certificates import certificates
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.brute_force import optimum
+from tests.support.makers import problem
+from tests.support.piece_problems import tiny_pieces
+
+TIMES: dict[str, Any] = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
+SURE = Limits(seconds=600, workers=1, deterministic=20)
+
+
+def pieces(microbatches: int, count: int = 4, **keys: Any) -> Problem:
+    return problem(4, microbatches, **{"times": TIMES, "sequence_chunks": count} | keys)
+
+
+@pytest.mark.parametrize(("capacity", "value"), [(7, 213), (16, 195)])
+def test_published_instances_are_proved(capacity: int, value: int) -> None:
+    found = solve(pieces(2, memory={"capacity": capacity}), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, value)
+    assert found.timeline is not None and validate(found.timeline) == []
+    assert max(measure(found.timeline).peak_memory) <= capacity
+
+
+@pytest.mark.parametrize("first", range(0, 24, 6))
+def test_solutions_and_bounds_against_brute_force(first: int) -> None:
+    """Every order is tried, those too that run micro-batches of a piece out of turn."""
+    for seed in range(first, first + 6):
+        one = tiny_pieces(Random(seed))
+        best = optimum(one, Objective.MAKESPAN, fifo=False)
+        found = solve(one, SURE)
+        if best is None:
+            assert found.status is Status.INFEASIBLE, seed
+            continue
+        assert (found.status, found.value_ticks) == (Status.OPTIMAL, best.value), seed
+        assert found.timeline is not None and validate(found.timeline) == [], seed
+        timeline = simulate(one, best.schedule)
+        assert validate(timeline) == [] and measure(timeline).makespan == best.value, seed
+        for bound in certificates(one, Objective.MAKESPAN):
+            assert bound.value <= best.value, seed
+            assert check_bound(one, bound).verdict is Verdict.VERIFIED, (seed, bound.kind)
+
+
+def row(one: Problem, text: str) -> Schedule:
+    return Schedule((tuple(parse_slot(name, one) for name in text.split()),))
+
+
+def test_the_validator_and_the_simulator_keep_the_order_of_pieces() -> None:
+    one = problem(1, 1, sequence_chunks=2, times={"forward": [1, 2], "backward": [3, 4]})
+    right = simulate(one, row(one, "F0.0.0 F0.0.1 BW0.0.1 BW0.0.0"))
+    assert validate(right) == [] and measure(right).makespan == 10
+    for wrong, rule in (("F0.0.1 F0.0.0 BW0.0.1 BW0.0.0", "F"), ("F0.0.0 F0.0.1 BW0.0.0 BW0.0.1", "BW")):
+        schedule = row(one, wrong)
+        starts, now = {}, 0
+        for slot in schedule.orders[0]:
+            for task, part in one.tasks(slot[0]):
+                starts[task], now = now, now + part.ticks
+        found = validate(type(right)(one, schedule, starts))
+        assert [violation.rule for violation in found] == ["precedence"], wrong
+        assert {p.kind.value for p in found[0].passes} == {rule}
+
+
+def test_keys_and_values_stay_until_the_first_pieces_backward_ends() -> None:
+    memory = {"capacity": 5, "activation": 1, "kept_for_later": 0.5}
+    one = problem(1, 2, sequence_chunks=2, times={"forward": 1, "backward": 1}, memory=memory)
+    timeline = simulate(one, row(one, "F0.0.0 F0.0.1 BW0.0.1 F0.1.0 BW0.0.0 F0.1.1 BW0.1.1 BW0.1.0"))
+    # Two pieces hold 3; behind the backward of the second 2 of them stay, and a piece of the next takes 1.5.
+    assert validate(timeline) == [] and measure(timeline).peak_memory[0] * one.resolution == 3.5
+    tight = problem(1, 2, sequence_chunks=2, times={"forward": 1, "backward": 1}, memory=memory | {"capacity": 3})
+    above = simulate(tight, timeline.schedule)
+    assert [violation.rule for violation in validate(above)] == ["memory"]
+    least = problem(1, 2, sequence_chunks=2, times={"forward": 1, "backward": 1}, memory=memory | {"capacity": 2.5})
+    assert solve(least, SURE).status is Status.INFEASIBLE
+
+
+def test_passes_are_named_by_stage_micro_batch_and_piece() -> None:
+    one = pieces(3, 2)
+    for stage, walked in enumerate(one.microbatches_of):
+        for j in walked:
+            p = parse_slot(f"F{stage}.{j}")[0]
+            text = pass_text(one, p)
+            assert pass_from(one, text) == p
+            assert text == f"F{stage // 2}.{j % 3}.{stage % 2}"
+    for wrong in ("F0.0", "F4.0.0", "F0.0.2"):
+        with pytest.raises(BadInput, match="piece"):
+            pass_from(one, wrong)
+
+
+def test_files_keep_pieces() -> None:
+    memory = {"capacity": 9, "activation": [1, 1.5], "kept_for_later": 0.25, "static": 2}
+    times = {"forward": [[1, 2], 3, {"first": 1, "each_earlier": 0.5}], "backward": 2, "weight": [1, 1], "transfer": 1}
+    one = problem(3, 2, sequence_chunks=2, times=times, memory=memory, placement="linear")
+    assert [stage.forward * one.tick for stage in one.stages] == [1, 2, 3, 3, 1, 1.5]
+    again = problem_from(problem_document(one), "test", "test")
+    assert again.content_key == one.content_key
+    found = solve(one, SURE)
+    assert found.timeline is not None
+    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
+    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "mistake"),
+    [
+        ({"sequence_chunks": 0}, "sequence_chunks: found 0"),
+        ({"sequence_chunks": 5000}, "sequence_chunks: found 5000"),
+        ({"times": {"forward": [1, 2, 3], "backward": 1}}, "times.forward: found"),
+        ({"times": {"forward": {"first": 1}, "backward": 1}}, "times.forward: found keys first"),
+        ({"times": {"forward": {"first": 1, "each_earlier": -0.5}, "backward": 1}}, "times.forward: found -0.5"),
+        ({"memory": {"kept_for_later": -1}}, "memory.kept_for_later: found -1"),
+        ({"microbatch_scale": [1, 2]}, "microbatch_scale: found with sequence_chunks"),
+        ({"objective": "period"}, "objective: found period with sequence_chunks"),
+        ({"times": TIMES | {"overlapped": 3}}, "times.overlapped: found with sequence_chunks"),
+        ({"sequence_chunks": 1, "memory": {"kept_for_later": 1}, "times": {"forward": 1, "backward": 1}},
+         "memory.kept_for_later: found without sequence_chunks"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line_each(keys: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(BadInput) as error:
+        pieces(2, **keys)
+    assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
