@@ -22,26 +22,30 @@ from pipesched.problem.problem import Objective, Problem
 Number = int | float | Decimal | Fraction
 # One for all, or an entry for each.
 Numbers = Number | Sequence[Number] | NDArray[Any]
+# With pieces (`sequence_chunks`): also one for each piece or a mapping of first and each_earlier, or a list of these.
+PieceNumbers = Numbers | Mapping[str, Number] | Sequence[Number | Mapping[str, Number] | Sequence[Number]]
 
 
 def make_problem(
     *,
     devices: int,
     microbatches: int,
-    forward: Numbers,
-    backward: Numbers,
-    weight: Numbers | None = None,
-    fused: Numbers | None = None,
+    forward: PieceNumbers,
+    backward: PieceNumbers,
+    weight: PieceNumbers | None = None,
+    fused: PieceNumbers | None = None,
     transfer: Numbers | Sequence[Sequence[Number]] | None = None,
     overlapped: Numbers | None = None,
     placement: str | Sequence[int] | Placement = "linear",
     chunks: int | None = None,
     chains: Sequence[Mapping[str, object]] | None = None,
     pipelines: Mapping[str, object] | None = None,
+    sequence_chunks: int | None = None,
     capacity: Numbers | None = None,
     static: Numbers | None = None,
-    activation: Numbers | None = None,
-    freed_by_backward: Numbers | None = None,
+    activation: PieceNumbers | None = None,
+    freed_by_backward: PieceNumbers | None = None,
+    kept_for_later: PieceNumbers | None = None,
     microbatch_scale: Sequence[Number] | None = None,
     microbatch_order: str | None = None,
     objective: Objective | str = Objective.MAKESPAN,
@@ -59,11 +63,11 @@ def make_problem(
     times = {"forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
              "overlapped": overlapped}  # fmt: skip
     memory = {"unit": memory_unit, "capacity": capacity, "static": static, "activation": activation,
-              "freed_by_backward": freed_by_backward}  # fmt: skip
+              "freed_by_backward": freed_by_backward, "kept_for_later": kept_for_later}  # fmt: skip
     return problem_from(
         _given({
             "name": name, "devices": devices, "microbatches": microbatches, "chunks": chunks, **where,
-            "chains": chains, "pipelines": pipelines,
+            "chains": chains, "pipelines": pipelines, "sequence_chunks": sequence_chunks,
             "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
             "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": objective,
         })

@@ -27,7 +27,7 @@ from pipesched.files.limits import LARGEST
 from pipesched.problem.formatting import visible
 from pipesched.problem.placement import PLACEMENTS
 
-_SIGNED = or_unit({"type": "number", "minimum": -LARGEST, "maximum": LARGEST})
+SIGNED = or_unit({"type": "number", "minimum": -LARGEST, "maximum": LARGEST})
 
 
 def _text(value: object) -> str | None:
@@ -98,7 +98,7 @@ Factors = Annotated[
 SignedNumbers = Annotated[
     Fraction | list[Fraction],
     field(f"a number, or a list of them, one per stage ({FINITE})", one_or_list(finite_number, f"a number ({FINITE})")),
-    WithJsonSchema(or_list(_SIGNED)),
+    WithJsonSchema(or_list(SIGNED)),
 ]
 
 

@@ -23,16 +23,21 @@ _ALONE = ("tasks", "chains", "pipelines", "microbatch_scale", "times.overlapped"
 # More chains than this are of no use, and take long to read.
 MOST_PIECES = 1024
 
-_GROWS = {
-    "type": "object",
-    "properties": dict.fromkeys(GROWING, NUMBER),
-    "required": list(GROWING),
-    "additionalProperties": False,
-}
-_OF_STAGE = {"anyOf": [NUMBER, _GROWS, {"type": "array", "items": NUMBER, "minItems": 1}]}
-_SCHEMA = {"anyOf": [NUMBER, _GROWS, {"type": "array", "items": _OF_STAGE, "minItems": 1}]}
-PieceNumbers = Annotated[field_types.Numbers, WithJsonSchema(_SCHEMA)]
-SignedPieceNumbers = Annotated[field_types.SignedNumbers, WithJsonSchema(_SCHEMA)]
+
+def _forms(number: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a value of pieces, made of such numbers."""
+    grows: dict[str, Any] = {
+        "type": "object",
+        "properties": {GROWING[0]: number, GROWING[1]: field_types.SIGNED},
+        "required": list(GROWING),
+        "additionalProperties": False,
+    }
+    of_stage = {"anyOf": [number, grows, {"type": "array", "items": number, "minItems": 1}]}
+    return {"anyOf": [number, grows, {"type": "array", "items": of_stage, "minItems": 1}]}
+
+
+PieceNumbers = Annotated[field_types.Numbers, WithJsonSchema(_forms(NUMBER))]
+SignedPieceNumbers = Annotated[field_types.SignedNumbers, WithJsonSchema(_forms(field_types.SIGNED))]
 
 
 class NotOfPiecesError(ValueError):

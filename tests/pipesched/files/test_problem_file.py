@@ -52,7 +52,7 @@ def document(times: str = "", memory: str = "", **keys: str) -> str:
     return "".join(f"{key}: {value}\n" for key, value in lines.items() if value)
 
 
-KEYS = "name, devices, microbatches, placement, chunks, chains, pipelines, time_unit, streams, tasks, times, memory, microbatch_scale, microbatch_order, objective, sweep"
+KEYS = "name, devices, microbatches, placement, chunks, chains, pipelines, sequence_chunks, time_unit, streams, tasks, times, memory, microbatch_scale, microbatch_order, objective, sweep"
 TIMES_KEYS = "forward, backward, weight, fused, transfer, overlapped"
 # The entry and what was found there; how it is said is held in tests/messages.
 ONE_MISTAKE = {
@@ -602,7 +602,7 @@ def test_the_schema_accepts_what_is_right(text: str, tmp_path: Path) -> None:
 BEYOND_A_SCHEMA = (
     "placement o", "placement w", "chunks", "length", "fused", "freed above", "capacity ", "too many", "far too many",
     "tiny", "huge micro", "YAML", "a tab", "key t", "a list as", "a Python", "a control", "a day", "infinite",
-    "not a n", "rows", "nodes", "power", "huge power", "key that",
+    "not a n", "rows", "nodes", "power", "huge power", "key that", "list in",
 )  # fmt: skip
 FOR_A_SCHEMA = {
     name: text
