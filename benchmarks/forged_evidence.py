@@ -40,13 +40,11 @@ from pipesched.results.crossing_evidence import (
 from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
-from solver.bounds.crossing_below.bound import crossing_bounds_below
-from solver.bounds.crossing_blocks.bound import crossing_block_bounds
-from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
-from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
-from solver.bounds.crossing_steps.bound import crossing_step_bounds
-from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.cyclic.period_bounds import period_certificates
+from solver.diagram.all_chains.bound import bounds_of_chains
+from solver.diagram.all_orders import bounds_of_all_orders
+from solver.diagram.below import bounds_of_devices, bounds_of_stages
+from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
@@ -129,16 +127,15 @@ def _period_certificates(problem: Problem) -> Iterator[Certificate]:
 def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[Certificate]:
     yield from (one for one in certificates(problem, problem.objective) if one.kind in KINDS and one.value > 0)
     yield from crossing_bounds(problem, Event(), random.choice((1, 3, 64)))
-    yield from crossing_step_bounds(problem, Event(), (random.choice((1, 3, 64)),))
+    yield from bounds_of_all_orders(problem, Event(), (random.choice((1, 3, 64)),))
     near = ceil(best) + random.choice((-1, 0, 1, 20))
-    yield from crossing_bounds_below(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
+    yield from bounds_of_devices(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     device = random.randrange(problem.devices)
-    yield from crossing_bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
+    yield from bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
     yield from _guided(problem, near, random)
-    yield from crossing_bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
+    yield from bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
     yield from _with_some_whole(problem, random)
-    yield from crossing_block_bounds(problem, Event(), (random.choice((1, 3, 64)),))
-    yield from crossing_bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
+    yield from bounds_of_chains(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
 
 
 def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:

@@ -86,9 +86,9 @@ def _phases() -> Iterator[Part]:
     for name in dict.fromkeys(phase.name for phase in (*ENGINE.opening, *ENGINE.phases)):
         if name == "CP-SAT":
             yield _phase(name, "CP-SAT, intervals", called="CP-SAT over the full horizon")
-        elif name == "crossings of steps":
+        elif name == "diagrams of all orders":
             yield _phase(name, where=lambda problem: not problem.overlaps)
-            yield _phase(name, called="crossings with blocks", where=lambda problem: problem.overlaps)
+            yield _phase(name, called="diagrams of all orders and blocks", where=lambda problem: problem.overlaps)
         elif name not in (*NO_PARTS, "CP-SAT, intervals"):
             yield _phase(name)
 

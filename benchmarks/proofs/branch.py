@@ -21,13 +21,13 @@ _COUNT_MODES = ("unpaired passes", "memory and modes")
 OVER_MODES = "period: load and memory over modes"
 _FURTHER = {
     "crossings": "solver/bounds/crossing/bound.py",
-    "crossings with blocks": "solver/bounds/crossing_blocks/bound.py",
-    "crossings of all chains": "solver/bounds/crossing_chains/bound.py",
-    "crossings of steps": "solver/bounds/crossing_steps/bound.py",
-    "crossings of steps below a value": "solver/bounds/crossing_below/bound.py",
-    "crossings of steps of some stages": "solver/bounds/crossing_stages/bound.py",
-    "crossings of steps of more stages": "solver/bounds/crossing_guided/bound.py",
-    "crossings of steps with whole weight passes": "solver/bounds/crossing_whole/bound.py",
+    "crossings with blocks": "solver/diagram/all_orders.py",
+    "crossings of all chains": "solver/diagram/all_chains/bound.py",
+    "crossings of steps": "solver/diagram/all_orders.py",
+    "crossings of steps below a value": "solver/diagram/below.py",
+    "crossings of steps of some stages": "solver/diagram/below.py",
+    "crossings of steps of more stages": "solver/diagram/below.py",
+    "crossings of steps with whole weight passes": "solver/diagram/whole_weights/bound.py",
 }
 
 

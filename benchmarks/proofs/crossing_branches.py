@@ -18,6 +18,7 @@ from benchmarks.proofs.further_bounds import (
     crossings_of_steps,
     crossings_of_whole,
     crossings_with_blocks,
+    more_stages_with_blocks,
 )
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
@@ -144,6 +145,7 @@ def _of(cases: Cases, names: Iterable[str]) -> Cases:
 
 _BLOCKS: dict[str, Any] = {"blocks": 1, "whole_only": 0.3}
 _BELOW_A_VALUE, _OF_SOME_STAGES = "crossings of steps below a value", "crossings of steps of some stages"
+_OF_MORE_STAGES = "crossings of steps of more stages"
 
 CROSSING_BRANCHES: tuple[Branch, ...] = (
     *(
@@ -156,7 +158,8 @@ CROSSING_BRANCHES: tuple[Branch, ...] = (
     *_branches(_BELOW_A_VALUE, crossings_below, _of(_WITH_BLOCKS, _BELOW_WITH_BLOCKS), "blocks, ", **_BLOCKS),
     *_branches(_OF_SOME_STAGES, crossings_of_stages, _STEPS, whole_only=0.3),
     *_branches(_OF_SOME_STAGES, crossings_of_stages, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
-    *_branches("crossings of steps of more stages", crossings_of_more_stages, _STEPS, whole_only=0.3),
+    *_branches(_OF_MORE_STAGES, crossings_of_more_stages, _STEPS, whole_only=0.3),
+    *_branches(_OF_MORE_STAGES, more_stages_with_blocks, _of(_WITH_BLOCKS, _STAGES_WITH_BLOCKS), "blocks, ", **_BLOCKS),
     *_branches("crossings of steps with whole weight passes", crossings_of_whole, _WHOLE, whole_only=0.1),
     *_branches("crossings of all chains", crossings_of_chains, _several_chains(_CHAINS), whole_only=0.3, both_ways=0.9),
     *_branches("crossings with blocks", crossings_with_blocks, _WITH_BLOCKS, **_BLOCKS),

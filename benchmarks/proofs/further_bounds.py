@@ -11,16 +11,13 @@ from pipesched.results.certificate import Certificate
 from pipesched.schedule.rescale import value_of
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
-from solver.bounds.crossing_below.bound import crossing_bounds_below
-from solver.bounds.crossing_blocks.bound import crossing_block_bounds
-from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
-from solver.bounds.crossing_guided.bound import bounds_of_more_stages
-from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
-from solver.bounds.crossing_steps.bound import crossing_step_bounds
-from solver.bounds.crossing_steps.steps import walked_chains
-from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
+from solver.diagram.all_chains.bound import bounds_of_chains
+from solver.diagram.all_orders import bounds_of_all_orders
+from solver.diagram.below import bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.diagram.steps import walked_chains
+from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 
 
 def _known(problem: Problem) -> int:
@@ -35,12 +32,12 @@ def crossings(problem: Problem) -> Iterable[Certificate]:
 
 def crossings_of_steps(problem: Problem) -> Iterable[Certificate]:
     """With all labels told apart that there are."""
-    return crossing_step_bounds(problem, Event(), (64,))
+    return () if problem.overlaps else bounds_of_all_orders(problem, Event(), (64,))
 
 
 def crossings_merged(problem: Problem) -> Iterable[Certificate]:
     """With nearly all labels of a state merged."""
-    return crossing_step_bounds(problem, Event(), (1, 2))
+    return () if problem.overlaps else bounds_of_all_orders(problem, Event(), (1, 2))
 
 
 def crossings_below(problem: Problem) -> Iterable[Certificate]:
@@ -53,7 +50,7 @@ def crossings_below(problem: Problem) -> Iterable[Certificate]:
     claimed = proved - 1.0
     for width in (1, 64):
         for most in (known, proved + 16):
-            for one in crossing_bounds_below(problem, Event(), claimed, most, (width,)):
+            for one in bounds_of_devices(problem, Event(), claimed, most, (width,)):
                 claimed = max(claimed, float(one.value))
                 yield one
 
@@ -65,13 +62,18 @@ def crossings_of_stages(problem: Problem) -> Iterable[Certificate]:
     for device in range(problem.devices):
         since = claimed
         for width, most in ((1, known), (64, known), (64, proved + 16)):
-            for one in crossing_bounds_of_stages(problem, Event(), since, most, device, width):
+            for one in bounds_of_stages(problem, Event(), since, most, device, width):
                 since = float(one.value)
                 claimed = max(claimed, since - 1)
                 yield one
 
 
 def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
+    """As with blocks."""
+    return () if problem.overlaps else more_stages_with_blocks(problem)
+
+
+def more_stages_with_blocks(problem: Problem) -> Iterable[Certificate]:
     """Guided by the stages of each device of a chain, and by its first and its middle stage alone; likewise."""
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
     claimed = proved - 1.0
@@ -81,7 +83,7 @@ def crossings_of_more_stages(problem: Problem) -> Iterable[Certificate]:
         for guide in dict.fromkeys((*filter(None, of_devices), chain[:1], chain[len(chain) // 2 :][:1])):
             since = claimed
             for width, most in ((1, known), (64, known), (64, proved + 16)):
-                for one in bounds_of_more_stages(problem, guide, (since, most), Event(), width):
+                for one in bounds_of_more_stages(problem, Event(), since, most, guide, width):
                     since = float(one.value)
                     claimed = max(claimed, since - 1)
                     yield one
@@ -95,14 +97,14 @@ def crossings_of_whole(problem: Problem) -> Iterable[Certificate]:
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
     for devices in (1, None):
         for most in (known, proved + 16):
-            for one in crossing_bounds_of_whole_weights(problem, Event(), proved - 1.0, most, devices):
+            for one in bounds_of_whole_weights(problem, Event(), proved - 1.0, most, devices):
                 proved = max(proved, int(one.value))
                 yield one
 
 
 def crossings_with_blocks(problem: Problem) -> Iterable[Certificate]:
     """With nearly all labels of a state merged, and with all told apart that there are."""
-    return crossing_block_bounds(problem, Event(), (1, 64))
+    return bounds_of_all_orders(problem, Event(), (1, 64)) if problem.overlaps else ()
 
 
 def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
@@ -112,6 +114,6 @@ def crossings_of_chains(problem: Problem) -> Iterable[Certificate]:
     """
     proved, known = ceil(certificates(problem, problem.objective)[0].value), _known(problem)
     for most in (known, proved + 16):
-        for one in crossing_bounds_of_chains(problem, Event(), proved - 1.0, most, (1, 64)):
+        for one in bounds_of_chains(problem, Event(), proved - 1.0, most, (1, 64)):
             proved = max(proved, int(one.value))
             yield one

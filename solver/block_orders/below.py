@@ -18,9 +18,8 @@ from solver.block_orders.children import MATE
 from solver.block_orders.nodes import offsets
 from solver.block_orders.tables import Numbers, Walks
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.crossing_below.remaining import NOTHING, Rests, remaining
-from solver.bounds.crossing_blocks.blocks import block_ticks
-from solver.bounds.crossing_steps.steps import state_count, steps_of
+from solver.diagram.completion import NOTHING, Rests, completion, numbers_of
+from solver.diagram.steps import devices_of, kept_stages
 from solver.step_orders.search import only_chain
 
 # Numbers of the pass backwards, four bytes each. Memory leaves out states that are counted before they are looked at.
@@ -45,22 +44,17 @@ class Below(NamedTuple):
 
 def what_follows(problem: Problem, stop: Event) -> Below | None:
     """None where there are several chains or too many states, or after a stop."""
-    chain, where = only_chain(problem), problem.placement.stage_device
-    if chain is None:
+    chain = only_chain(problem)
+    kept = None if chain is None else kept_stages(problem, Paths(problem), chain, chain)
+    if kept is None or numbers_of(kept) > _OVERSTATED * _MOST_NUMBERS:
         return None
-    devices = tuple(dict.fromkeys(where[stage] for stage in chain))
-    steps = steps_of(problem, Paths(problem), chain, devices)
-    if steps is None:
-        return None
-    size, layers = steps.in_flight + 2 * len(devices), len(steps.ticks) * steps.microbatches
-    if state_count(problem, chain, devices) * layers * size > _OVERSTATED * _MOST_NUMBERS:
-        return None
-    rest = remaining(steps, block_ticks(problem, chain, devices), _MOST_NUMBERS, stop)
+    rest = completion(kept.steps, _MOST_NUMBERS, stop)
     if rest is None:
         return None
+    devices = devices_of(problem, kept.chain)
     number = np.full(problem.devices, -1, np.int64)
     number[list(devices)] = np.arange(len(devices))
-    return Below(rest.layers, steps.place, steps.in_flight, number, 2**62)
+    return Below(rest, kept.steps.place, kept.steps.in_flight, number, 2**62)
 
 
 def rank_below(

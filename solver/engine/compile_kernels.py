@@ -20,14 +20,11 @@ from solver.block_orders.schedules import schedule_of_moves
 from solver.block_orders.search import best_order
 from solver.block_orders.tables import walks_of
 from solver.bounds.crossing.bound import crossing_bounds
-from solver.bounds.crossing_below.bound import crossing_bounds_below
-from solver.bounds.crossing_blocks.bound import crossing_block_bounds
-from solver.bounds.crossing_chains.bound import crossing_bounds_of_chains
-from solver.bounds.crossing_guided.bound import bounds_of_more_stages
-from solver.bounds.crossing_stages.bound import crossing_bounds_of_stages
-from solver.bounds.crossing_steps.bound import crossing_step_bounds
-from solver.bounds.crossing_whole.bound import crossing_bounds_of_whole_weights
 from solver.construction.beam_search import BeamSearch
+from solver.diagram.all_chains.bound import bounds_of_chains
+from solver.diagram.all_orders import bounds_of_all_orders
+from solver.diagram.below import bounds_of_devices
+from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
 from solver.engine.phases.local_search import LocalSearch
@@ -81,13 +78,20 @@ def compile_kernels(which: str = "") -> None:
     engine.finish(search)
 
 
-def compile_crossings(
+def compile_bounds(
     bounds: Callable[[Problem, Event], Iterable[Certificate]], given: Mapping[str, object] = _PROBLEM
 ) -> None:
-    """Bound a small problem by crossings, and check that."""
+    """Bound a small problem, and check that."""
     problem = problem_from({**given, "memory": {"capacity": 2}})
     for certificate in bounds(problem, Event()):
         check_bound(problem, certificate)
+
+
+def compile_diagrams() -> None:
+    """With few and with many ticks, which are numbers of different types."""
+    compile_bounds(bounds_of_all_orders)
+    compile_bounds(bounds_of_all_orders, _PROBLEM | {"times": {"forward": 2**25, "backward": 2**25, "weight": 1}})
+    compile_bounds(partial(bounds_of_devices, proved=1, known=100))
 
 
 def compile_orders() -> None:
@@ -123,14 +127,10 @@ CALLS: dict[str, Callable[[], None]] = {
     "": compile_kernels,
     "modes": partial(compile_kernels, "modes"),
     "tasks": partial(compile_kernels, "tasks"),
-    "crossings": partial(compile_crossings, crossing_bounds),
-    "steps": partial(compile_crossings, crossing_step_bounds),
-    "below": partial(compile_crossings, partial(crossing_bounds_below, proved=1, known=100)),
-    "stages": partial(compile_crossings, partial(crossing_bounds_of_stages, proved=1, known=100, device=0)),
-    "guided": partial(compile_crossings, lambda problem, stop: bounds_of_more_stages(problem, (1,), (1, 100), stop)),
-    "whole": partial(compile_crossings, partial(crossing_bounds_of_whole_weights, proved=1, known=100)),
-    "blocks": partial(compile_crossings, crossing_block_bounds, _WITH_BLOCKS),
-    "chains": partial(compile_crossings, partial(crossing_bounds_of_chains, proved=1, known=100), _BOTH_WAYS),
+    "crossings": partial(compile_bounds, crossing_bounds),
+    "diagrams": compile_diagrams,
+    "whole": partial(compile_bounds, partial(bounds_of_whole_weights, proved=1, known=100)),
+    "chains": partial(compile_bounds, partial(bounds_of_chains, proved=1, known=100), _BOTH_WAYS),
     "orders": compile_orders,
     "block_orders": compile_block_orders,
     "tabu": compile_tabu,

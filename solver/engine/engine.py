@@ -9,15 +9,15 @@ from pipesched.problem.problem import Problem
 from solver.engine.final_phase import finished, task_level
 from solver.engine.phases.beam_schedules import BeamSchedules
 from solver.engine.phases.block_orders import BlockOrders
+from solver.engine.phases.bounds.all_chains import AllChains
+from solver.engine.phases.bounds.all_orders import AllOrders
 from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.bounds.crossing_below import CrossingsBelow
-from solver.engine.phases.bounds.crossing_chains import CrossingsOfChains
-from solver.engine.phases.bounds.crossing_stages import CrossingsOfMoreStages, CrossingStages
-from solver.engine.phases.bounds.crossing_steps import CrossingSteps
-from solver.engine.phases.bounds.crossing_whole import CrossingsWhole
 from solver.engine.phases.bounds.crossings import CrossingBounds
 from solver.engine.phases.bounds.job_shop_bounds import JobShopBounds
+from solver.engine.phases.bounds.orders_below import OrdersBelow
 from solver.engine.phases.bounds.raise_bounds import RaiseBounds
+from solver.engine.phases.bounds.some_stages import MoreStages, SomeStages
+from solver.engine.phases.bounds.whole_weights import WholeWeights
 from solver.engine.phases.exact_below import ExactModelBelow
 from solver.engine.phases.exact_model import ExactModel
 from solver.engine.phases.list_schedules import ListSchedules
@@ -64,7 +64,7 @@ _FEW_STATES = 200
 # So few order literals that CP-SAT is likely to prove the optimum whatever is left to prove.
 _FEW_LITERALS = 2_500
 # Once, as soon as little is left to prove: CP-SAT asked from the bound up often proves all of it. A V placement of
-# 8 devices took as long from a gap of 7 % as from .2 %, so that crossings of steps need not come before.
+# 8 devices took as long from a gap of 7 % as from .2 %, so that diagrams need not come before.
 NEAR_BOUND = ExactModel(
     share=0.5,
     least_literals=_FEW_LITERALS,
@@ -97,18 +97,18 @@ ENGINE = Engine(
         StepOrders(share=0.12, near=0.02, most=16),
         # It proves nothing in its first seconds, in which crossings may.
         replace(NEAR_BOUND, near=0.08, several_stages=True, least_seconds=10),
-        CrossingStages(share=0.3),
-        CrossingsOfMoreStages(share=0.45),
+        SomeStages(share=0.3),
+        MoreStages(share=0.45),
         CrossingBounds(share=0.2),
-        CrossingSteps(share=0.1, above=_SMALL_GAP),
-        CrossingsOfChains(above=_SMALL_GAP),
+        AllOrders(share=0.1, above=_SMALL_GAP),
+        AllChains(above=_SMALL_GAP),
         StepOrders(share=0.2),
         StepOrdersBelow(),
-        CrossingSteps(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
-        CrossingsWhole(),
+        AllOrders(share=0.25, widths=(256,), again=True, few=True, above=_SMALL_GAP),
+        WholeWeights(),
         ExactModelBelow(),
         NEAR_BOUND,
-        CrossingsBelow(),
+        OrdersBelow(),
         NEAR_BOUND,
         Periodic(share=0.15, least_microbatches_a_device=4),
         ListSchedules(share=0.2, least_share=0.1),
@@ -117,11 +117,11 @@ ENGINE = Engine(
         JobShopBounds(share=0.15),
         ExactModel(share=0.4, most_literals=_FEW_LITERALS, job_shop=False),
         CrossingBounds(share=0.2),
-        CrossingSteps(share=0.2, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
+        AllOrders(share=0.2, widths=(16, 64, 256), again=True, above=_SMALL_GAP),
         TunedListSchedules(),
         MirroredSchedules(_ONE_CHAIN, share=0.3),
         LocalSearch(left_share=0.35),
-        CrossingSteps(share=0.2),
+        AllOrders(share=0.2),
         NEAR_BOUND,
         RaiseBounds(),
         ExactModel(),

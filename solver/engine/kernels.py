@@ -27,19 +27,16 @@ from solver.block_orders.below import rank_children
 from solver.block_orders.children import expand
 from solver.block_orders.nodes import take
 from solver.bounds.crossing.rounds import one_round
-from solver.bounds.crossing_below.fewer import fewer as fewer_labels
-from solver.bounds.crossing_below.layers import successors_below
-from solver.bounds.crossing_below.remaining import keys_after, rests_before
-from solver.bounds.crossing_blocks.layers import successors_with_blocks
-from solver.bounds.crossing_chains.follow import states_before
-from solver.bounds.crossing_chains.guide import may_follow
-from solver.bounds.crossing_chains.layers import successors_of_chains
-from solver.bounds.crossing_guided.follow import successors_in_time
-from solver.bounds.crossing_steps.layers import merged, successors
-from solver.bounds.crossing_whole.layers import longer as longer_with_whole
-from solver.bounds.crossing_whole.stay import best_of as best_with_whole
 from solver.construction.beam_kernel import children, run_beam, stay
 from solver.construction.list_kernel import run_list
+from solver.diagram.all_chains.follow import states_before
+from solver.diagram.all_chains.guide import may_follow
+from solver.diagram.all_chains.layers import successors_of_chains
+from solver.diagram.completion import keys_after, rests_before
+from solver.diagram.expansion import expand as expand_kept
+from solver.diagram.reduction import reduced
+from solver.diagram.whole_weights.layers import longer as longer_with_whole
+from solver.diagram.whole_weights.stay import best_of as best_with_whole
 from solver.local_search.annealing_kernel import anneal, anneal_with_modes
 from solver.local_search.equal_value_kernel import settle
 from solver.local_search.units.operation_units import modes_matter
@@ -102,25 +99,14 @@ CHECKED = (expand_diagram, told_apart)
 KERNELS = Kernels((anneal, settle, run_list), _COMPILER)
 MODE_KERNELS = Kernels((anneal_with_modes, settle, run_list), _COMPILER, "modes")
 CROSSING_KERNELS = Kernels((one_round, all_after), _COMPILER, "crossings")
-STEP_KERNELS = Kernels((successors, merged, *CHECKED), _COMPILER, "steps")
-BELOW_KERNELS = Kernels(
-    (
-        *(successors_below, fewer_labels, keys_after, rests_before),
-        *(*CHECKED, one_before),
-    ),
+DIAGRAM_KERNELS = Kernels(
+    (expand_kept, reduced, keys_after, rests_before, *CHECKED, one_before),
     _COMPILER,
-    "below",
+    "diagrams",
 )
-STAGE_KERNELS = Kernels((successors, *BELOW_KERNELS.functions), _COMPILER, "stages")
-GUIDED_KERNELS = Kernels(
-    (successors_in_time, merged, keys_after, rests_before, *CHECKED, one_before),
-    _COMPILER,
-    "guided",
-)
-BLOCK_KERNELS = Kernels((successors_with_blocks, merged, *CHECKED), _COMPILER, "blocks")
 CHAIN_KERNELS = Kernels(
     (
-        *(successors_of_chains, merged, states_before, may_follow),
+        *(successors_of_chains, reduced, states_before, may_follow),
         *(may_come, all_longer, fewer, fill_in, has_a_way_on),
     ),
     _COMPILER,

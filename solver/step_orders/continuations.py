@@ -1,6 +1,6 @@
 """Good ways on from every state of every layer: one pass backwards that keeps a few of them, as what follows each time.
 
-What follows the times of a label on one way on is a row of `solver.bounds.crossing_below.remaining`. One row a state,
+What follows the times of a label on one way on is a row of `solver.diagram.completion`. One row a state,
 the least of each time, says less than any of them: no way on has all of these. Here a state keeps some rows, each of
 a way of its own, and the others are left out. So the least over its rows is no bound, but says well which labels of a
 state can still become good.
@@ -8,16 +8,17 @@ state can still become good.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from threading import Event
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
-from solver.bounds.crossing_below.moves import NONE, most_moves, moves_from, raised_by
-from solver.bounds.crossing_below.remaining import NOTHING, Remaining, Short, before
-from solver.bounds.crossing_steps.layers import _nowhere_later
-from solver.bounds.crossing_steps.steps import Numbers, Steps
+from solver.diagram.completion import NOTHING, Rests, Short, before
+from solver.diagram.moves import most_moves, moves_from, raised_by
+from solver.diagram.reduction import nowhere_later
+from solver.diagram.steps import NONE, Numbers, Steps
 
 # What the longest way after any time counts for, against the sum of all.
 _LONGEST = 3
@@ -31,40 +32,40 @@ class Ways(NamedTuple):
     rests: Short
 
 
-def one_each(rest: Remaining) -> list[Ways]:
+def one_each(rest: Sequence[Rests]) -> list[Ways]:
     """The row that is a bound, as the only one of each state."""
-    return [Ways(layer.keys, np.arange(len(layer.keys) + 1, dtype=np.int64), layer.rests) for layer in rest.layers]
+    return [Ways(layer.keys, np.arange(len(layer.keys) + 1, dtype=np.int64), layer.rests) for layer in rest]
 
 
-def continuations(steps: Steps, rest: Remaining, most: int, stop: Event) -> list[Ways] | None:
+def continuations(steps: Steps, rest: Sequence[Rests], most: int, stop: Event) -> list[Ways] | None:
     """So many of a state, for the states of `rest`; None after a stop."""
-    last = rest.layers[-1]
+    last = rest[-1]
     found = [Ways(last.keys, np.arange(len(last.keys) + 1, dtype=np.int64), last.rests)]
-    for done in reversed(range(len(rest.layers) - 1)):
+    for done in reversed(range(len(rest) - 1)):
         if stop.is_set():
             return None
-        keys, rows = ways_before(rest.layers[done].keys, steps, rest.blocks, done, *found[-1])
-        found.append(Ways(rest.layers[done].keys, *best_ways(keys, rows, most, len(rest.layers[done].keys))))
+        keys, rows = ways_before(rest[done].keys, steps, done, *found[-1])
+        found.append(Ways(rest[done].keys, *best_ways(keys, rows, most, len(rest[done].keys))))
     return found[::-1]
 
 
 @njit(cache=True, nogil=True)
-def ways_before(keys, steps: Steps, blocks, done: int, keys_of, first, rests):  # type: ignore[no-untyped-def]
+def ways_before(keys, steps: Steps, done: int, keys_of, first, rests):  # type: ignore[no-untyped-def]
     """The ways on from each state by each step that may be next: of each its state and what follows."""
     ran, pending, row = np.zeros_like(steps.ticks), np.zeros_like(steps.ticks), np.zeros(rests.shape[1], np.int64)
-    moves, more = np.empty((sum(most_moves(blocks)), 2), np.int64), raised_by(steps)
+    moves, more = np.empty((sum(most_moves(steps.blocks)), 2), np.int64), raised_by(steps)
     size = 0
     for state in range(len(keys)):
-        for move in range(moves_from(keys[state], steps, blocks, done, ran, pending, moves)):
+        for move in range(moves_from(keys[state], steps, done, ran, pending, moves)):
             after = np.searchsorted(keys_of, keys[state] + more[moves[move, 0]])
             size += first[after + 1] - first[after]
     out_keys, out, found = np.empty(size, np.int64), np.empty((size, len(row)), np.int32), 0
     for state in range(len(keys)):
-        for move in range(moves_from(keys[state], steps, blocks, done, ran, pending, moves)):
+        for move in range(moves_from(keys[state], steps, done, ran, pending, moves)):
             step = moves[move, 0]
             after = np.searchsorted(keys_of, keys[state] + more[step])
             for way in range(first[after], first[after + 1]):
-                before(row, rests[way], step, NONE, pending[step], ran, steps, blocks)
+                before(row, rests[way], step, NONE, pending[step], ran, steps)
                 out_keys[found] = keys[state]
                 for time in range(len(row)):
                     out[found, time] = max(NOTHING, row[time])
@@ -86,7 +87,7 @@ def best_ways(keys: Numbers, rows: Short, most: int, states: int) -> tuple[Numbe
         for number in np.argsort(sums[since:until], kind="mergesort"):
             below = False
             for other in range(begin, total):
-                below = below or _nowhere_later(rows[kept[other]], rows[since + number])
+                below = below or nowhere_later(rows[kept[other]], rows[since + number])
             if not below:
                 kept[total] = since + number
                 total += 1

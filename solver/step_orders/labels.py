@@ -6,10 +6,11 @@ import numpy as np
 from numba import njit
 
 from solver.backends.compiled import inlined
-from solver.bounds.crossing_below.remaining import Short
-from solver.bounds.crossing_steps.layers import _nowhere_later
-from solver.bounds.crossing_steps.moves import NEVER, positions_of, waiting_at
-from solver.bounds.crossing_steps.steps import Numbers, Steps
+from solver.diagram.completion import Short
+from solver.diagram.moves import moves_from, positions_of, raised_by
+from solver.diagram.reduction import nowhere_later
+from solver.diagram.steps import Numbers, Steps
+from solver.diagram.transitions import NEVER
 from solver.step_orders.weights import Weights, advance_whole, settle
 
 # A step waits for no weight pass, or for one besides those that end before it anyway, and a backward may be a full one:
@@ -33,24 +34,17 @@ def longer(  # type: ignore[no-untyped-def]
     size = first[-1] * (most + 1) * DELAYS * (MODES if weights.full.any() else 1)
     out_keys, out = np.empty(size, np.int64), np.empty((size, labels.shape[1]), np.int64)
     before, taken = np.empty(size, np.int32), np.empty(size, np.int16)
-    at, after = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
-    size_of, all_places = labels.shape[1], steps.place.sum()
+    ran, may, after = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(most + 1, np.int64)
+    moves, raised, size_of = np.empty((count, 2), np.int64), raised_by(steps), labels.shape[1]
     found, ended, last, last_step = 0, np.int64(NEVER), -1, -1
     for state in range(len(keys)):
-        flying = positions_of(keys[state], steps, at)
-        begun = (done - at[:flying].sum()) // count + flying
-        for one in range(flying + 1):
-            if one == flying and (begun == steps.microbatches or flying == most):
-                continue
-            if 0 < one < flying and at[one - 1] <= at[one]:
-                continue  # in turn
-            step = 0 if one == flying else at[one]
-            pending = waiting_at(steps, at, flying, one, step)
-            if pending == -2:
-                continue
-            through, now_begun = one == 0 and step == count - 1, begun + (one == flying)
-            key = keys[state] - all_places if through else keys[state] + steps.place[step + 1]
-            left = _positions_after(at, flying, one, through, after)
+        # The oldest micro-batch first.
+        for move in range(moves_from(keys[state], steps, done, ran, may, moves) - 1, -1, -1):
+            step = moves[move, 0]
+            one, pending, through = ran[step], may[step], step == count - 1
+            now_begun = (done - ran.sum()) // count + ran[0] + (step == 0)
+            key = keys[state] + raised[step]
+            left = positions_of(key, steps, after)
             rest = _rest_of(key, keys_of)
             modes = MODES if step >= half and weights.full[step - half] > 0 else 1
             for label in range(first[state], first[state + 1]):
@@ -59,7 +53,7 @@ def longer(  # type: ignore[no-untyped-def]
                     new = out[found]
                     for entry in range(size_of):
                         new[entry] = labels[label, entry]
-                    if not advance_whole(new, one, step, pending, delay, full, steps, weights, one < flying):
+                    if not advance_whole(new, one, step, pending, delay, full, steps, weights, step > 0):
                         continue
                     code = step * MODES * DELAYS + choice
                     if left == 0 and now_begun == steps.microbatches:
@@ -72,22 +66,6 @@ def longer(  # type: ignore[no-untyped-def]
                         out_keys[found], before[found], taken[found] = key, label, code
                         found += 1
     return out_keys[:found], out[:found], before[:found], taken[:found], int(ended), last, last_step
-
-
-@inlined
-def _positions_after(at, flying, one, through, after):  # type: ignore[no-untyped-def]
-    """Fill in how many steps each micro-batch in flight has done after one more; how many there are."""
-    if through:
-        for other in range(flying - 1):
-            after[other] = at[other + 1]
-        return flying - 1
-    for other in range(flying):
-        after[other] = at[other]
-    if one == flying:
-        after[one] = 1
-        return flying + 1
-    after[one] += 1
-    return flying
 
 
 @inlined
@@ -125,7 +103,7 @@ def best_of(  # type: ignore[no-untyped-def]
         for number in np.argsort(ranks[since:until], kind="mergesort"):
             below = False
             for other in range(begin, total):
-                below = below or _nowhere_later(labels[kept[other], :times], labels[since + number, :times])
+                below = below or nowhere_later(labels[kept[other], :times], labels[since + number, :times])
             if not below:
                 kept[total] = since + number
                 total += 1

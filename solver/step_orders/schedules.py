@@ -10,8 +10,8 @@ import numpy as np
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
-from solver.bounds.crossing_steps.moves import waiting_at
-from solver.bounds.crossing_steps.steps import Numbers
+from solver.diagram.moves import may_wait
+from solver.diagram.steps import Numbers
 from solver.step_orders.search import Diagram, Taken
 from solver.step_orders.weights import advance_whole, settle, splits
 
@@ -45,7 +45,7 @@ class _Run:
         """Run the next micro-batch's step, after the weight passes that come before it."""
         steps, at, half, step = self._steps, self._at, len(self._weights.ticks), taken.step
         one, begins = (len(at), True) if step == 0 else (at.index(step), False)
-        pending, waited = waiting_at(steps, self._padded(), len(at), one, step), self._waits.copy()
+        pending, waited = may_wait(steps, at, self._begun, step), self._waits.copy()
         advance_whole(self._label, one, step, pending, taken.delay, taken.full, steps, self._weights, not begins)
         if step < half:
             self._run_weights(waited - self._waits)

@@ -10,10 +10,9 @@ import numpy as np
 
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.critical_paths import Paths
-from solver.bounds.crossing_below.moves import NONE
-from solver.bounds.crossing_below.remaining import NOTHING, remaining
-from solver.bounds.crossing_steps.moves import NEVER
-from solver.bounds.crossing_steps.steps import Numbers, Steps, state_count, steps_of, walked_chains
+from solver.diagram.completion import NOTHING, completion
+from solver.diagram.steps import Numbers, Steps, kept_stages, state_count, walked_chains, without_blocks
+from solver.diagram.transitions import NEVER
 from solver.step_orders.continuations import Ways, continuations, one_each
 from solver.step_orders.labels import DELAYS, MODES, best_of, longer
 from solver.step_orders.weights import Weights, weights_of
@@ -55,7 +54,7 @@ def order_count(problem: Problem) -> int | None:
     chain = only_chain(problem)
     if chain is None or problem.overlaps or problem.network.options or not problem.network.one_task_each:
         return None
-    return step_count(problem) * state_count(problem, chain, devices_of(problem, chain))
+    return step_count(problem) * state_count(problem, chain)
 
 
 def step_count(problem: Problem) -> int:
@@ -67,24 +66,18 @@ def step_count(problem: Problem) -> int:
 def diagram_of(problem: Problem, stop: Event) -> Diagram | None:
     """None where there is more than one chain, or numbers grow too large."""
     chain = only_chain(problem)
-    steps = None if chain is None else steps_of(problem, Paths(problem), chain, devices_of(problem, chain))
-    if chain is None or steps is None:
+    kept = None if chain is None else kept_stages(problem, Paths(problem), chain, chain)
+    if chain is None or kept is None:
         return None
-    no_blocks = np.full((len(steps.ticks), len(steps.ticks)), NONE, np.int64)
-    weights = weights_of(problem, chain, steps)
+    steps, weights = without_blocks(kept.steps), weights_of(problem, chain, kept.steps)
     # Weight passes that wait here take as long as they do, even where a full backward would take less.
     steps = steps._replace(longest=weights.longest())
-    rest = remaining(steps, no_blocks, _MOST_NUMBERS, stop)
+    rest = completion(steps, _MOST_NUMBERS, stop)
     if rest is None:
         return Diagram(chain, steps, weights, None)
-    ways = min(_WAYS, _MOST_NUMBERS // (rest.states() * rest.layers[0].rests.shape[1]))
+    ways = min(_WAYS, _MOST_NUMBERS // (sum(len(layer.keys) for layer in rest) * rest[0].rests.shape[1]))
     several = None if weights.full.any() or ways < 2 else continuations(steps, rest, ways, stop)
     return Diagram(chain, steps, weights, several or one_each(rest))
-
-
-def devices_of(problem: Problem, chain: Sequence[int]) -> tuple[int, ...]:
-    """In the order in which a chain comes to them."""
-    return tuple(dict.fromkeys(problem.placement.stage_device[stage] for stage in chain))
 
 
 def step_order(diagram: Diagram, width_of: Callable[[int, int], int], below: int = NEVER) -> list[Taken] | None:

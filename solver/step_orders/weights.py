@@ -2,9 +2,10 @@
 
 A backward is a gradient, whose weight pass waits from then on, or a full one where that takes less than both.
 
-A label has the times of `solver.bounds.crossing_steps.layers`: when each micro-batch in flight ended its last step,
-when each device can start the next, and when it would have run all its work. Here weight passes are whole, with the
-time of their own stages: each device has besides when it really is free, and each stage how many of them wait.
+A label has the times of `solver.diagram.transitions`: when each micro-batch in flight ended its last step, when each
+device can start the next, and when it would have run all its work.
+Here weight passes are whole, with the time of their own stages: each device has besides when it really is free, and
+each stage how many of them wait.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pipesched.problem.mode_gains import saved_by_fusing
 from pipesched.problem.passes import BW, B, W
 from pipesched.problem.problem import Problem
 from solver.backends.compiled import inlined
-from solver.bounds.crossing_steps.moves import NEVER
-from solver.bounds.crossing_steps.steps import Numbers, Steps
+from solver.diagram.steps import Numbers, Steps
+from solver.diagram.transitions import NEVER
 
 
 class Weights(NamedTuple):

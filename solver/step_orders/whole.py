@@ -7,20 +7,20 @@ import numpy as np
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
-from solver.bounds.crossing_steps.steps import Numbers
-from solver.bounds.crossing_whole.bound import Orders
-from solver.bounds.crossing_whole.choices import advance, next_choice, ready_at, settle
-from solver.bounds.crossing_whole.weights import weights_of
+from solver.diagram.steps import Numbers
+from solver.diagram.whole_weights.bound import Orders
+from solver.diagram.whole_weights.choices import advance, next_choice, ready_at, settle
+from solver.diagram.whole_weights.weights import weights_of
 
 
 def schedule_of_whole(problem: Problem, found: Orders) -> Schedule | None:
     """None where no order ends below the value, where devices are left out, or where memory does not hold it."""
-    every = {problem.placement.stage_device[stage] for stage in found.chain}
-    if found.least.order is None or len(found.devices) < len(every) or len([*problem.placement.chains]) > 1:
+    kept = found.kept
+    if found.least.order is None or kept.stages != kept.chain or len([*problem.placement.chains]) > 1:
         return None
     run = _Run(problem, found)
     for taken in found.least.order:
-        run.take(*divmod(taken, len(found.steps.ticks)))
+        run.take(*divmod(taken, len(found.kept.steps.ticks)))
     orders = run.orders_to_the_end()
     return schedule_of(orders, "pipesched") if run.fits else None
 
@@ -29,9 +29,9 @@ class _Run:
     """One label and the choices that it takes, with the orders of all devices so far."""
 
     def __init__(self, problem: Problem, found: Orders) -> None:
-        self._problem, self._chain, self._steps = problem, found.chain, found.steps
-        self._weights = weights_of(found.steps)
-        size = found.steps.in_flight + 2 * len(found.devices)
+        self._problem, self._chain, self._steps = problem, found.kept.chain, found.kept.steps
+        self._weights = weights_of(found.kept.steps)
+        size = found.kept.steps.in_flight + 2 * len(found.kept.steps.room)
         self._label = np.zeros(size + len(self._weights.ticks), np.int64)
         self._waits = self._label[size:]
         self._waiting: list[list[int]] = [[] for _ in self._waits]  # stages whose weight passes wait, by kind

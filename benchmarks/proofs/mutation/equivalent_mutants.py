@@ -20,12 +20,9 @@ _NEVER = "Any negative number stands for a row that is never possible."
 
 # By file and by the mutant's name.
 EQUIVALENT: Mapping[str, Mapping[str, str]] = {
-    "solver/bounds/crossing_blocks/blocks.py": {
-        "block_ticks: 2 -> 3": "Columns beyond those of the steps are not looked at.",
-        "block_ticks: 0 -> 1 #2": _ANY_MICRO_BATCH,
-    },
-    "solver/bounds/crossing_blocks/bound.py": {
-        "_trials: 1 -> 2 #4": "With more labels the same devices come later anyway: only the order of trials differs.",
+    "solver/diagram/steps.py": {
+        "_blocks: 2 -> 3": "Columns beyond those of the steps are not looked at.",
+        "_blocks: 0 -> 1 #2": _ANY_MICRO_BATCH,
     },
     "solver/bounds/analytic/idle_time/memory_energy.py": {
         "held_at_last_forward: longest > waiting -> longest >= waiting": _EQUAL,

@@ -69,54 +69,26 @@ TESTS: dict[str, tuple[str, ...]] = {
         for name in ("bound", "line", "states", "rounds")
     },
     **{
-        f"{name}.py": ("tests/solver/bounds/crossings/test_steps.py",)
+        f"solver/diagram/{name}.py": (
+            *("tests/solver/diagram/test_all_orders.py", "tests/solver/diagram/test_blocks.py"),
+            *("tests/solver/diagram/test_below.py", "tests/solver/diagram/test_stages.py"),
+            "tests/solver/diagram/test_reduction.py",
+        )
         for name in (
-            *(
-                f"solver/bounds/crossing_steps/{one}"
-                for one in ("bound", "device_sets", "growth", "layers", "moves", "steps")
-            ),
+            *("all_orders", "below", "certificate", "completion", "device_sets", "expansion", "follow", "guide"),
+            *("layers", "moves", "reduction", "repetition", "steps", "transitions", "values"),
         )
     },
     **{
-        f"{name}.py": (
-            "tests/solver/bounds/crossings/test_below.py",
-            "tests/solver/bounds/crossings/test_below_blocks.py",
-            "tests/solver/bounds/crossings/test_fewer.py",
-        )
+        f"solver/diagram/whole_weights/{name}.py": ("tests/solver/diagram/test_whole.py",)
+        for name in ("bound", "choices", "follow", "layers", "stay", "weights")
+    },
+    **{
+        f"{name}.py": ("tests/solver/diagram/test_chains.py",)
         for name in (
-            *(
-                f"solver/bounds/crossing_below/{one}"
-                for one in ("bound", "fewer", "follow", "layers", "moves", "remaining")
-            ),
-        )
-    },
-    **{
-        f"{name}.py": ("tests/solver/bounds/crossings/test_stages.py",)
-        for name in (*(f"solver/bounds/crossing_stages/{one}" for one in ("bound", "stages")),)
-    },
-    **{
-        f"{name}.py": ("tests/solver/bounds/crossings/test_guided.py",)
-        for name in (*(f"solver/bounds/crossing_guided/{one}" for one in ("bound", "follow", "guide", "moves")),)
-    },
-    **{
-        f"{name}.py": ("tests/solver/bounds/crossings/test_whole.py",)
-        for name in (
-            *(
-                f"solver/bounds/crossing_whole/{one}"
-                for one in ("bound", "choices", "follow", "layers", "stay", "weights")
-            ),
-        )
-    },
-    **{
-        f"{name}.py": ("tests/solver/bounds/crossings/test_chains.py",)
-        for name in (
-            *(f"solver/bounds/crossing_chains/{one}" for one in ("bound", "follow", "guide", "layers", "steps")),
+            *(f"solver/diagram/all_chains/{one}" for one in ("bound", "follow", "guide", "layers", "steps")),
             *(f"pipesched/checking/crossing_chains/{one}" for one in ("alone", "argument", "fewer", "orders")),
         )
-    },
-    **{
-        f"{name}.py": ("tests/solver/bounds/crossings/test_blocks.py",)
-        for name in (*(f"solver/bounds/crossing_blocks/{one}" for one in ("blocks", "bound", "layers")),)
     },
     **{
         f"pipesched/checking/diagram/{name}.py": ("tests/pipesched/checking/test_diagram.py",)

@@ -18,7 +18,7 @@ from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.diagram_evidence import Diagram
-from tests.solver.bounds.crossings.test_steps import v_shape
+from tests.solver.diagram.test_all_orders import v_shape
 
 DRAWN = [branch for branch in BRANCHES if "crossings" in branch.kind]
 
@@ -64,7 +64,7 @@ def test_no_schedule_is_below_and_only_what_ends_later_is_left_out(option: str) 
         assert merged is not None and merged <= exact <= best
         seen, attained = seen + 1, attained + (exact == best)
         guide = tuple(stage for stage in diagram.stages if random.random() < 0.6) or diagram.stages
-        for near in (exact - 1, exact, exact + random.choice((1, 9, 40))):
+        for near in (max(0, exact - 1), exact, exact + random.choice((1, 9, 40))):
             below = replace(diagram, below=near, guide=guide)
             assert proved(problem, below) in (None, min(near, exact))
             assert (proved(problem, replace(below, width=width)) or 0) <= min(near, exact)

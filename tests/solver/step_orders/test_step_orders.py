@@ -15,11 +15,10 @@ from pipesched.problem.passes import BW
 from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.validation.validator import validate
-from solver.bounds.crossing_below.moves import NONE
-from solver.bounds.crossing_below.remaining import NOTHING, remaining
-from solver.bounds.crossing_steps.moves import waiting_at
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
+from solver.diagram.completion import NOTHING, completion
+from solver.diagram.moves import may_wait
 from solver.engine import search as engine_search
 from solver.engine.engine import ENGINE
 from solver.engine.phases.step_orders import StepOrders
@@ -163,7 +162,7 @@ def _end(diagram: Diagram, order: list[Taken]) -> int:
     label = np.zeros(most + 3 * len(steps.room) + len(weights.ticks), np.int64)
     for step, delay, full in order:
         one = at.index(step) if step else len(at)
-        pending = waiting_at(steps, np.array([*at, 0, 0]), len(at), one, step)
+        pending = may_wait(steps, at, begun, step)
         assert advance_whole(label, one, step, pending, delay, full, steps, weights, step > 0)
         begun, at[one : one + 1] = begun + (step == 0), [step + 1]
         through = at[0] == len(steps.ticks)
@@ -193,8 +192,7 @@ def test_ways_on_are_those_of_orders() -> None:
     """From the start: of all ways the least is what must follow; of fewer none takes less than that."""
     of = _v(2, 4, 2)
     diagram = _diagram(of)
-    no_blocks = np.full((8, 8), NONE, np.int64)
-    rest = remaining(diagram.steps, no_blocks, 1_000_000, Event())
+    rest = completion(diagram.steps, 1_000_000, Event())
     assert rest is not None
     found = []
     for most in (1, 6, 1_000):

@@ -1,1 +1,0 @@
-"""Bound by crossings of steps with whole weight passes: none is interrupted, and no two labels are merged."""

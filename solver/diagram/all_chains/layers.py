@@ -1,0 +1,210 @@
+"""What the labels of a layer become by a step or a block more, compiled; those that must end too late are left out.
+
+A state says how many micro-batches have done each step. A label says how early that can be reached: by chain when the
+last step of each micro-batch in flight ended, the oldest first, then for each device when its next step can start at
+the earliest, and when it would be free with all weight passes done. Steps are taken in the order of their starts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from solver.diagram.all_chains.steps import NONE, ChainSteps
+from solver.diagram.layers import Layer
+from solver.diagram.steps import Numbers
+from solver.diagram.transitions import NEVER
+
+_ANY, _NOT_NEXT = -1, -2
+
+
+@njit(cache=True, nogil=True)
+def successors_of_chains(
+    layer: Layer, since: int, until: int, steps: ChainSteps, value: int
+) -> tuple[Numbers, Numbers, Numbers, Numbers, int]:
+    """Keys and labels of some states after one step more, then of those after a block; the least value at the end."""
+    count, width = len(steps.ticks), layer.labels.shape[1]
+    run, after, may = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    moves = np.empty((count * (count + 1), 2), np.int64)
+    sizes = np.zeros(2, np.int64)
+    for state in range(since, until):
+        found = _moves(layer.keys[state], steps, run, may, moves)
+        blocks = (moves[:found, 1] != NONE).sum()
+        sizes += (layer.first[state + 1] - layer.first[state]) * np.array([found - blocks, blocks])
+    keys, labels = np.empty(sizes[0], np.int64), np.empty((sizes[0], width), np.int64)
+    far_keys, far = np.empty(sizes[1], np.int64), np.empty((sizes[1], width), np.int64)
+    near, further, ended = 0, 0, np.int64(NEVER)
+    for state in range(since, until):
+        for move in moves[: _moves(layer.keys[state], steps, run, may, moves)]:
+            step, gradient = move
+            after[:] = run
+            after[step] += 1
+            key = layer.keys[state] + steps.place[step]
+            if gradient != NONE:
+                after[gradient] += 1
+                key += steps.place[gradient]
+            for label in range(layer.first[state], layer.first[state + 1]):
+                new = labels[near] if gradient == NONE else far[further]
+                new[:] = layer.labels[label]
+                end = _advance(new, step, gradient, run, may[step], steps)
+                if (after == steps.microbatches).all():
+                    ended = min(ended, max(new[steps.slots + len(steps.room) :].max(), np.int64(end)))
+                    continue
+                if end >= value:
+                    continue
+                _lift(new, after, steps)
+                if _too_late(new, after, steps, value):
+                    continue
+                if gradient == NONE:
+                    keys[near] = key
+                    near += 1
+                else:
+                    far_keys[further] = key
+                    further += 1
+    return keys[:near], labels[:near], far_keys[:further], far[:further], int(ended)
+
+
+@njit(cache=True, nogil=True)
+def _moves(key: int, steps: ChainSteps, run: Numbers, may: Numbers, moves: Numbers) -> int:
+    """Fill in how many have done each step, how many weight passes may wait when it starts, and what may be next.
+
+    A move is a step, and the gradient in a block with it or -1. -1 weight passes: memory does not say; -2: not next.
+    """
+    count, found, base = len(run), 0, steps.microbatches.max() + 1
+    for step in range(count):
+        run[step] = key % base
+        key //= base
+    for step in range(count):
+        before = steps.before[step]
+        comes = run[step] < (steps.microbatches[step] if before == NONE else run[before])
+        may[step] = _pending(step, run, steps) if comes else _NOT_NEXT
+    for step in range(count):
+        if may[step] == _NOT_NEXT:
+            continue
+        moves[found, 0], moves[found, 1] = step, NONE
+        found += 1
+        for gradient in range(count):
+            if steps.blocks[step, gradient] >= 0 and may[gradient] != _NOT_NEXT:
+                moves[found, 0], moves[found, 1] = step, gradient
+                found += 1
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _pending(step: int, run: Numbers, steps: ChainSteps) -> int:
+    """How many weight passes of its device may wait when a step starts, whichever chains they are of."""
+    device, takes = steps.device[step], steps.takes[step]
+    if takes <= 0 or steps.room[device] < 0:
+        return _ANY
+    room = steps.room[device] - takes
+    for other in range(len(run)):
+        if steps.device[other] == device:
+            room -= steps.takes[other] * run[other]
+    if room < 0:
+        return _NOT_NEXT
+    return int(room // steps.waiting[device]) if steps.waiting[device] > 0 else _ANY
+
+
+@njit(cache=True, nogil=True)
+def _advance(label: Numbers, step: int, gradient: int, run: Numbers, pending: int, steps: ChainSteps) -> int:
+    """Change a label by a step or a block; when all that its micro-batches still do can end at the earliest."""
+    devices, device = len(steps.room), steps.device[step]
+    free, whole = steps.slots + device, steps.slots + devices + device
+    start = max(label[free], _comes(label, step, run, steps))
+    if gradient != NONE:
+        start = max(start, _comes(label, gradient, run, steps))
+    if pending >= 0:
+        start = max(start, label[whole] - pending * steps.longest[device])
+    for time in range(steps.slots, len(label)):
+        label[time] = max(label[time], start)
+    work = steps.ticks[step] if gradient == NONE else steps.blocks[step, gradient]
+    label[free] = end = start + work
+    label[whole] += work + (steps.later[step] if gradient == NONE else 0)
+    _ended(label, step, run, end, steps)
+    until = end + steps.after[step]
+    if gradient != NONE:
+        _ended(label, gradient, run, end, steps)
+        until = max(until, end + steps.after[gradient])
+    return int(until)
+
+
+@njit(cache=True, nogil=True)
+def _comes(label: Numbers, step: int, run: Numbers, steps: ChainSteps) -> int:
+    """When the next micro-batch can take a step, but for its device."""
+    if steps.before[step] == NONE:
+        return int(steps.lag[step])
+    return int(label[steps.slot[step] + run[step] - run[steps.last[step]]] + steps.lag[step])
+
+
+@njit(cache=True, nogil=True)
+def _ended(label: Numbers, step: int, run: Numbers, end: int, steps: ChainSteps) -> None:
+    """Note when a micro-batch ended a step; after its last one it leaves the row of those in flight."""
+    last, since = steps.last[step], steps.slot[step]
+    if step != last:
+        label[since + run[step] - run[last]] = end
+        return
+    until = steps.slots
+    for other in steps.slot:
+        if other > since:
+            until = min(until, other)
+    for time in range(since, until - 1):
+        label[time] = label[time + 1]
+    label[until - 1] = 0
+
+
+@njit(cache=True, nogil=True)
+def _lift(label: Numbers, run: Numbers, steps: ChainSteps) -> None:
+    """Raise the times of a label to those before which nothing that is left can start anyway."""
+    devices, slots = len(steps.room), steps.slots
+    for device in range(devices):
+        soonest = np.int64(NEVER)
+        for step in range(len(run)):
+            before, here = steps.before[step], label[slots + steps.device[step]]
+            comes = here
+            if before == NONE:
+                if run[step] == steps.microbatches[step]:
+                    continue
+                comes = max(np.int64(0), here - steps.lag[step])
+            else:
+                if run[step] == run[before]:
+                    continue
+                oldest = steps.slot[step] + run[step] - run[steps.last[step]]
+                for time in range(oldest, oldest + run[before] - run[step]):
+                    label[time] = max(label[time], here - steps.lag[step])
+                comes = label[oldest]
+            if steps.reach[step, device] >= 0:
+                soonest = min(soonest, comes + steps.reach[step, device])
+        if soonest < NEVER:
+            label[slots + device] = max(label[slots + device], soonest)
+        label[slots + devices + device] = max(label[slots + devices + device], label[slots + device])
+
+
+@njit(cache=True, nogil=True)
+def _too_late(label: Numbers, run: Numbers, steps: ChainSteps, value: int) -> bool:
+    """Whether a micro-batch in flight, or the work left on a device, cannot end below the value."""
+    devices, slots = len(steps.room), steps.slots
+    for step in range(len(run)):
+        before = steps.before[step]
+        if before != NONE and run[before] > run[step]:
+            newest = label[steps.slot[step] + run[before] - 1 - run[steps.last[step]]]
+            if newest + steps.lag[step] + steps.ticks[step] + steps.after[step] >= value:
+                return True
+    for device in range(devices):
+        passes, work, forwards, gradients, way = 0, 0, 0, 0, np.int64(NEVER)
+        for step in range(len(run)):
+            left = steps.microbatches[step] - run[step]
+            if steps.device[step] != device or left == 0:
+                continue
+            passes += left * steps.ticks[step]
+            work += left * (steps.ticks[step] + steps.later[step])
+            if steps.gradient[step]:
+                gradients += left
+                way = min(way, steps.after[step])
+            else:
+                forwards += left
+        blocks = min(forwards, gradients)
+        if label[slots + devices + device] + work - blocks * steps.saves[device] >= value:
+            return True
+        if gradients and label[slots + device] + passes - blocks * steps.sooner[device] + way >= value:
+            return True
+    return False

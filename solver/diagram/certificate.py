@@ -1,0 +1,48 @@
+"""What a relaxed decision diagram proves, with its evidence."""
+
+from __future__ import annotations
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.problem import Problem
+from pipesched.results.certificate import Certificate
+from pipesched.results.diagram_evidence import Diagram
+from solver.diagram.steps import Kept, devices_of
+
+# The name of its certificates.
+KIND = "decision diagram"
+
+
+def certificate_of(
+    problem: Problem,
+    kept: Kept,
+    least: int,
+    width: int | None = None,
+    below: int | None = None,
+    guide: tuple[int, ...] = (),
+    whole: tuple[int, ...] = (),
+) -> Certificate:
+    """That no schedule takes less: `least` ticks, with what is beside the steps; so is `below`."""
+    tick = None if below is None else problem.tick
+    own = Diagram(kept.stages, width, below, guide, whole, blocks=problem.overlaps and not whole, tick=tick)
+    return Certificate(KIND, least, _text(problem, own, least), devices_of(problem, kept.stages)[0], own)
+
+
+def _text(problem: Problem, own: Diagram, least: int) -> str:
+    devices, count = devices_of(problem, own.stages), len(problem.microbatches_of[own.stages[0]])
+    on = f"device {devices[0]}" if len(devices) == 1 else f"devices {', '.join(map(str, devices))}"
+    of = f"stage {own.stages[0]}" if len(own.stages) == 1 else f"stages {', '.join(map(str, own.stages))}"
+    text = f"The forwards and gradients of {of} take turns on {on}"
+    if own.blocks:
+        text += ", or run two at a time as an overlapped block, which ends both"
+    if own.whole:
+        text += ", and between them run weight passes, each without a break"
+    text += (
+        ": a device starts one of these forwards only while its memory has room for it besides others of these; a "
+        "micro-batch is away for as long as other stages take."
+    )
+    if own.below is not None:
+        shown = "" if own.guide == own.stages else f"of which stages {', '.join(map(str, own.guide))} show that they "
+        cannot = f"{shown}cannot end before {amount(problem, own.below)}"
+        text += f" Orders {cannot if shown else 'that ' + cannot} are not followed to their end."
+    ways = "order and blocks" if own.blocks else "order"
+    return f"{text} In whichever {ways} they run, all {count} micro-batches take at least {amount(problem, least)}."

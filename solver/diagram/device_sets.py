@@ -1,0 +1,72 @@
+"""Which devices of a chain are kept, and how many labels of a state: the cheapest to try first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from pipesched.problem.problem import Problem
+from solver.diagram.steps import devices_of, stages_on, state_count
+
+# States of a layer beyond which devices are too many. Where passes overlap: of the first and the last device, up to
+# which these come first.
+_MOST_STATES, _MOST_STATES_OF_ENDS = 1_000_000, 10_000
+
+
+class Trial(NamedTuple):
+    """A chain, its stages on some devices, that of its first one first, and how many labels of a state are kept."""
+
+    chain: tuple[int, ...]
+    stages: tuple[int, ...]
+    width: int
+
+
+def trials(problem: Problem, chains: Iterable[tuple[int, ...]], widths: Sequence[int]) -> list[Trial]:
+    """By about how much work they are.
+
+    Where passes overlap, the device of a chain's first stage with that of its last one comes first: where a chain comes
+    back to its devices, that is the last one before it turns, and what micro-batches wait for there adds to the rest.
+    """
+    found, ends = [], list[Trial]()
+    for chain in chains:
+        devices = devices_of(problem, chain)
+        for some in dict.fromkeys(_device_sets(problem, chain)):
+            stages = stages_on(problem, chain, some)
+            states = state_count(problem, stages)
+            if states <= _MOST_STATES:
+                # Few states have few labels.
+                found += [(states * width * len(some), Trial(chain, stages, width)) for width in widths]
+        stages = stages_on(problem, chain, (devices[0], devices[-1]))
+        if problem.overlaps and len(devices) > 1 and state_count(problem, stages) <= _MOST_STATES_OF_ENDS:
+            ends.append(Trial(chain, stages, min(widths)))
+    return [*ends, *(trial for _, trial in sorted(found) if trial not in ends)]
+
+
+def in_a_row(problem: Problem, chain: tuple[int, ...], width: int) -> Iterator[Trial]:
+    """The first three devices, the first four and so on, of a line with too many states to keep all of them."""
+    devices = devices_of(problem, chain)
+    if len(devices) == len(chain) and state_count(problem, chain) > _MOST_STATES:
+        for many in range(3, len(devices)):
+            yield Trial(chain, chain[:many], width)
+
+
+def in_even_steps(problem: Problem, chain: Sequence[int], most: int) -> Iterator[tuple[int, ...]]:
+    """The stages on the first device of a chain, and others in even steps up to the last: first the most of them."""
+    first, *others = devices_of(problem, chain)
+    for count in range(min(len(others), most), 0, -1):
+        some = [others[len(others) * n // count - 1] for n in range(1, count + 1)]
+        yield stages_on(problem, chain, (first, *some))
+
+
+def _device_sets(problem: Problem, chain: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """The first device; with it the one with most work, the one in the middle, the second one; both; some more; all."""
+    where = problem.placement.stage_device
+    devices = list(devices_of(problem, chain))
+    first, others = devices[0], devices[1:]
+    yield (first,)
+    if not others:
+        return
+    work = {device: sum(problem.least_work(s) for s in chain if where[s] == device) for device in others}
+    busiest, middle, second = max(others, key=lambda device: work[device]), devices[len(devices) // 2], others[0]
+    for more in ([busiest], [middle], [second], [middle, busiest], devices[2::2], [*devices[2::2], busiest], others):
+        yield (first, *(device for device in others if device in more))

@@ -1,0 +1,59 @@
+"""The orders of the kept steps, followed to their end by dynamic programming, a step a layer."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import numpy as np
+
+from solver.diagram.completion import ENDLESS, longest_of
+from solver.diagram.expansion import expand
+from solver.diagram.guide import Guide, no_guide
+from solver.diagram.layers import Labels, Layer, Least, first_layer, joined, slices
+from solver.diagram.reduction import reduced
+from solver.diagram.repetition import ROUNDS, skip
+from solver.diagram.steps import Steps
+from solver.diagram.transitions import NEVER
+
+# Labels looked at by one call of compiled code, which nothing can interrupt; and in a layer, which has memory.
+_AT_ONCE, _LAYER = 50_000, 4_000_000
+
+
+def least_end(
+    steps: Steps,
+    width: int,
+    work: int,
+    stop: Event,
+    guide: Guide | None = None,
+    value: int = NEVER,
+    until: int = ROUNDS,
+) -> Least:
+    """The least end of all orders; with a guide, of those that it lets end below a value, or that value.
+
+    After `until` rounds, in each of which every step is taken once, some may be skipped: without guide and blocks.
+    """
+    count, best, used, merges, done = len(steps.ticks), NEVER, 0, False, 0
+    layer = first_layer(steps.in_flight + 2 * len(steps.room), np.int32 if longest_of(steps) < ENDLESS else np.int64)
+    none = Labels(layer.keys[:0], layer.labels[:0])
+    further, rounds, says = none, list[Layer](), guide or no_guide()
+    skips = guide is None and (steps.blocks < 0).all()
+    while len(layer.keys) or len(further.keys):
+        near, far, size = [further], [none], 0
+        for since, end in slices(layer.first, _AT_ONCE // (steps.in_flight + 1)):
+            keys, labels, far_keys, far_labels, ended, seen = expand(layer, since, end, steps, done, says, value)
+            near.append(Labels(keys, labels))
+            far.append(Labels(far_keys, far_labels))
+            best, used, size = min(best, ended), used + seen, size + len(keys) + len(far_keys)
+            if used > work or size > _LAYER or stop.is_set():
+                return Least(None, used, True)
+        now, further, done = joined(near), joined(far), done + 1
+        order = np.argsort(now.keys, kind="stable")
+        *parts, merges_here = reduced(now.keys[order], now.labels[order], width)
+        layer, merges = Layer(*parts), merges or merges_here
+        if skips and done % count == 0 and len(rounds) < until:
+            rounds.append(layer)
+            if len(rounds) == until:
+                skipped, later = skip(rounds, steps.in_flight, steps.microbatches - done // count - steps.in_flight - 1)
+                layer, done = layer._replace(labels=layer.labels + later), done + skipped * count
+    best = min(best, value)
+    return Least(best if best < NEVER else None, used, merges)

@@ -1,0 +1,167 @@
+"""Which labels of a state stay, compiled: those that no other is below; of more than so many, near ones are merged.
+
+A merged label has the least of every time. Labels are first compared by words in which each of their times has a few
+bits: a label that is nowhere later than another has a word that is nowhere larger. States come sorted by their keys and
+labels by their sums, so that a layer does not depend on the order in which it was made.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from solver.diagram.steps import Numbers
+
+# Bits of a word; the top one stays free.
+_BITS = 63
+# Words compared before any of them is looked at.
+_AT_ONCE = 32
+
+
+@njit(cache=True, nogil=True)
+def reduced(keys: Numbers, labels: Numbers, width: int) -> tuple[Numbers, Numbers, Numbers, bool]:
+    """The keys of labels sorted by key, where those of each begin, and the labels that stay; whether any were merged.
+
+    The `width` first by their sums, then as words in a dictionary, stay; each other one makes the one that it is least
+    below earlier.
+    """
+    states, first = np.empty(len(keys), np.int64), np.zeros(len(keys) + 1, np.int64)
+    kept, words = np.empty_like(labels), np.empty(len(keys), np.int64)
+    found, total, since, merges = 0, 0, 0, False
+    while since < len(keys):
+        until, begin = since, total
+        while until < len(keys) and keys[until] == keys[since]:
+            until += 1
+        states[found] = keys[since]
+        total = append_reduced(labels[since:until], width, kept, total, words)
+        if total - begin > width:
+            total, merges = begin + width, True
+        found, since = found + 1, until
+        first[found] = total
+    return states[:found].copy(), first[: found + 1].copy(), kept[:total].copy(), merges
+
+
+@njit(cache=True, nogil=True)
+def append_reduced(labels: Numbers, width: int, kept: Numbers, total: int, words: Numbers) -> int:
+    """Append what stays of the labels of one state, the first `width` with what is merged into them.
+
+    How many labels there are then, with those that were merged. `words` is room to work in.
+    """
+    begin, count = total, len(labels)
+    if count == 1:
+        _copy(labels[0], kept[total])
+        return total + 1
+    own, sums, free = _words(labels)
+    # Labels of the same sum are not below each other, unless they are the same.
+    for number in np.sort(sums * count + np.arange(count)) % count:
+        if not _one_below(labels[number], own[number] | free, free, kept[begin:total], words[begin:total]):
+            _copy(labels[number], kept[total])
+            words[total] = own[number]
+            total += 1
+    if total - begin > width:
+        some = kept[begin:total].copy()
+        for place, number in enumerate(_sorted(some)):
+            _copy(some[number], kept[begin + place])
+        _merge(kept[begin:total], width)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _copy(label: Numbers, place: Numbers) -> None:
+    for time in range(len(label)):
+        place[time] = label[time]
+
+
+@njit(cache=True, nogil=True)
+def _words(labels: Numbers) -> tuple[Numbers, Numbers, int]:
+    """A word of each label, and its sum; and the bits that all words leave free, one above the bits of each time.
+
+    Times that all labels share have none; where there are very many times, the last ones have none either.
+    """
+    count, size = labels.shape
+    least, most, sums = labels[0].copy(), labels[0].copy(), np.zeros(count, np.int64)
+    for label in range(count):
+        for time in range(size):
+            least[time] = min(least[time], labels[label, time])
+            most[time] = max(most[time], labels[label, time])
+            sums[label] += labels[label, time]
+    times = np.flatnonzero(most > least)[: _BITS // 2]
+    each = _BITS // max(1, len(times))
+    # Rounding keeps what is no larger no larger.
+    scale = (min(1 << (each - 1), 1 << 20) - 0.5) / np.maximum(1, most - least)
+    found, free = np.zeros(count, np.int64), 0
+    for place in range(len(times)):
+        free |= 1 << ((place + 1) * each - 1)
+    for label in range(count):
+        word = np.int64(0)
+        for place in range(len(times)):
+            time = times[place]
+            word |= np.int64((labels[label, time] - least[time]) * scale[time]) << (place * each)
+        found[label] = word
+    return found, sums, free
+
+
+@njit(cache=True, nogil=True)
+def _one_below(label: Numbers, word: int, free: int, kept: Numbers, words: Numbers) -> bool:
+    """Whether one of these labels is nowhere later; of `word` the free bits are set, which stay if none is larger."""
+    for since in range(0, len(words), _AT_ONCE):
+        until = min(len(words), since + _AT_ONCE)
+        if _some_word_below(words[since:until], word, free):
+            for other in range(since, until):
+                if (word - words[other]) & free == free and nowhere_later(kept[other], label):
+                    return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def _some_word_below(words: Numbers, word: int, free: int) -> bool:
+    """Without a way out of the loop, so that several words are compared at once."""
+    found = 0
+    for other in range(len(words)):
+        found += (word - words[other]) & free == free
+    return found > 0
+
+
+@njit(cache=True, nogil=True)
+def _merge(kept: Numbers, width: int) -> None:
+    """Make of the first ones those that each further one is least below as early as that."""
+    stay, below_by = np.ascontiguousarray(kept[:width].T), np.empty(width, np.int64)
+    for other in range(width, len(kept)):
+        for one in range(width):
+            below_by[one] = 0
+        for time in range(kept.shape[1]):
+            for one in range(width):  # innermost, so that several are compared at once
+                below_by[one] += max(0, stay[time, one] - kept[other, time])
+        nearest = below_by.argmin()
+        for time in range(kept.shape[1]):
+            kept[nearest, time] = min(kept[nearest, time], kept[other, time])
+
+
+@njit(cache=True, nogil=True)
+def _sorted(labels: Numbers) -> Numbers:
+    """The numbers of the labels by sum, then as words in a dictionary."""
+    sums = labels.sum(axis=1)
+    order = np.argsort(sums, kind="mergesort")
+    for place in range(1, len(order)):
+        at = place
+        while at > 0 and sums[order[at - 1]] == sums[order[at]] and _before(labels[order[at]], labels[order[at - 1]]):
+            order[at - 1], order[at] = order[at], order[at - 1]
+            at -= 1
+    return order
+
+
+@njit(cache=True, nogil=True)
+def nowhere_later(one: Numbers, other: Numbers) -> bool:
+    """Whether no time of a label is after that of another."""
+    for entry in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
+        if one[entry] > other[entry]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _before(one: Numbers, other: Numbers) -> bool:
+    for entry in range(len(one)):
+        if one[entry] != other[entry]:
+            return bool(one[entry] < other[entry])
+    return False

@@ -1,0 +1,47 @@
+"""How much later the labels of all states are after some rounds more, so that many rounds can be skipped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from solver.diagram.layers import Layer
+
+# After so many rounds, each with every step once, one looks back over so many.
+ROUNDS, _BACK = 96, (*range(1, 17), 24, 32, 48, 64, 80)
+
+
+def skip(rounds: Sequence[Layer], in_flight: int, most: int) -> tuple[int, int]:
+    """How many rounds to skip, `most` at most, and how much later every label is after them.
+
+    If after c rounds every label of a state is d or more behind one that the state had before, it is so after each c
+    rounds more: steps keep what is later later, and labels that are merged become earlier only. That c which gives most
+    a round is taken.
+    """
+    found = [
+        (_delay(rounds[-1 - back], rounds[-1], in_flight), back) for back in _BACK if back <= min(most, len(rounds) - 1)
+    ]
+    if not found:
+        return 0, 0
+    delay, back = max(found, key=lambda one: (Fraction(*one), -one[1]))
+    times = most // back if delay > 0 else 0
+    return times * back, times * delay
+
+
+def _delay(before: Layer, after: Layer, in_flight: int) -> int:
+    """By how much each label is behind one of the same state before, at least; 0 where a state had none."""
+    places = {int(key): n for n, key in enumerate(before.keys)}
+    delay: int | None = None
+    for n, key in enumerate(after.keys):
+        at = places.get(int(key))
+        if at is None:
+            return 0
+        old = before.labels[before.first[at] : before.first[at + 1]]
+        new = after.labels[after.first[n] : after.first[n + 1]]
+        flying = int(key) % (in_flight + 1)
+        known = [*range(flying), *range(in_flight, new.shape[1])]
+        behind = int((new[:, None, known] - old[None, :, known]).min(axis=2).max(axis=1).min())
+        delay = behind if delay is None else min(delay, behind)
+        if delay <= 0:
+            return 0
+    return delay or 0
