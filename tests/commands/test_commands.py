@@ -58,6 +58,8 @@ NAMES = [
     "pipeoffload-half",
     "uniform-recompute",
     "recycle",
+    "seq1f1b",
+    "terapipe",
 ]
 ROOT = Path(__file__).resolve().parents[2]
 FILE = """

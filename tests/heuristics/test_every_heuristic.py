@@ -63,8 +63,9 @@ def run(problem: Problem, name: str) -> Metrics:
 
 # Of unequal micro-batches alone: test_small_ends.py. With offload or recomputation alone: test_memory_saving.py and
 # test_kimi_offload.py. Of pipelines side by side alone: tests/pipesched/problem/test_data_parallel.py.
+# Of pieces alone: test_sequence_pieces.py.
 ELSEWHERE = (
-    "recycle",
+    "recycle", "seq1f1b", "terapipe",
     "1f1b-small-ends", "interleaved-small-ends", "kimi-k2-offload", "pipeoffload-full", "pipeoffload-half", "uniform-recompute",
 )  # fmt: skip
 EVEN_DEVICES = ("dualpipe", "chimera")  # one pipeline each way is defined for these only

@@ -48,6 +48,8 @@ def test_the_schedules_run_are_those_that_are_meant() -> None:
         "pipeoffload-full",
         "pipeoffload-half",
         "recycle",
+        "seq1f1b",
+        "terapipe",
         "uniform-recompute",
     }
     assert any(one.rows is None for one in published)

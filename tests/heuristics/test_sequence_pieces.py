@@ -1,0 +1,49 @@
+"""Published schedules of micro-batches of several pieces: what the paper's instance takes, memory, and closed forms."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.errors import DoesNotApply
+from pipesched.schedule.metrics import measure
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from tests.support.makers import problem
+
+NAMES = ("seq1f1b", "terapipe")
+GROWING = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
+
+
+def test_seq1f1b_is_the_optimum_with_its_memory() -> None:
+    """213 is proved for two sequences of four growing pieces with memory for seven."""
+    one = problem(4, 2, sequence_chunks=4, times=GROWING)
+    found = measure(simulate(one, HEURISTICS["seq1f1b"].order(one)))
+    assert found.makespan == 213 and max(found.peak_memory) == 7
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(6))
+def test_pieces_alike_take_the_time_and_memory_of_the_formulas(name: str, seed: int) -> None:
+    random = Random(seed)
+    p, m, c = random.randint(1, 5), random.randint(1, 6), random.randint(2, 4)
+    f, b = random.randint(1, 9), random.randint(1, 9)
+    one = problem(p, m, sequence_chunks=c, times={"forward": f, "backward": b}, memory={"activation": 1})
+    timeline = simulate(one, HEURISTICS[name].order(one))
+    assert validate(timeline) == []
+    found = measure(timeline)
+    assert found.makespan * one.tick == (m * c + p - 1) * (f + b)
+    most = [min(m * c, p - i + c - 1) if name == "seq1f1b" else m * c for i in range(p)]
+    assert list(found.peak_memory) == most
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"placement": "v-shape"}, {"placement": "bidirectional"}, {"placement": "v-shape", "sequence_chunks": 2}],
+)
+def test_other_problems_are_refused(name: str, keys: dict[str, object]) -> None:
+    with pytest.raises(DoesNotApply, match="needs"):
+        HEURISTICS[name].order(problem(2, 4, times={"forward": 1, "backward": 2}, **keys))
