@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from numpy.typing import NDArray
 
+from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import Box, boxes_of, lanes
 from pipesched.schedule.drawing.colours import EDGE, LINE, RGB, TRANSFER, ink_on, shade, shade_names, shade_numbers
@@ -32,7 +33,7 @@ def draw_gantt(timeline: Timeline, axes: Axes) -> None:
     colours = [TRANSFER if box.sends else shade(box.of.kind, shade_of[box.of.stage], count) for box in boxes]
     corners = _corners(problem, boxes)
     draw_boxes(axes, corners, colours)
-    labels = [(str(box.of.microbatch), "" if box.sends else box.name) for box in boxes]
+    labels = [(str(microbatch_number(problem, box.of)), "" if box.sends else box.name) for box in boxes]
     BoxNumbers(axes, labels, corners, [ink_on(colour) for colour in colours])
     _label_side_lanes(problem, axes)
     draw_legend(axes, problem, boxes)

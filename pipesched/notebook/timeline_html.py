@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 
 from pipesched.problem.formatting import amount, plain, size, visible
+from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import PassKind
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import Box, boxes_of, makespan, row_shares
@@ -41,11 +42,20 @@ def framed(line: str, picture: str) -> str:
 def timeline_svg(timeline: Timeline) -> str:
     """The Gantt chart and its legend."""
     problem, whole = timeline.problem, makespan(timeline)
-    boxes, shades = list(boxes_of(timeline)), shade_names(problem.placement)
+    boxes, shades = list(boxes_of(timeline)), shade_names(problem.placement, problem.sequence_chunks)
     colour_of = _colours(problem, len(shades))
     tip = _tips(problem) if len(boxes) <= MOST_WITH_TIPS else lambda _: ""
     cells = [
-        Cell(box.start, box.end, box.top, box.bottom, colour_of(box), str(box.of.microbatch), tip(box)) for box in boxes
+        Cell(
+            box.start,
+            box.end,
+            box.top,
+            box.bottom,
+            colour_of(box),
+            str(microbatch_number(problem, box.of)),
+            tip(box),
+        )
+        for box in boxes
     ]
     unit = f" {visible(problem.time_unit)}" if problem.time_unit else ""
     times = round_times(0.0, problem.in_units(whole), _TIMES)

@@ -20,8 +20,14 @@ def pass_text(problem: Problem, p: Pass) -> str:
     if count == 1 or p.stage >= problem.placement.stages:
         return str(p)
     stage, piece = divmod(p.stage, count)
-    j = p.microbatch - problem.microbatches_of[p.stage].start + _first(problem, p.stage)
-    return f"{p.kind.value}{stage}.{j}.{piece}"
+    return f"{p.kind.value}{stage}.{microbatch_number(problem, p)}.{piece}"
+
+
+def microbatch_number(problem: Problem, p: Pass) -> int:
+    """The micro-batch of a pass as the file counts them, where pieces count as one."""
+    if problem.sequence_chunks == 1 or p.stage >= problem.placement.stages:
+        return p.microbatch
+    return p.microbatch - problem.microbatches_of[p.stage].start + _first(problem, p.stage)
 
 
 def pass_from(problem: Problem, text: str) -> Pass:

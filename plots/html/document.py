@@ -6,6 +6,7 @@ from typing import Any
 
 from matplotlib.colors import to_hex
 
+from pipesched.problem.pass_names import microbatch_number
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import SIDE_LANE, Box, boxes_of
@@ -49,7 +50,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
         "microbatches": problem.microbatches,
         "lanes": [{"stream": name, "share": SIDE_LANE if n else 1} for n, name in enumerate(problem.streams)],
         "legend": _legend(timeline),
-        "shades": shade_names(problem.placement),
+        "shades": shade_names(problem.placement, problem.sequence_chunks),
         "styles": styles,
         "boxes": rows,
         "critical": [number for tasks in path for task in tasks for number in places[task]],
@@ -87,7 +88,12 @@ def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], d
             number_of[key] = len(styles)
             styles.append(_style(problem, box, shade_of[box.of.stage], count, half))
         places[Task(box.of, box.part)] = device, len(rows[device]) // 4
-        rows[device] += [box.start - last[device], box.end - box.start, box.of.microbatch, number_of[key]]
+        rows[device] += [
+            box.start - last[device],
+            box.end - box.start,
+            microbatch_number(problem, box.of),
+            number_of[key],
+        ]
         last[device] = box.start
     return rows, styles, places
 

@@ -11,6 +11,7 @@ from pipesched.errors import DoesNotApply
 from pipesched.schedule.metrics import measure
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
+from plots.html.document import document
 from tests.support.makers import problem
 
 NAMES = ("seq1f1b", "terapipe")
@@ -47,3 +48,11 @@ def test_pieces_alike_take_the_time_and_memory_of_the_formulas(name: str, seed: 
 def test_other_problems_are_refused(name: str, keys: dict[str, object]) -> None:
     with pytest.raises(DoesNotApply, match="needs"):
         HEURISTICS[name].order(problem(2, 4, times={"forward": 1, "backward": 2}, **keys))
+
+
+def test_boxes_have_the_micro_batch_of_the_file_and_a_shade_a_piece() -> None:
+    one = problem(2, 3, sequence_chunks=2, times={"forward": 1, "backward": 2})
+    timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
+    chart = document(timeline)
+    assert chart["shades"] == ["Piece 0", "Piece 1"]
+    assert {number for row in chart["boxes"] for number in row[2::4]} == {0, 1, 2}

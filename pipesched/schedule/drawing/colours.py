@@ -57,12 +57,18 @@ def hexadecimal(colour: RGB) -> str:
     return "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 
-def shade_names(placement: Placement) -> list[str]:
-    """The meaning of each shade: the directions of a placement with several chains, or the chunks of a device."""
+def shade_names(placement: Placement, pieces: int = 1) -> list[str]:
+    """The meaning of each shade: the directions of a placement with several chains, or the chunks of a device.
+
+    Where micro-batches are several `pieces`, and a device has one stage, these.
+    """
+    most = max(map(len, placement.stages_of))
+    if most == pieces > 1:
+        return [f"Piece {number}" for number in range(pieces)]
     if _is_bidirectional(placement):
         return ["Down the devices", "Up the devices"]
     what = "Chunk" if len(placement.chains) == 1 else "Chain of the device"
-    return [f"{what} {number}" for number in range(max(map(len, placement.stages_of)))]
+    return [f"{what} {number}" for number in range(most)]
 
 
 def shade_numbers(placement: Placement) -> list[int]:
