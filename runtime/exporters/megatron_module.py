@@ -87,4 +87,6 @@ def _merged(imports: Sequence[ast.Import | ast.ImportFrom]) -> str:
 
 
 def _is_own(node: ast.Import | ast.ImportFrom) -> bool:
-    return isinstance(node, ast.ImportFrom) and "runtime" in str(node.module).split(".")[:2]
+    """Whether it imports from a folder beside this one, wherever the package lies."""
+    beside = f"{str(__package__).rpartition('.')[0]}."
+    return isinstance(node, ast.ImportFrom) and str(node.module).startswith(beside)
