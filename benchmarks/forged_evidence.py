@@ -33,11 +33,15 @@ from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import (
+    CrossingBlocks,
     CrossingSomeWhole,
+    CrossingStages,
+    CrossingSteps,
+    CrossingStepsBelow,
+    CrossingWhole,
     GuidedStages,
     OldForm,
 )
-from pipesched.results.diagram_evidence import Diagram
 from solver.bounds.analytic.catalogue import certificates
 from solver.bounds.crossing.bound import crossing_bounds
 from solver.cyclic.period_bounds import period_certificates
@@ -49,8 +53,8 @@ from solver.diagram.whole_weights.bound import bounds_of_whole_weights
 COMMAND = "python -m benchmarks.forged_evidence --write docs/results/forged-evidence.md"
 # Mutations of one certificate, and values up to which an exhaustive search of a tiny problem looks.
 _EACH, _AT_MOST = 40, 10_000
-# Those of several streams, of unequal micro-batches, and the one whose options the seven old forms draw.
-_NOT_DRAWN = ("stream head and tail", "stream heads and tails", "stream memory", "head and tail in order", Diagram.form)
+# Those of several streams and of unequal micro-batches.
+_NOT_DRAWN = ("stream head and tail", "stream heads and tails", "stream memory", "head and tail in order")
 KINDS = tuple(kind for kind in ARGUMENTS if kind not in _NOT_DRAWN)
 ROWS = (*KINDS, *(f"{kind}, of periods" for kind in OF_PERIODS))
 
@@ -132,6 +136,7 @@ def _certificates(problem: Problem, best: Fraction, random: Random) -> Iterator[
     yield from bounds_of_devices(problem, Event(), near // 2, near, (random.choice((1, 3, 64)),))
     device = random.randrange(problem.devices)
     yield from bounds_of_stages(problem, Event(), near // 2, near, device, random.choice((1, 3, 64)))
+    yield from _of_earlier_versions(problem, near, random)
     yield from _guided(problem, near, random)
     yield from bounds_of_whole_weights(problem, Event(), near // 2, near, random.choice((1, None)))
     yield from _with_some_whole(problem, random)
@@ -144,6 +149,21 @@ def _guided(problem: Problem, near: int, random: Random) -> Iterator[Certificate
     stages = tuple(sorted(random.sample(chain, random.randint(1, len(chain))), key=chain.index))
     guide = tuple(stage for stage in stages if random.random() < 0.5) or stages[:1]
     yield from _proved_by(problem, GuidedStages(stages, guide, random.choice((1, 3, 64)), near))
+
+
+def _of_earlier_versions(problem: Problem, near: int, random: Random) -> Iterator[Certificate]:
+    """What files of earlier versions have evidence of: diagrams of a chain's first devices, and of some stages."""
+    chain, where = random.choice(problem.placement.chains), problem.placement.stage_device
+    every = tuple(dict.fromkeys(where[stage] for stage in chain))
+    devices, width = every[: random.randint(1, len(every))], random.choice((1, 3, 64))
+    stages = tuple(sorted(random.sample(chain, random.randint(1, len(chain))), key=chain.index))
+    for evidence in (
+        CrossingBlocks(chain[0], devices, width) if problem.overlaps else CrossingSteps(chain[0], devices, width),
+        CrossingStepsBelow(chain[0], devices, width, near),
+        CrossingStages(stages, width, near),
+        CrossingWhole(chain[0], devices, near),
+    ):
+        yield from _proved_by(problem, evidence)
 
 
 def _with_some_whole(problem: Problem, random: Random) -> Iterator[Certificate]:
