@@ -7,7 +7,6 @@ steps and blocks that may be next the least of each is taken.
 
 from __future__ import annotations
 
-from math import comb
 from threading import Event
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from solver.diagram.moves import most_moves, moves_from, raised_by
-from solver.diagram.steps import NONE, Kept, Numbers, Steps
+from solver.diagram.steps import NONE, Kept, Numbers, Steps, ways_to_place
 
 Short = NDArray[np.int32]
 
@@ -55,8 +54,7 @@ def completion(steps: Steps, most: int, stop: Event) -> list[Rests] | None:
 def numbers_of(kept: Kept) -> int:
     """About how many numbers there are in all at most, as memory leaves out states that are counted."""
     count, flying = len(kept.steps.ticks), kept.steps.in_flight
-    states = comb(count + flying, count) // count
-    return states * count * kept.steps.microbatches * (flying + 2 * len(kept.steps.room))
+    return ways_to_place(flying, count) * count * kept.steps.microbatches * (flying + 2 * len(kept.steps.room))
 
 
 def longest_of(steps: Steps) -> int:

@@ -97,9 +97,13 @@ def in_flight(problem: Problem, stages: Sequence[int]) -> int:
 
 
 def state_count(problem: Problem, stages: Sequence[int]) -> int:
-    """About how many states a layer has, at most: ways to place micro-batches on the steps, in turn."""
-    count = 2 * len(stages)
-    return comb(count + in_flight(problem, stages), count) // count
+    """About how many states a layer has, at most."""
+    return ways_to_place(in_flight(problem, stages), 2 * len(stages))
+
+
+def ways_to_place(microbatches: int, steps: int) -> int:
+    """About how many ways there are to place micro-batches on the steps, in turn, with so many steps done in all."""
+    return comb(steps + microbatches, steps) // steps
 
 
 def kept_stages(problem: Problem, paths: Paths, chain: Sequence[int], stages: Sequence[int]) -> Kept | None:

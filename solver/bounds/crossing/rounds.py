@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from solver.bounds.crossing.line import Numbers
+from solver.diagram.reduction import nowhere_later
 
 LONG_AGO = -(1 << 58)
 
@@ -92,25 +93,17 @@ def _arrival(label: Numbers, row: Numbers, ticks: Numbers, r: int, until: int) -
 
 
 @njit(cache=True, nogil=True)
-def _nowhere_later(one: Numbers, other: Numbers) -> bool:
-    for k in range(len(one)):  # noqa: SIM110 - Numba compiles no generator
-        if one[k] > other[k]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
 def keep(labels: Numbers, count: int, new: Numbers) -> int:
     """Put a label among the `count` of a state unless one of them is nowhere later; how many there are then.
 
     Those that are nowhere earlier go. Where there is no more place the nearest one takes the earlier of both times.
     """
     for at in range(count):
-        if _nowhere_later(labels[at], new):
+        if nowhere_later(labels[at], new):
             return count
     left = 0
     for at in range(count):
-        if not _nowhere_later(new, labels[at]):
+        if not nowhere_later(new, labels[at]):
             labels[left] = labels[at]
             left += 1
     if left < len(labels):
