@@ -77,6 +77,16 @@ class Budget:
                 return
             yield True
 
+    def extra(self, share: float) -> Callable[[], bool]:
+        """Whether what follows the search must end: after the rest of the time, and no less than a share of it all.
+
+        Where units are counted, only at a stop.
+        """
+        if self._units is not None:
+            return self.stop.is_set
+        until = time.monotonic() + max(self.left, share * self.whole)
+        return lambda: self.stop.is_set() or time.monotonic() >= until
+
     def progress(self, most: float) -> Callable[[], float]:
         """Called before each step of a search: the share that is over of so many seconds, or of a number of steps."""
         given, begin, steps = self._take(most), time.monotonic(), count()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 from threading import Event
 
@@ -10,7 +12,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.attainable_spans import simplest
 from pipesched.problem.formatting import plain
 from pipesched.results.certificate import Certificate
-from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
 from solver.planning.infeasible import why_no_plan
@@ -18,6 +20,8 @@ from solver.planning.progress import Report
 from solver.planning.search.free_orders import FreeOrders
 from solver.planning.search.placements import Placements
 from solver.planning.search.published_orders import PublishedOrders
+
+_KIND = "exhaustive search by CP-SAT over all partitions"
 
 
 def plan(
@@ -38,12 +42,42 @@ def plan(
     """
     refuse_other("plan", problem, PlanProblem, A_PLAN_PROBLEM)
     limits = limits_from("plan", limits, seconds)
-    placements = Placements(problem, limits, report or (lambda _: None), stop or Event())
-    if start is not None:
+    return plan_from([] if start is None else [start], problem, limits, report or (lambda _: None), stop or Event())
+
+
+def plan_from(starts: Iterable[Candidate], problem: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
+    """`plan` from any number of plans on."""
+    placements = Placements(problem, limits, report, stop)
+    for start in starts:
         placements.start_from(start)
     (PublishedOrders if problem.schedules else FreeOrders)(placements).run()
     placements.even_out()
     return _result(placements)
+
+
+def with_bounds_of(narrow: Plan, wide: Plan) -> Plan:
+    """A plan with the bounds of a search that allowed all that its own does, where these are higher."""
+    known = {each.choice: each for each in wide.choices}
+    choices = tuple(_higher(each, known.get(each.choice)) for each in narrow.choices)
+    bounds = [each.lower_bound for each in choices if each.lower_bound is not None]
+    least = min([*bounds, *([] if narrow.best is None else [narrow.best.value])], default=None)
+    if choices == narrow.choices or least is None or narrow.certificate is None:
+        return narrow
+    said = [f"{each.choice}: {_none_below(narrow.problem, each.lower_bound)}" for each in choices if each.lower_bound]
+    certificate = Certificate(_KIND, simplest(least / narrow.problem.tick), f"Of all plans: {'; '.join(said)}.")
+    status = narrow.status
+    if narrow.best is not None:
+        status = Status.OPTIMAL if narrow.best.value == least else Status.FEASIBLE
+    return replace(narrow, status=status, certificate=certificate, choices=choices)
+
+
+def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
+    """The result of a placement with the bound of another one where it is higher."""
+    if wide is None or wide.lower_bound is None or narrow.lower_bound is None:
+        return narrow
+    if wide.lower_bound <= narrow.lower_bound:
+        return narrow
+    return replace(narrow, lower_bound=wide.lower_bound, evidence=wide.evidence)
 
 
 def _result(search: Placements) -> Plan:
@@ -68,12 +102,14 @@ def _result(search: Placements) -> Plan:
 
 def _certificate(search: Placements, bound: Fraction) -> Certificate:
     """The least over the placements, each with what was proved of it."""
-    said, unit = [], search.problem.time_unit
+    said = []
     for each in search.choices:
         if each.bound is None:
             said.append(f"{each.choice}: no plan, {each.reason}")
             continue
-        value = f"{plain(float(each.bound * search.problem.tick))} {unit}".rstrip()
-        said.append(f"{each.choice}: none is below {value} ({each.argument})")
-    kind = "exhaustive search by CP-SAT over all partitions"
-    return Certificate(kind, simplest(bound), "Of all plans: " + "; ".join(said) + ".")
+        said.append(f"{each.choice}: {_none_below(search.problem, each.bound * search.problem.tick)} ({each.argument})")
+    return Certificate(_KIND, simplest(bound), f"Of all plans: {'; '.join(said)}.")
+
+
+def _none_below(problem: PlanProblem, bound: Fraction) -> str:
+    return f"none is below {plain(float(bound))} {problem.time_unit}".rstrip()

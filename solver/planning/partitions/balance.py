@@ -24,7 +24,12 @@ def balanced(plan: PlanProblem, choice: Choice, fit: MemoryFit | None = None) ->
     cuts = list(accumulate(plan.counts or some_counts(plan.model, stages), initial=0))
     best = costs.value(cuts)
     for _ in range(0 if plan.counts is not None else _MOST_MOVES):
-        value, moved = min((costs.value(each), each) for each in [cuts, *moved_cuts(plan.model, cuts)])
+        # Two cuts at once are many more to try: only where no single one is better.
+        for together in (1, 2):
+            tried = ((costs.value(each), each) for each in moved_cuts(plan.model, cuts, together))
+            value, moved = min(tried, default=(best, cuts))
+            if value < best:
+                break
         if value >= best:
             break
         best, cuts = value, moved
@@ -62,10 +67,10 @@ class _Costs:
         where = self.placement.stage_device
         return sum(self.slowness[where[k]] * (sums[cuts[k + 1]] - sums[cuts[k]]) for k in range(stage))
 
-    def value(self, cuts: list[int]) -> tuple[float, float, float]:
+    def value(self, cuts: list[int]) -> tuple[int, float, float]:
         """The memory lacking; the largest load with head, or without W with head and tail; the loads' squares."""
         work, gradient = ([sums[cut] for cut in cuts] for sums in (self.work, self.gradient))
-        lacking = squares = worst = 0.0
+        lacking, squares, worst = 0, 0.0, 0.0
         for device, held in enumerate(self.placement.stages_of):
             on = [s % self.length for s in held]
             again, slow = 0.0, self.slowness[device]

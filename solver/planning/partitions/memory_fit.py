@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import accumulate, pairwise
 from math import ceil
 from typing import NamedTuple
 
@@ -17,18 +18,18 @@ from pipesched.schedule.schedule import Schedule
 class Need(NamedTuple):
     """What one device recomputes: the time it takes for a micro-batch, and on which of its stages what.
 
-    `excess` is the memory that is lacking even so.
+    `excess` is the memory that is lacking even so, in units of the resolution.
     """
 
     time: float
-    excess: float
+    excess: int
     recompute: dict[int, tuple[Recomputed, ...]]
 
 
 class _Saving(NamedTuple):
     """One way to recompute layers of a type on a stage; `memory` and `time` of one of them."""
 
-    memory: float
+    memory: int
     time: float
     stage: int
     layer: LayerType
@@ -50,6 +51,21 @@ class MemoryFit:
         self._stages_of = placement.stages_of
         self._in_flight = [_most_in_flight(order, device) for device in range(placement.devices)]
         self._known: dict[tuple[object, ...], Need] = {}
+        model, always, unit = plan.model, plan.recompute is Decide.ALWAYS, plan.resolution
+        kept = [
+            layer.activation * (layer.recompute[0].keeps if always and layer.recompute else 1)
+            for layer in model.sequence
+        ]
+        assert plan.cluster.capacity is not None, "memory is limited"
+        self._capacity = [int(room / unit) for room in plan.cluster.capacity]
+        # From the first layer on, in units of the resolution: what a stage has is the difference of two.
+        self._memory = [*accumulate((int(layer.memory / unit) for layer in model.sequence), initial=0)]
+        self._kept = [*accumulate((int(each / unit) for each in kept), initial=0)]
+        self._number = [
+            (kind, [*accumulate((layer.name == kind.name for layer in model.sequence), initial=0)])
+            for kind in model.kinds
+            if kind.recompute and plan.recompute is Decide.FREE
+        ]
 
     def need(self, device: int, cuts: list[int]) -> Need:
         """What a device has to recompute where stage k of a chain has the layers from cuts[k] to before cuts[k + 1]."""
@@ -69,16 +85,12 @@ class MemoryFit:
         return Partition(tuple(b - a for a, b in pairwise(cuts)), tuple(rows) if any(rows) else ())
 
     def _least(self, device: int, at: list[tuple[int, int, int]]) -> Need:
-        capacity, always = self._plan.cluster.capacity, self._plan.recompute is Decide.ALWAYS
-        assert capacity is not None, "memory is limited"
-        lacking, savings = -float(capacity[device]), list[_Saving]()
+        lacking, savings = -self._capacity[device], list[_Saving]()
         for stage, start, stop in at:
-            layers, in_flight = self._plan.model.sequence[start:stop], self._in_flight[device][stage]
-            for layer in layers:
-                keeps = layer.recompute[0].keeps if always and layer.recompute else 1
-                lacking += float(layer.memory + in_flight * layer.activation * keeps)
-            if self._plan.recompute is Decide.FREE:
-                savings += _savings(stage, Counter(layer.alone for layer in layers), in_flight)
+            in_flight = self._in_flight[device][stage]
+            lacking += self._memory[stop] - self._memory[start] + in_flight * (self._kept[stop] - self._kept[start])
+            for kind, before in self._number:
+                savings += self._savings(stage, kind, before[stop] - before[start], in_flight)
         time, chosen, taken = 0.0, dict[int, tuple[Recomputed, ...]](), set[tuple[int, str]]()
         for one in sorted(savings, key=lambda each: each.time / each.memory):
             if lacking <= 0:
@@ -89,17 +101,13 @@ class MemoryFit:
             number = min(one.layers, ceil(lacking / one.memory))
             lacking, time = lacking - number * one.memory, time + number * one.time
             chosen[one.stage] = (*chosen.get(one.stage, ()), Recomputed(one.layer.name, one.way.name, number))
-        return Need(time, max(0.0, lacking), chosen)
+        return Need(time, max(0, lacking), chosen)
 
-
-def _savings(stage: int, layers: Counter[LayerType], in_flight: int) -> list[_Saving]:
-    found = []
-    for layer, number in layers.items():
-        for way in layer.recompute:
-            memory = float(in_flight * layer.activation * (1 - way.keeps))
+    def _savings(self, stage: int, layer: LayerType, number: int, in_flight: int) -> Iterator[_Saving]:
+        for way in layer.recompute if number else ():
+            memory = in_flight * int(layer.activation * (1 - way.keeps) / self._plan.resolution)
             if memory > 0:
-                found.append(_Saving(memory, float(way.time), stage, layer, way, number))
-    return found
+                yield _Saving(memory, float(way.time), stage, layer, way, number)
 
 
 def _layers(recompute: tuple[Recomputed, ...]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import accumulate, combinations, pairwise, product
+from itertools import accumulate, chain, combinations, pairwise, product
 
 from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
@@ -16,13 +16,13 @@ from solver.planning.joint.told import fewer, told
 _MOST_FOR_PAIRS = 24
 
 
-def moved_cuts(model: Model, cuts: list[int]) -> Iterator[list[int]]:
-    """One cut, or two, moved to the next place before or after where the model may be cut; no stage is empty."""
+def moved_cuts(model: Model, cuts: list[int], together: int) -> Iterator[list[int]]:
+    """So many cuts moved to the next place before or after where the model may be cut; no stage is empty."""
     allowed = model.cuts
     place = {cut: at for at, cut in enumerate(allowed)}
-    inner = range(1, len(cuts) - 1)
-    several = list(combinations(inner, 2)) if len(cuts) <= _MOST_FOR_PAIRS + 1 else []
-    for which in [*((at,) for at in inner), *several]:
+    if together > 1 and len(cuts) > _MOST_FOR_PAIRS + 1:
+        return
+    for which in combinations(range(1, len(cuts) - 1), together):
         for steps in product((-1, 1), repeat=len(which)):
             moved = list(cuts)
             for at, step in zip(which, steps, strict=True):
@@ -42,8 +42,9 @@ def nearby(plan: PlanProblem, partition: Partition) -> Iterator[Partition]:
                 less = (*own[:at], one._replace(layers=one.layers - 1), *own[at + 1 :])
                 yield _with(partition, stage, tuple(each for each in less if each.layers))
     if plan.counts is None:
-        for cuts in moved_cuts(plan.model, list(accumulate(partition.counts, initial=0))):
-            yield recut(plan, tuple(b - a for a, b in pairwise(cuts)), partition)
+        cuts = list(accumulate(partition.counts, initial=0))
+        for moved in chain(moved_cuts(plan.model, cuts, 1), moved_cuts(plan.model, cuts, 2)):
+            yield recut(plan, tuple(b - a for a, b in pairwise(moved)), partition)
 
 
 def recut(plan: PlanProblem, counts: tuple[int, ...], like: Partition) -> Partition:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 
+import numpy as np
+
 from heuristics.catalogue import schedule_named
 from pipesched.errors import BadInput, Deadlock, DoesNotApply
 from pipesched.layers.partition import Partition
@@ -19,49 +21,54 @@ from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from pipesched.validation.validator import validate
 from solver.construction.timing import best_times
+from solver.planning.joint.draft import StageSums
 from solver.planning.partitions.nearby import nearby
 from solver.planning.search.choice_search import ChoiceSearch
 
 # Passes simulated in all, and the least number of partitions tried.
 _PASSES, _LEAST_TRIES = 200_000, 40
+# Where the time is over, this much of the whole is added.
+_SHARE = 0.03
 
-_Key = tuple[Fraction, tuple[Fraction, ...], tuple[int, ...]]
+_Key = tuple[Fraction, tuple[int, ...], tuple[int, ...]]
 
 
 def evened(of: ChoiceSearch, best: Candidate) -> Candidate:
     """The most even plan that a walk from the best one meets without getting worse."""
     problem = best.timeline.problem
     left = max(_LEAST_TRIES, _PASSES // max(1, 2 * problem.microbatches * problem.placement.stages))
-    now, key, looked = best, _key(of, best), {best.partition}
+    sums, over = StageSums(of.plan, of.plan.slowness_of_places(problem.placement)), of.budget.extra(_SHARE)
+    now, key, looked = best, _key(sums, best), {best.partition}
     moved = True
     while moved:
         moved = False
         for partition in nearby(of.plan, now.partition):
             if partition in looked:
                 continue
-            if left <= 0 or of.budget.stop.is_set():
+            if left <= 0 or over():
                 return now
             looked.add(partition)
             # What is less even is not worth a simulation.
-            if _works(of, partition) > key[1]:
+            if _works(sums, partition) > key[1]:
                 continue
             left -= 1
             found = _tried(of, partition, now)
-            if found is not None and (other := _key(of, found)) < key and _is_valid(of, found):
+            if found is not None and (other := _key(sums, found)) < key and _is_valid(of, found):
                 now, key, moved = found, other, True
                 break
     return now
 
 
-def _key(of: ChoiceSearch, candidate: Candidate) -> _Key:
+def _key(sums: StageSums, candidate: Candidate) -> _Key:
     """Value, work of the stages from the longest on, and peaks from the highest on."""
     peaks = tuple(sorted(measure(candidate.timeline).peak_memory, reverse=True))
-    return candidate.value, _works(of, candidate.partition), peaks
+    return candidate.value, _works(sums, candidate.partition), peaks
 
 
-def _works(of: ChoiceSearch, partition: Partition) -> tuple[Fraction, ...]:
-    costs = of.plan.costs(of.choice.on(of.plan.cluster.devices), partition)
-    return tuple(sorted((one.work for one in costs), reverse=True))
+def _works(sums: StageSums, partition: Partition) -> tuple[int, ...]:
+    """The least that the passes of one micro-batch take on each stage of a chain, in ticks."""
+    forward, backward, weight, full = sums.costs(sums.of_partition(partition)).ticks
+    return tuple(sorted((forward + np.minimum(full, backward + weight)).tolist(), reverse=True))
 
 
 def _tried(of: ChoiceSearch, partition: Partition, like: Candidate) -> Candidate | None:

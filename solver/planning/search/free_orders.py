@@ -39,9 +39,10 @@ class FreeOrders:
         self._search()
 
     def _start(self) -> None:
-        """A published order with its best partition on every placement."""
-        each = _START_SHARE * self._all.budget.whole / max(1, len(self._all.open()))
-        for choice in self._all.open():
+        """A published order with its best partition on every placement that has no plan yet."""
+        without = [choice for choice in self._all.open() if choice.best is None]
+        each = _START_SHARE * self._all.budget.whole / max(1, len(without))
+        for choice in without:
             published = next((one for one in _starts() if choice.why_not(one.name) is None), None)
             if published is not None:
                 self._all.say(f"{choice.choice}: best partition for {published.name}")
@@ -79,12 +80,16 @@ class FreeOrders:
         return list(dict.fromkeys(able))
 
     def _raise_bound(self) -> None:
-        """The least bound once more, for longer and below a better plan."""
-        if self._all.open() and not self._all.done():
-            choice = min(self._all.open(), key=lambda each: each.bound or 0)
-            if not choice.bound_is_final:
-                self._all.say(f"{choice.choice}: bound over all partitions")
-                self._all.relax(choice, _AGAIN_SHARE * self._all.budget.whole)
+        """The least bound once more, for longer and below a better plan; then the next, while the share lasts."""
+        budget = self._all.budget
+        until = budget.left - _AGAIN_SHARE * budget.whole
+        while not self._all.done() and budget.left > until:
+            left = [each for each in self._all.open() if not each.bound_is_final]
+            if not left:
+                return
+            choice = min(left, key=lambda each: each.bound or 0)
+            self._all.say(f"{choice.choice}: bound over all partitions")
+            self._all.relax(choice, budget.left - until)
 
     def _visit_all(self) -> None:
         """An order for a partition of each placement: small problems are proved so."""
