@@ -141,14 +141,14 @@ def _say(
 
 def _of_plan(args: Namespace) -> Exit:
     """Each published schedule with its own best plan of a model made of layers."""
-    problem, rows, interrupted = plan_rows(args.problems[0], args)
+    found = plan_rows(args.problems[0], args)
     if args.json:
-        write_json(plan_comparison.document(problem, rows))
+        write_json(plan_comparison.document(found))
     else:
-        plan_comparison.show(problem, rows, FREE)
-    if interrupted:
+        plan_comparison.show(found, FREE)
+    if found.interrupted:
         return Exit.INTERRUPTED
-    return Exit.DONE if any(row.fits for row in rows) else Exit.NOT_FOUND
+    return Exit.DONE if any(row.fits for row in found.rows) else Exit.NOT_FOUND
 
 
 def _several(args: Namespace) -> Exit:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from argparse import Namespace
 from dataclasses import replace
+from typing import NamedTuple
 
 from commands.options.compared import published
 from commands.options.search import interrupt_sets, limits_of, progress_line
 from commands.shared.output import note
+from commands.shared.plan_runtimes import runtimes_of
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -27,8 +29,21 @@ def is_plan_file(path: str) -> bool:
     return is_plan(read_document(path))
 
 
-def plan_rows(path: str, args: Namespace) -> tuple[PlanProblem, list[ComparedSchedule], bool]:
-    """The model, a row for each schedule, and whether the user stopped the search."""
+# The rest of the time limit is for what runtimes make of the plans found.
+_SEARCH_SHARE = 0.9
+
+
+class PlanRows(NamedTuple):
+    """The model, a row for each schedule, the runtimes that run its plan, and whether the user stopped the search."""
+
+    problem: PlanProblem
+    rows: list[ComparedSchedule]
+    runtimes: dict[str, list[str]]
+    interrupted: bool
+
+
+def plan_rows(path: str, args: Namespace) -> PlanRows:
+    """The comparison of a plan file."""
     options = {"--with": args.others, "--noise": args.noise is not None, "--measured": args.measured}
     given = [name for name, is_given in options.items() if is_given]
     if given:
@@ -42,13 +57,18 @@ def plan_rows(path: str, args: Namespace) -> tuple[PlanProblem, list[ComparedSch
         note(f"note: {path}: {text}")
     names = published(args.schedules) or HEURISTICS.names()
     orders = {name: orders_of(problem, name) for name in names}
-    stop = stop_event(args)
+    stop, limits = stop_event(args), limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
         rows = compared_schedules(
-            problem, orders, None if args.no_optimal else FREE, limits_of(args),
+            problem, orders, None if args.no_optimal else FREE, replace(limits, seconds=_SEARCH_SHARE * limits.seconds),
             lambda moment: say(_line(moment, problem.time_unit)), stop,
         )  # fmt: skip
-    return problem, rows, stop.is_set()
+        runtimes = dict[str, list[str]]()
+        for row in rows:
+            if row.fits and row.best is not None:
+                say(f"which runtimes run the plan of {row.name}")
+                runtimes[row.name] = runtimes_of(problem, row.best)
+    return PlanRows(problem, rows, runtimes, stop.is_set())
 
 
 def _line(moment: PlanProgress, unit: str) -> str:

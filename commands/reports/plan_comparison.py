@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from commands.options.plan_compare import PlanRows
 from commands.shared.output import idle_shown, percent
-from commands.shared.plan_runtimes import runtimes_of
 from commands.shared.tables import Column, table
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
@@ -31,12 +29,13 @@ COLUMNS = [
 ]
 
 
-def show(problem: PlanProblem, rows: Sequence[ComparedSchedule], free: str) -> None:
+def show(found: PlanRows, free: str) -> None:
     """The table, the best in bold; then what it was compared with, and what does not apply."""
+    problem, rows = found.problem, found.rows
     shown = [row for row in rows if row.best is not None]
     unit = f" ({problem.time_unit})" if problem.time_unit else ""
     title = f"{problem.name}: {problem.objective.value}{unit} of the best plan found with each schedule"
-    table(title, COLUMNS, [_cells(problem, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
+    table(title, COLUMNS, [_cells(found, row) for row in shown], bold=[0] if shown and shown[0].fits else [])
     best = next((row for row in rows if row.name == free), None)
     if best is not None and best.plan is not None and best.plan.value is not None:
         bound = plain(float(best.plan.lower_bound))
@@ -48,8 +47,8 @@ def show(problem: PlanProblem, rows: Sequence[ComparedSchedule], free: str) -> N
             print(f"- {row.name}: {row.reason or 'no plan found in the time given'}")
 
 
-def _cells(problem: PlanProblem, row: ComparedSchedule) -> list[str]:
-    best = row.best
+def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:
+    problem, best = found.problem, row.best
     assert best is not None
     one, metrics = best.timeline.problem, measure(best.timeline)
     counts = best.partition.recompute_counts()
@@ -66,7 +65,7 @@ def _cells(problem: PlanProblem, row: ComparedSchedule) -> list[str]:
         str(sum(sum(stage.values()) for stage in counts)),
         str(best.choice),
         " ".join(map(str, best.partition.counts)),
-        ", ".join(runtimes_of(problem, best)) if row.fits else "",
+        ", ".join(found.runtimes.get(row.name, ())),
     ]
 
 
@@ -79,17 +78,12 @@ def _fits(problem: PlanProblem, row: ComparedSchedule, best: Candidate) -> str:
     return f"{verdict}: {plain(round(more, 3))} {problem.cluster.memory_unit} too much on device {device}"
 
 
-def document(problem: PlanProblem, rows: Sequence[ComparedSchedule]) -> dict[str, object]:
+def document(found: PlanRows) -> dict[str, object]:
     """The object of `compare --json` for a plan file."""
     return {
-        "name": problem.name,
-        "objective": problem.objective.value,
-        "time_unit": problem.time_unit,
-        "memory_unit": problem.cluster.memory_unit,
-        "rows": [_row(problem, row) for row in rows],
+        "name": found.problem.name,
+        "objective": found.problem.objective.value,
+        "time_unit": found.problem.time_unit,
+        "memory_unit": found.problem.cluster.memory_unit,
+        "rows": [row.record() | {"runtimes": found.runtimes.get(row.name, [])} for row in found.rows],
     }
-
-
-def _row(problem: PlanProblem, row: ComparedSchedule) -> dict[str, object]:
-    runtimes = runtimes_of(problem, row.best) if row.fits and row.best is not None else []
-    return row.record() | {"runtimes": runtimes}

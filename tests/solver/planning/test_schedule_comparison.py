@@ -1,0 +1,133 @@
+"""Published schedules on one model: they share the time limit, their plans and the bounds of all plans."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations, pairwise
+from random import Random
+from threading import Event
+
+import pytest
+
+from heuristics.catalogue import schedule_named
+from pipesched.errors import DoesNotApply
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.partition import Partition
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.results.plan import Plan
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.limits import Limits
+from solver.planning import schedule_comparison
+from solver.planning.budget import Budget
+from solver.planning.plan import plan, with_bounds_of
+from solver.planning.progress import Report
+from solver.planning.schedule_comparison import FREE, compared_schedules
+
+LIMITS = Limits(seconds=600, deterministic=4, workers=1)
+NAMES = ("1f1b", "gpipe", "zbv", "interleaved-1f1b")
+
+
+def model(random: Random) -> PlanProblem:
+    layer = {"name": "layer", "count": random.randint(4, 7), "activation": 1, "memory": 1}
+    head = {"name": "head", "activation": 1}
+    for one in (layer, head):
+        one |= {"forward": random.randint(1, 4), "backward": random.randint(1, 4), "weight": random.randint(1, 4)}
+    return plan_problem_from(
+        {
+            "devices": 2,
+            "microbatches": random.randint(2, 4),
+            "layers": [layer, head],
+            "placement": "free",
+            "memory": {"capacity": random.randint(9, 14)},
+        }
+    )
+
+
+def published_values(problem: PlanProblem, name: str) -> Iterator[Fraction]:
+    """Of all partitions on all placements that fit, each simulated."""
+    layers = len(problem.model.sequence)
+    for choice in problem.choices:
+        stages = len(choice.on(problem.cluster.devices).chains[0])
+        for cuts in combinations(range(1, layers), stages - 1):
+            one = problem.problem(choice, Partition(tuple(b - a for a, b in pairwise((0, *cuts, layers)))))
+            try:
+                timeline = simulate(one, schedule_named(name).order(one))
+            except DoesNotApply:
+                continue
+            if not validate(timeline):
+                yield max(timeline.end(p) for p in timeline.schedule.passes()) * one.tick
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_bound_is_above_any_plan_of_its_schedule(seed: int) -> None:
+    problem = model(Random(seed))
+    rows = {
+        row.name: row
+        for row in compared_schedules(problem, {name: [name] for name in NAMES}, FREE, LIMITS, lambda _: None, Event())
+    }
+    free = rows[FREE].plan
+    assert free is not None
+    for name in NAMES:
+        found, least = rows[name].plan, min(published_values(problem, name), default=None)
+        if found is None or least is None:
+            assert found is None or found.best is None
+            continue
+        assert found.best is not None and free.value is not None
+        # What all plans cannot reach, none of these does; and their plans are plans.
+        assert free.lower_bound <= found.lower_bound <= least <= found.best.value
+        assert free.value <= found.best.value
+
+
+def test_a_restricted_search_takes_the_bounds_of_a_wider_one() -> None:
+    problem = model(Random(1))
+    wide = plan(problem, LIMITS)
+    none = Limits(seconds=600, deterministic=0, workers=1)
+    narrow = plan(replace(problem, schedules=("zbv",)), none)
+    both = with_bounds_of(narrow, wide)
+    assert narrow.best is not None and narrow.lower_bound < wide.lower_bound
+    v_shape = next(each for each in wide.choices if each.choice == narrow.best.choice)
+    assert v_shape.lower_bound is not None
+    assert both.lower_bound == min(v_shape.lower_bound, narrow.best.value)
+    assert next(each for each in both.choices if each.choice == narrow.best.choice).evidence == v_shape.evidence
+    assert with_bounds_of(wide, narrow) == wide
+
+
+def test_all_plans_of_published_schedules_are_starts_and_their_time_ends_before_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A search that takes longer than it may leaves the others less; all together have the limit."""
+    asked, starts, clock = list[float](), list[object](), [0.0]
+
+    def slow(one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
+        asked.append(limits.seconds)
+        clock[0] += 2
+        return plan(one, Limits(seconds=600, deterministic=0, workers=1), report, stop)
+
+    def begun(known: Sequence[object], one: PlanProblem, limits: Limits, report: Report, stop: Event) -> Plan:
+        starts.extend(known)
+        return slow(one, limits, report, stop)
+
+    monkeypatch.setattr(schedule_comparison, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(schedule_comparison, "plan", slow)
+    monkeypatch.setattr(schedule_comparison, "plan_from", begun)
+    problem = model(Random(1))
+    orders = {name: [name] for name in ("1f1b", "gpipe", "zbv")}
+    rows = compared_schedules(problem, orders, FREE, Limits(seconds=10), lambda _: None, Event())
+    assert sorted(row.name for row in rows) == sorted([*orders, FREE])
+    assert asked == pytest.approx([4 / 3, 1, 0.3, 4])
+    best = [row.plan.best for row in rows if row.name != FREE and row.plan is not None and row.plan.best is not None]
+    assert best and all(one in starts for one in best)
+
+
+def test_what_follows_a_search_ends_with_the_time_that_is_left_or_a_share_of_it() -> None:
+    stop = Event()
+    over = Budget(Limits(seconds=0), stop).extra(0.5)
+    assert over()
+    assert not Budget(Limits(seconds=1000), stop).extra(0)()
+    counted = Budget(Limits(seconds=0, deterministic=1), stop).extra(0)
+    assert not counted()
+    stop.set()
+    assert counted()
