@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from itertools import chain, combinations, pairwise, permutations
+from itertools import chain, combinations, islice, pairwise, permutations
 from random import Random
 from typing import NamedTuple
 
@@ -24,20 +24,31 @@ class Optimum(NamedTuple):
     schedule: Schedule
 
 
-def optimum(problem: Problem, objective: Objective, fifo: bool = True) -> Optimum | None:
+class TooManyOrdersError(Exception):
+    """There are more than may be tried."""
+
+
+def optimum(problem: Problem, objective: Objective, fifo: bool = True, most: int = 10**9) -> Optimum | None:
     """The least value over all orders, and an order that has it; None if no order fits.
 
     Every backward is tried split and fused, every pair of forward and full backward as a block, and every order of a
     device that its memory allows. With `fifo`, passes of one kind run in micro-batch order on each stage.
+    `TooManyOrdersError` where a device has as many as `most`, or more combinations of devices' orders are to be tried.
     """
     best: Optimum | None = None
+    tried = 0
     games = [_Game(problem, fused) for fused in _ways_to_fuse(problem)]
     for game in sorted(games, key=_Game.load):
-        orders = [list(game.orders(device, fifo)) for device in range(problem.devices)]
+        orders = [list(islice(game.orders(device, fifo), most)) for device in range(problem.devices)]
+        if max(map(len, orders)) == most:
+            raise TooManyOrdersError
         fewest_first = sorted(range(problem.devices), key=lambda d: len(orders[d]))
         stack: list[dict[int, tuple[Slot, ...]]] = [{}]
         while stack:
             chosen = stack.pop()
+            tried += 1
+            if tried > most:
+                raise TooManyOrdersError
             value = game.value(chosen, objective)
             if value is None or (best is not None and value >= best.value):
                 continue

@@ -1,28 +1,163 @@
-"""Tiny problems whose micro-batches are several pieces, at random."""
+"""Tiny problems whose micro-batches are several pieces, at random, and what is claimed of them against every order."""
 
 from __future__ import annotations
 
+from math import ceil
 from random import Random
+from typing import Any
 
-from pipesched.problem.problem import Problem
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.problem.feasibility import why_infeasible
+from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.rescale import in_ticks_of
+from pipesched.results.solution import Solution, Status
+from pipesched.schedule.rescale import value_of
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.bounds.saving.certificates import certificates
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support import brute_force, task_brute_force
+from tests.support.brute_force import TooManyOrdersError
 from tests.support.makers import problem
+
+# Where stages lie: devices, keys, stages in all, and (micro-batches, pieces) that can be tried in every order, the last
+# of them with a backward that may split too.
+_SHAPES: tuple[tuple[int, dict[str, Any], int, tuple[tuple[int, int], ...]], ...] = (
+    (1, {}, 1, ((3, 2), (2, 3), (2, 2), (1, 3))),
+    (2, {}, 2, ((2, 3), (2, 2), (1, 3))),
+    (3, {}, 3, ((2, 2), (1, 3), (1, 2))),
+    (1, {"placement": "v-shape"}, 2, ((2, 2), (1, 3), (1, 2))),
+    (2, {"placement": "v-shape"}, 4, ((1, 3), (1, 2))),
+    (2, {"placement": "interleaved", "chunks": 2}, 4, ((1, 3), (1, 2))),
+    (2, {"placement": [0, 1, 0]}, 3, ((1, 3), (2, 2), (1, 2))),
+    (2, {"placement": [1, 0, 0]}, 3, ((1, 3), (1, 2))),
+    (2, {"placement": "bidirectional"}, 4, ((2, 2),)),
+)
+# Those of which transfers may occupy a stream: what is tried grows faster.
+_ON_STREAM: tuple[tuple[int, dict[str, Any], int, tuple[tuple[int, int], ...]], ...] = (
+    (2, {}, 2, ((1, 2),)),
+    (2, {"placement": [1, 0]}, 2, ((1, 2),)),
+    (3, {}, 3, ((1, 2), (1, 2))),
+)
+# Units of CP-SAT's work in which each is proved.
+_PROVED = Limits(seconds=600, workers=1, deterministic=3)
+_MOST_ORDERS = 5_000
 
 
 def tiny_pieces(random: Random) -> Problem:
-    """One to two devices, one micro-batch of two or three pieces, or two of two; memory from too little to ample."""
-    devices, microbatches, count = random.randint(1, 2), random.randint(1, 2), random.randint(2, 3)
-    count = 2 if microbatches == 2 else count
-    split = microbatches == 1 and random.random() < 0.6
+    """Times and activations of every piece and stage, links, streams of transfers, memory from too little to ample."""
+    on_stream = random.random() < 0.2
+    devices, keys, stages, counts = random.choice(_ON_STREAM if on_stream else _SHAPES)
+    microbatches, count = random.choice(counts)
+    split = (microbatches, count) == counts[-1] and random.random() < 0.5
+    longest = random.choice((2, 5))
 
-    def of_pieces(least: int, most: int) -> object:
-        return [[random.randint(least, most) for _ in range(count)] for _ in range(devices)]
+    def some(least: int, most: int) -> object:
+        """A list of pieces for each stage, one list for all, what grows, or one number."""
+        form = random.random()
+        if form < 0.15:
+            return random.randint(least, most)
+        if form < 0.3:
+            return {"first": random.randint(least, most), "each_earlier": random.choice((0, 1, 2))}
+        rows = [[random.randint(least, most) for _ in range(count)] for _ in range(1 if form < 0.4 else stages)]
+        return rows[0] if form < 0.4 else rows
 
-    times = {"forward": of_pieces(0, 4), "backward": of_pieces(1, 5), "transfer": random.randint(0, 2)}
-    memory: dict[str, object] = {"activation": of_pieces(1, 2), "kept_for_later": random.choice((0, 0, 1))}
+    times: dict[str, Any] = {"forward": some(0, longest), "backward": some(0, longest + 1)}
+    memory: dict[str, object] = {"activation": some(1, 2), "kept_for_later": random.choice((0, 0, 1, some(0, 2)))}
     if split:
-        times["weight"] = of_pieces(0, 3)
-        times["fused"] = [[b + random.randint(0, 3) for b in row] for row in times["backward"]]
+        times |= {"weight": some(0, 3), "fused": some(0, 2 * longest)}
         memory["freed_by_backward"] = random.choice((0, 1, -1))
+    times |= {"transfer": {"time": random.randint(1, 2), "on": "net"}} if on_stream else _transfer(random, devices)
     if random.random() < 0.8:
-        memory["capacity"] = [random.randint(2 * count - 1, 4 * count) for _ in range(devices)]
-    return problem(devices, microbatches, sequence_chunks=count, times=times, memory=memory)
+        each = count * -(-stages // devices)
+        most = 5 if memory["kept_for_later"] == 0 else 7
+        memory["capacity"] = [random.randint(2 * each - 1, most * each) for _ in range(devices)]
+    memory["static"] = random.choice((0, 0, 1))
+    objective = random.choice(("makespan", "makespan", "span"))
+    keys = {"sequence_chunks": count, "times": times, "memory": memory, "objective": objective} | keys
+    return problem(devices, microbatches, streams=["compute", "net"], **keys)
+
+
+def _transfer(random: Random, devices: int) -> dict[str, object]:
+    kind = random.random()
+    if devices == 1 or kind < 0.25:
+        return {}
+    if kind < 0.6:
+        return {"transfer": random.randint(0, 2)}
+    return {"transfer": [[0 if a == b else random.randint(0, 3) for b in range(devices)] for a in range(devices)]}
+
+
+def least_of(one: Problem) -> int | None:
+    """The least value over all orders, micro-batches out of turn too; None if none fits."""
+    if one.transfer_stream is not None:
+        try:
+            found = task_brute_force.optimum(one, one.objective, 5)
+        except ValueError:
+            raise TooManyOrdersError from None
+        # A value that no whole tick reaches is that of the next one.
+        return None if found is None else -(-found.numerator // found.denominator)
+    best = brute_force.optimum(one, one.objective, fifo=False, most=_MOST_ORDERS)
+    if best is None:
+        return None
+    timeline = simulate(one, best.schedule)
+    assert validate(timeline) == [], "the validator refuses the best order"
+    assert one.objective is Objective.SPAN or value_of(one, timeline) == best.value, "the simulator takes other times"
+    return best.value
+
+
+def features(one: Problem) -> tuple[str, ...]:
+    """What the problem has, by the names under which it counts."""
+    where = one.placement
+    count = one.sequence_chunks
+    has = {
+        "keys and values": any(stage.lent for stage in one.stages),
+        "memory": any(room is not None for room in one.room),
+        "backwards that split": one.splittable,
+        "transfers between devices": bool(one.links) or any(stage.transfer for stage in one.stages),
+        "transfers on a stream": one.transfer_stream is not None,
+        "several stages a device": where.stages > where.devices * len(where.chains),
+        "two directions": len(where.chains) > count,
+        "micro-batches in any turn": one.microbatches > len(where.chains),
+        "span": one.objective is Objective.SPAN,
+    }
+    return ("all", *(name for name, found in has.items() if found))
+
+
+def compared(one: Problem) -> tuple[str, ...]:
+    """What was seen; AssertionError where solve, bounds, validator or check differ from every order.
+
+    `TooManyOrdersError` where not all were tried: what is found is then valid, and no bound above it.
+    """
+    found = solve(one, _PROVED)
+    bounds = certificates(one, one.objective)
+    if found.timeline is not None:
+        assert validate(found.timeline) == [], "the validator refuses what solve found"
+        value = value_of(one, found.timeline)
+        assert max(bound.value for bound in bounds) <= value, f"a bound is above {value}"
+    best = least_of(one)
+    if best is None:
+        assert found.status is Status.INFEASIBLE, f"found {found.status}, where no order fits"
+        return ("nothing fits",)
+    assert why_infeasible(one) is None, "an order fits"
+    _agrees(one, found, best)
+    for bound in bounds:
+        assert bound.value <= best, f"{bound.kind} claims {bound.value}, an order takes {best}"
+        assert check_bound(one, bound).verdict is Verdict.VERIFIED, f"{bound.kind} is not confirmed"
+    return ("a bound attained",) * (max(bound.value for bound in bounds) == best)
+
+
+def _agrees(one: Problem, found: Solution, best: int) -> None:
+    """Solve found the least value, and `check` does not refuse its certificate.
+
+    It is proved too. Of a span all is proved but the last fraction of a tick: CP-SAT counts in whole ones.
+    """
+    assert found.value_ticks is not None and found.timeline is not None
+    value, bound = (in_ticks_of(one, ticks, found.problem) for ticks in (found.value_ticks, found.lower_bound_ticks))
+    assert ceil(value) == best, f"found {value}, an order takes {best}"
+    whole = one.objective is Objective.SPAN and best - 1 < bound <= value
+    assert whole or found.status is Status.OPTIMAL, f"{found.status}, bound {bound}, an order takes {best}"
+    if found.certificate is not None:
+        verdict = check_bound(found.problem, found.certificate).verdict
+        assert verdict in (Verdict.VERIFIED, Verdict.TRUSTED), f"{found.certificate.kind}: {verdict}"

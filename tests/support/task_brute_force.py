@@ -67,6 +67,13 @@ class Game:
                     for kind in (F, BW) if (stage, j) in fused else (F, B, W):
                         self._add(Pass(kind, stage, j))
                 self._tie(walked, j, fused)
+        for before, after, backwards in problem.stage_arcs:
+            for i, j in zip(problem.microbatches_of[before], problem.microbatches_of[after], strict=True):
+                one, other = (
+                    Pass((BW if (stage, n) in fused else B) if backwards else F, stage, n)
+                    for stage, n in ((before, i), (after, j))
+                )
+                self.lags[self.passes[one].ends[-1], self.passes[other].begins[0]] = 0
         for (stage, j), way in (ways or {}).items():
             self._save(stage, j, way, BW if (stage, j) in fused else B)
         if problem.microbatch_scale:
@@ -123,8 +130,9 @@ class Game:
         tasks = tuple(Task(p, part) for part in range(len(specs)))
         for task, spec in zip(tasks, specs, strict=True):
             self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
-        takes = {F: stage.activation, B: max(0, -stage.freed)}.get(p.kind, 0)
+        takes = {F: stage.activation + stage.lent, B: max(0, -stage.freed)}.get(p.kind, 0)
         gives = {BW: stage.activation, B: max(0, stage.freed), W: stage.activation - stage.freed}.get(p.kind, 0)
+        gives += stage.collected if p.kind in (B, BW) else 0
         if p.kind is W:
             self.passes[p] = _Pass(tasks, tasks, None)
             self.holdings.append(_Holding(f"device {device}", tasks, tasks, takes, gives))

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from random import Random
 from typing import Any
 
 import pytest
 
-from pipesched.checking.check import check_bound
-from pipesched.checking.finding import Verdict
+from benchmarks.proofs.piece_attack import Counts, count
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
 from pipesched.problem.pass_names import pass_from, pass_text
-from pipesched.problem.problem import Objective, Problem
+from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
 from solver.solve import solve
-from tests.support.brute_force import optimum
 from tests.support.makers import problem
-from tests.support.piece_problems import tiny_pieces
 
 TIMES: dict[str, Any] = {"forward": {"first": 4, "each_earlier": 1}, "backward": {"first": 8, "each_earlier": 2}}
 SURE = Limits(seconds=600, workers=1, deterministic=20)
@@ -43,23 +38,17 @@ def test_published_instances_are_proved(capacity: int, value: int) -> None:
     assert max(measure(found.timeline).peak_memory) <= capacity
 
 
-@pytest.mark.parametrize("first", range(0, 24, 6))
-def test_solutions_and_bounds_against_brute_force(first: int) -> None:
-    """Every order is tried, those too that run micro-batches of a piece out of turn."""
-    for seed in range(first, first + 6):
-        one = tiny_pieces(Random(seed))
-        best = optimum(one, Objective.MAKESPAN, fifo=False)
-        found = solve(one, SURE)
-        if best is None:
-            assert found.status is Status.INFEASIBLE, seed
-            continue
-        assert (found.status, found.value_ticks) == (Status.OPTIMAL, best.value), seed
-        assert found.timeline is not None and validate(found.timeline) == [], seed
-        timeline = simulate(one, best.schedule)
-        assert validate(timeline) == [] and measure(timeline).makespan == best.value, seed
-        for bound in certificates(one, Objective.MAKESPAN):
-            assert bound.value <= best.value, seed
-            assert check_bound(one, bound).verdict is Verdict.VERIFIED, (seed, bound.kind)
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_all_that_is_claimed_against_every_order(first: int) -> None:
+    """Those orders too that run micro-batches of a piece out of turn. Of problems of too many, what is found is valid.
+
+    In number 74 annealing went on from starts alone, where passes of no length stand beside what waits for them.
+    """
+    counts: Counts = {}
+    for number in range(first, first + 20):
+        count(number, counts)
+        assert not counts["all"]["wrong"], number
+    assert counts["all"]["problems"] > 10
 
 
 def row(one: Problem, text: str) -> Schedule:

@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.tasks.jobs import Jobs
 from formulations.tasks.jobs_of_problem import jobs_of
 from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.schedule.metrics import measure
-from pipesched.schedule.timeline import Timeline
 from solver.engine.cooling import falling_temperatures
 from solver.engine.search import Search
 from solver.tasks.job_graph import with_modes
+from solver.tasks.placing import placed_in
 from solver.tasks.rank_search import Ranks, RankSearch, Serial
 from solver.tasks.whole_passes import task_ranks
 
@@ -89,9 +88,10 @@ class TaskRanks:
         timeline = search.incumbent.timeline
         assert timeline is not None
         jobs = jobs_of(search.problem)
-        starts = _starts(jobs, timeline)
-        if starts is None:
+        placed = placed_in(jobs, timeline)
+        if placed is None:
             return
+        starts = placed.start
         limits = search.limits
         many = len(starts) >= self.many_jobs
         limited = any(room is not None for room in jobs.room)
@@ -120,11 +120,3 @@ class TaskRanks:
             if schedule is not None:
                 search.offer_order(schedule)
                 return
-
-
-def _starts(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
-    """The jobs of a timeline with their starts, in steps; None where it has backwards that are no jobs."""
-    parts = jobs.scale * timeline.problem.tick / jobs.problem.tick
-    if not all(task in jobs.number for task in timeline.starts):
-        return None
-    return {jobs.number[task]: int(start * parts) for task, start in timeline.starts.items()}
