@@ -13,6 +13,7 @@ from commands.reports.html.plan import plan_report
 from commands.reports.plan import show
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json, draw, write_schedule
+from commands.shared.for_runtime import add_plans_for
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
 from commands.shared.partition_settings import (
@@ -24,7 +25,6 @@ from commands.shared.partition_settings import (
     with_partition,
     write_settings,
 )
-from commands.shared.plan_for import Narrowed, add_for, narrowed_document, narrowed_sentences, planned
 from commands.shared.watch import add_watch, stop_event
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import make_folder, write_whole
@@ -41,6 +41,7 @@ from plots.plan import render_plan
 from runtime.partitions.plan_settings import PlanSettings
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change, sensitivity
+from targets.plans import Narrowed, narrowed_document, narrowed_sentences, planned
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -48,7 +49,7 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("plan", metavar="FILE", help="plan file, YAML or JSON")
     add_watch(parser)
     add_limits(parser)
-    add_for(parser)
+    add_plans_for(parser)
     parser.add_argument(
         "-o", "--output", metavar="DIR", help="write problem.yaml, schedule.json, pictures and report.html"
     )

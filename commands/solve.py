@@ -14,9 +14,9 @@ from commands.reports.min_memory import add_less_memory, reduce_memory
 from commands.reports.recommendation import recommendation
 from commands.reports.sensitivity import add_explain, explained
 from commands.reports.solve import Found, show
-from commands.shared import runtime_restrictions as expressible
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_problem, draw, problem_of, write_schedule
+from commands.shared.for_runtime import add_schedules_for
 from commands.shared.not_applicable import add_why_not
 from commands.shared.output import (
     files_written,
@@ -42,6 +42,7 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
 from solver.construction.timing import best_times
 from solver.local_search.equal_value import with_timeline
+from targets.schedules import expressed, restricted
 
 
 def configure(parser: ArgumentParser) -> None:
@@ -51,7 +52,7 @@ def configure(parser: ArgumentParser) -> None:
     add_limits(parser)
     add_less_memory(parser)
     robustness.add_robust(parser)
-    expressible.add_for(parser)
+    add_schedules_for(parser)
     add_explain(parser)
     text_gantt.add_text(parser)
     add_why_not(parser)
@@ -82,7 +83,7 @@ def run(args: Namespace) -> Exit:
     whole = problem
     if args.target:
         refuse_period(problem, "--for is")
-        problem = expressible.restricted(problem, args.target)
+        problem = restricted(problem, args.target)
     folder, text = _folder(problem, args.output), typed(args.problem)
     found = _find(problem, args, whole)
     if not args.json:
@@ -131,7 +132,7 @@ def _find(problem: Problem, args: Namespace, whole: Problem) -> Found:
     if args.robust is not None and not solution.interrupted:
         solution = robustness.searched(solution, args)
     if args.target:
-        solution = expressible.expressed(solution, args.target, whole)
+        solution = expressed(solution, args.target, whole)
     ample = why_never_limited(whole)
     if ample is not None:
         solution = replace(solution, notes=(*solution.notes, ample))

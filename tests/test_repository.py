@@ -19,7 +19,7 @@ from pipesched.registry import Registry
 from tests.support.columns import costs_of
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = {"pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "web", "commands"}
+PACKAGES = {"pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "targets", "web", "commands"}
 
 
 @pytest.mark.parametrize("package", sorted(PACKAGES))

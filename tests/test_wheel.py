@@ -19,7 +19,7 @@ import pytest
 from commands.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "web", "commands")
+PACKAGES = ("pipesched", "heuristics", "formulations", "solver", "runtime", "plots", "targets", "web", "commands")
 MOVED = {
     "solver",
     "solver.solve",

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from commands.options.compared import published
 from commands.options.search import interrupt_sets, limits_of, progress_line
 from commands.shared.output import note
-from commands.shared.plan_runtimes import runtimes_of
 from commands.shared.watch import stop_event
 from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
@@ -22,6 +21,7 @@ from pipesched.sweeps.field_paths import is_plan
 from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.progress import PlanProgress
 from solver.planning.schedule_comparison import FREE, compared_schedules, orders_of
+from targets.plan_runtimes import runtimes_of
 
 
 def is_plan_file(path: str) -> bool:

@@ -10,7 +10,6 @@ from random import Random
 import pytest
 
 from commands.main import main
-from commands.shared.runtime_restrictions import expressed, restricted
 from pipesched.errors import BadInput
 from pipesched.files.schedule_file import read_schedule
 from pipesched.problem.passes import BW, B, F, Pass, W
@@ -21,6 +20,7 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS
 from solver.limits import Limits
 from solver.solve import solve
+from targets.schedules import expressed, restricted
 from tests.support.brute_force import optimum
 from tests.support.makers import problem
 

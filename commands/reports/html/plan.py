@@ -17,7 +17,6 @@ from commands.reports.plan import (
     sentences,
     stage_cells,
 )
-from commands.shared.plan_for import Narrowed, narrowed_sentences
 from commands.shared.tables import Column
 from pipesched.results.plan import Plan
 from plots.html.parts import Code, Course, Moment, Paragraph, Part, Picture, Points, Schedules, Section, Table
@@ -25,6 +24,7 @@ from plots.html.report import capitalised, report
 from plots.plan import render_plan
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change
+from targets.plans import Narrowed, narrowed_sentences
 
 
 def plan_report(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -17,16 +16,6 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.exporters.restrictions import RESTRICTIONS, Restriction
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-
-
-def add_for(parser: ArgumentParser) -> None:
-    """The option."""
-    parser.add_argument(
-        "--for",
-        dest="target",
-        choices=sorted(RESTRICTIONS),
-        help="only schedules that this runtime can express; value and bound are those of the problem so restricted",
-    )
 
 
 def restricted(problem: Problem, target: str) -> Problem:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from commands.shared.runtime_restrictions import written_for
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.plan import Candidate
 from runtime.exporters.restrictions import RESTRICTIONS
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat
 from runtime.partitions.plan_settings import staged_plan
+from targets.schedules import written_for
 
 
 def runtimes_of(problem: PlanProblem, candidate: Candidate) -> list[str]:

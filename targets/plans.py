@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from threading import Event
 
-from commands.shared.output import percent
-from commands.shared.runtime_restrictions import written_for
 from pipesched.errors import BadInput
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
@@ -22,6 +19,7 @@ from runtime.partitions.plan_settings import PlanSettings, settings_of
 from solver.limits import Limits
 from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress, Report
+from targets.schedules import written_for
 
 # Of the time limit, the part for what the runtime of `--for` can run, and for those of `--settings`; the rest is for
 # all plans.
@@ -56,16 +54,6 @@ class Planned:
     found: Plan
     narrowed: Narrowed | None
     settings: tuple[PlanSettings, ...]
-
-
-def add_for(parser: ArgumentParser) -> None:
-    """The option."""
-    parser.add_argument(
-        "--for",
-        dest="target",
-        choices=sorted(form.name for form in PARTITION_FORMATS),
-        help="only plans that this runtime can express, in orders that it runs; what that costs is shown too",
-    )
 
 
 def planned(
@@ -179,7 +167,7 @@ def narrowed_sentences(found: Plan, narrowed: Narrowed) -> list[str]:
         more = float(found.value / free.value - 1)
         runs = f"{narrowed.name} runs it" if narrowed.name is not None else "this partition allows as little"
         own = f"that of {narrowed.name}" if narrowed.name is not None else "that with this partition"
-        text += f"; {own} takes {percent(more)} more" if more > 0 else f"; {runs}"
+        text += f"; {own} takes {100 * more:.2f} % more" if more > 0 else f"; {runs}"
     return [*said, text]
 
 
