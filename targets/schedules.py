@@ -20,6 +20,8 @@ from solver.construction.timing import best_times
 
 def restricted(problem: Problem, target: str) -> Problem:
     """The problem that the runtime can run every schedule of; `BadInput` with the exporter's reason if it runs none."""
+    if target not in RESTRICTIONS:
+        raise BadInput(f"--for: found {target!r}; allowed: {', '.join(sorted(RESTRICTIONS))}")
     one, network = RESTRICTIONS[target], problem.network
     copies = EXPORTERS[one.exporter].copies and all(len(tasks) == 1 for tasks in network.tasks.values())
     if not (network.one_task_each or copies):

@@ -77,7 +77,7 @@ class Page:
             wrong.append(f"text: found more than {most.text_bytes} bytes; allowed: up to so many")
         if wrong:
             raise BadInput(*wrong)
-        order = Order(asked.text, float(asked.seconds), asked.workers, asked.seed, asked.tab)
+        order = Order(asked.text, float(asked.seconds), asked.workers, asked.seed, asked.tab, asked.target)
         return JSONResponse({"solve": self._solves.begin(order).name})
 
     async def watch(self, request: Request) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -25,6 +25,14 @@ _GROUPS: tuple[tuple[str, str, type[Any], tuple[str, ...]], ...] = (
     ("More", "", ProblemFile, ("time_unit", "microbatch_scale", "microbatch_order")),
     ("", "memory.", MemorySection, ("unit",)),
 )
+# Transfers within and between nodes, in place of one time for all; in a plan file `transfer` is no key of `times`.
+_TRANSFER = "times.transfer"
+_OF_NODES = (
+    ("intra_node", "transfer within a node", "in place of transfer: between two devices of one node"),
+    ("inter_node", "transfer between nodes", "between devices of two nodes"),
+    ("nodes", "node of each device", "such as 0, 0, 1, 1"),
+)
+_NODE_PATHS = tuple(f"{_TRANSFER}.{key}" for key, _, _ in _OF_NODES)
 _CHOICES = {
     "objective": [one.value for one in Objective],
     "microbatch_order": ["fixed", "free"],
@@ -35,6 +43,8 @@ _WORDS = frozenset({"name", "placement", "time_unit", "memory.unit", *_CHOICES})
 _OF_PLANS = frozenset({"name", "devices", "microbatches", "placement", "chunks", "objective", "time_unit"}) | {
     "memory.capacity",
     "memory.unit",
+    _TRANSFER,
+    *_NODE_PATHS,
 }
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _PLAIN_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_-]*", re.ASCII)
@@ -43,27 +53,36 @@ _NOT_PLAIN = frozenset({"true", "false", "null", "yes", "no", "on", "off"})
 
 def groups() -> list[dict[str, object]]:
     """The fields for the page to lay out, in groups."""
-    return [
-        {"title": title, "fields": [_field(prefix + key, key, section.model_fields[key]) for key in keys]}
-        for title, prefix, section, keys in _GROUPS
-    ]
+    found = list[dict[str, object]]()
+    for title, prefix, section, keys in _GROUPS:
+        own = [one for key in keys for one in _fields(prefix + key, key, section.model_fields[key])]
+        found.append({"title": title, "fields": own})
+    return found
 
 
-def _field(path: str, key: str, info: FieldInfo) -> dict[str, object]:
+def _fields(path: str, key: str, info: FieldInfo) -> Iterator[dict[str, object]]:
+    """The field of a key, and behind that of transfers those of nodes."""
+    label = path.replace(".", " ") if path == "memory.unit" else key.replace("_", " ")
+    yield _field(path, label, info.description or "", info)
+    for inner, (_, name, hint) in zip(_NODE_PATHS, _OF_NODES, strict=True) if path == _TRANSFER else ():
+        yield _field(inner, name, hint)
+
+
+def _field(path: str, label: str, hint: str, info: FieldInfo | None = None) -> dict[str, object]:
     return {
         "path": path,
-        "label": path.replace(".", " ") if path == "memory.unit" else key.replace("_", " "),
-        "hint": info.description or "",
+        "label": label,
+        "hint": hint,
         "choices": _CHOICES.get(path),
         "suggestions": _SUGGESTIONS.get(path),
         "number": path not in _WORDS,
-        "default": info.default if isinstance(info.default, str) and info.default else None,
+        "default": info.default if info is not None and isinstance(info.default, str) and info.default else None,
     }
 
 
 def paths() -> frozenset[str]:
     """The key paths of all fields."""
-    return frozenset(prefix + key for _, prefix, _, keys in _GROUPS for key in keys)
+    return frozenset(prefix + key for _, prefix, _, keys in _GROUPS for key in keys).union(_NODE_PATHS)
 
 
 def values(document: object, plan: bool = False) -> dict[str, str | None]:
@@ -73,12 +92,38 @@ def values(document: object, plan: bool = False) -> dict[str, str | None]:
     """
     found: dict[str, str | None] = dict.fromkeys(paths() - _OF_PLANS) if plan else {}
     for path in sorted(_OF_PLANS if plan else paths()):
-        here: object = document
-        for key in path.split("."):
-            here = here.get(key) if isinstance(here, Mapping) else None
-        if here is not None:
+        here = _at(document, key_path(path, plan))
+        by_node = path == _TRANSFER and isinstance(here, Mapping) and here.keys() <= {key for key, _, _ in _OF_NODES}
+        if here is not None and not by_node:
             found[path] = _typed(here)
     return found
+
+
+def is_transfer(path: str) -> bool:
+    """Whether a field's key stands elsewhere in a plan file, or in place of another one."""
+    return path == _TRANSFER or path in _NODE_PATHS
+
+
+def key_path(path: str, plan: bool) -> str:
+    """Where a field's key stands in a file."""
+    return path.removeprefix("times.") if plan and is_transfer(path) else path
+
+
+def edit(document: object, path: str, value: str | None, plan: bool) -> tuple[str, str | None]:
+    """The key path and the value to set there: a time by nodes takes the place of one for all transfers."""
+    where = key_path(path, plan)
+    outer, _, key = where.rpartition(".")
+    held = _at(document, outer)
+    if path in _NODE_PATHS and held is not None and not isinstance(held, Mapping):
+        return outer, str(held) if value is None else f"{{{key}: {value}}}"
+    return where, value
+
+
+def _at(document: object, path: str) -> object:
+    here: object = document
+    for key in path.split("."):
+        here = here.get(key) if isinstance(here, Mapping) else None
+    return here
 
 
 def yaml_value(path: str, typed: str) -> str:

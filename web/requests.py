@@ -38,12 +38,13 @@ class Chart(_Asked):
 
 
 class Begin(_Asked):
-    """A solve; `tab` tells those of one page from others'."""
+    """A solve; `tab` tells those of one page from others', `target` is the runtime that it is for."""
 
     text: str
     seconds: float | int
     workers: int
     seed: int = 0
+    target: _Short | None = None
     tab: Annotated[str, Field(min_length=8, max_length=64)]
 
 

@@ -14,13 +14,14 @@ _LAST = frozenset({"solution", "failed", "mistakes"})
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked of a solve; `tab` is whose it is, and each has one solve at a time."""
+    """What is asked of a solve; `tab` is whose it is, and each has one solve at a time. `target` is a runtime."""
 
     text: str
     seconds: float
     workers: int
     seed: int
     tab: str
+    target: str | None = None
 
 
 @dataclass(eq=False)

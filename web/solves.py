@@ -93,7 +93,7 @@ class Solves:
         while self._waiting and len(self._running) < self._settings.solves:
             solve = self._waiting.pop(0)
             order = solve.order
-            work = ("solve", order.text, order.seconds, order.workers, order.seed, self._settings)
+            work = ("solve", order.text, order.seconds, order.workers, order.seed, order.target, self._settings)
             self._running[solve] = Process(self._settings, *work)
             self._spawn(self._run(solve, self._running[solve]))
         for place, solve in enumerate(self._waiting):

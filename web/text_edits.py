@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import yaml
 
@@ -20,22 +21,30 @@ def with_value(text: str, path: str, value: str | None) -> str:
     can change.
     """
     text = text if not text or text.endswith("\n") else text + "\n"
-    section, _, key = path.rpartition(".")
-    root = _root(text)
-    if root is None:
-        return text if value is None else text + _new_lines(section, key, value)
-    if not section:
-        return _set(text, root, key, value)
-    inner = _value_of(root, section)
-    if inner is None:
-        return text if value is None else _set(text, root, section, f"{{{key}: {value}}}")
-    if isinstance(inner, yaml.ScalarNode) and not inner.value:
-        return text if value is None else _set(text, root, section, f"{{{key}: {value}}}")
-    if not isinstance(inner, yaml.MappingNode) or _is_alias(root, section):
-        raise BadInput(f"{path}: `{section}` is written so that only its text can be edited")
-    if value is None and [entry.value for entry, _ in inner.value] == [key]:
-        return _set(text, root, section, None)
-    return _set(text, inner, key, value)
+    *sections, key = keys = path.split(".")
+    mapping = _root(text)
+    if mapping is None:
+        return text if value is None else text + _new_lines(keys, value)
+    alone: tuple[yaml.MappingNode, str] | None = None  # the outermost section that has nothing but this key
+    for at, section in enumerate(sections):
+        inner = _value_of(mapping, section)
+        if inner is None or (isinstance(inner, yaml.ScalarNode) and not inner.value):
+            return text if value is None else _set(text, mapping, section, _nested(keys[at + 1 :], value))
+        if not isinstance(inner, yaml.MappingNode) or _is_alias(mapping, section):
+            raise BadInput(f"{path}: `{section}` is written so that only its text can be edited")
+        only = [entry.value for entry, _ in inner.value] == [keys[at + 1]]
+        alone = (alone or (mapping, section)) if only else None
+        mapping = inner
+    if value is None and alone is not None:
+        return _set(text, *alone, None)
+    return _set(text, mapping, key, value)
+
+
+def _nested(keys: Sequence[str], value: str) -> str:
+    """A value in sections of its own, on one line."""
+    for key in reversed(keys):
+        value = f"{{{key}: {value}}}"
+    return value
 
 
 def _root(text: str) -> yaml.MappingNode | None:
@@ -48,8 +57,9 @@ def _root(text: str) -> yaml.MappingNode | None:
     return root
 
 
-def _new_lines(section: str, key: str, value: str) -> str:
-    return f"{section}:\n  {key}: {value}\n" if section else f"{key}: {value}\n"
+def _new_lines(keys: Sequence[str], value: str) -> str:
+    first, *rest = keys
+    return f"{first}:\n  {rest[0]}: {_nested(rest[1:], value)}\n" if rest else f"{first}: {value}\n"
 
 
 def _entry(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:

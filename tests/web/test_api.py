@@ -28,8 +28,9 @@ PLAN = (
 )
 
 
-def begin(client: Any, text: str, seconds: float = 20, tab: str = "tab-number-1") -> str:
-    answer = client.post("/api/solves", json={"text": text, "seconds": seconds, "workers": 1, "tab": tab})
+def begin(client: Any, text: str, seconds: float = 20, tab: str = "tab-number-1", target: str | None = None) -> str:
+    asked = {"text": text, "seconds": seconds, "workers": 1, "tab": tab, "target": target}
+    answer = client.post("/api/solves", json=asked)
     assert answer.status_code == 200, answer.text
     name: str = answer.json()["solve"]
     return name
@@ -99,6 +100,28 @@ def test_a_plan_is_told_and_searched_for(client: Any) -> None:
     assert {one["placement"] for one in solution["choices"]} == {"linear", "v-shape"}
     assert sum(solution["partition"]) == 4 and of_kind(found, "chart")
     assert of_kind(compared(client, solution["problem_text"]), "row"), "the chosen problem can be gone on with"
+
+
+def test_a_problem_and_a_plan_are_solved_for_a_runtime(client: Any) -> None:
+    targets = client.get("/api/start").json()["targets"]
+    assert "deepspeed" in targets["problem"] and "megatron" in targets["plan"]
+    free = of_kind(events(client.get(f"/api/solves/{begin(client, START)}/events")), "solution")[0]
+    found = events(client.get(f"/api/solves/{begin(client, START, target='deepspeed')}/events"))
+    solution = of_kind(found, "solution")[0]
+    assert solution["scope"] == " that deepspeed can express" and free["scope"] == ""
+    assert free["value"] <= solution["lower_bound"] <= solution["value"]
+    assert any("restricted to what deepspeed can express" in note for note in solution["notes"])
+    found = events(client.get(f"/api/solves/{begin(client, PLAN, 5, target='megatron')}/events"))
+    plan = of_kind(found, "solution")[0]
+    assert plan["schedule"] == "1f1b" and plan["placement"] == "linear"
+    settings = plan["settings_texts"][0]
+    assert settings["name"] == "megatron" and settings["refusal"] is None
+    assert "--pipeline-model-parallel" in settings["text"]
+    assert any("of all plans" in note for note in plan["notes"])
+    for text, target in ((START, "megatron"), (PLAN, "nobody")):
+        found = events(client.get(f"/api/solves/{begin(client, text, target=target)}/events"))
+        (mistakes,) = of_kind(found, "mistakes")
+        assert len(mistakes) == 1 and "allowed" in mistakes[0]
 
 
 def test_files_of_what_was_solved_and_of_what_was_published(client: Any, tmp_path: Path) -> None:

@@ -178,6 +178,30 @@ def test_solve_compare_and_download(tab: Tab, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "schedule.json").read_text())["format"] == "pipesched-schedule"
 
 
+def test_solving_for_a_runtime_and_transfers_by_node(tab: Tab) -> None:
+    tab.page.fill("#field-times-transfer-intra_node", "1")
+    tab.says("#field-times-transfer-nodes-wrong", "node of each device")
+    tab.page.fill("#field-times-transfer-inter_node", "5")
+    tab.page.fill("#field-times-transfer-nodes", "0, 0, 1, 1")
+    tab.wait_until("document.querySelector('#yaml').value.includes('nodes: [0, 0, 1, 1]')")
+    tab.wait_for_schedules("1f1b")
+    assert tab.value("#field-times-transfer") == "" and "deepspeed" in tab.text("#target")
+    tab.page.select_option("#target", "deepspeed")
+    tab.page.click("#begin")
+    tab.says("#verdict", "that deepspeed can express")
+    tab.page.reload()
+    tab.wait_for_schedules("1f1b")
+    assert tab.value("#target") == "deepspeed", "the choice is kept"
+    tab.page.click("#tab-yaml")
+    tab.page.fill("#yaml", "devices: 2\nmicrobatches: 4\nlayers: [{name: layer, count: 4, forward: 1, backward: 2}]\n")
+    tab.wait_until("document.querySelector('#target').textContent.includes('megatron')")
+    tab.wait_until("!document.querySelector('#begin').disabled")
+    tab.page.select_option("#target", "megatron")
+    tab.page.fill("#seconds", "3")
+    tab.page.click("#begin")
+    tab.says("#verdict", "that megatron can express")
+
+
 def test_stop_reload_and_two_tabs_at_once(tab: Tab, browser: Any, url: str) -> None:
     tab.type_text(HARD, "zb")
     tab.page.click("#begin")

@@ -26,7 +26,7 @@ async function begin() {
   const start = await ask("/api/start");
   form.build(start.form, problems.typed);
   panes.build(start.formats);
-  solves.build(start.limits);
+  solves.build(start.limits, start.targets);
   table.listen(panes.choose);
   problems.listen(heard);
   makeExamples(start.examples);
@@ -74,8 +74,8 @@ function makeExamples(examples) {
 
 function heard(kind, content) {
   if (kind === "typed") table.stale();
-  else if (kind === "problem") { table.begin(content); solves.use(content); }
-  else if (kind === "plan") { table.leave(content); solves.use(content); }
+  else if (kind === "problem") { table.begin(content); solves.use(content, kind); }
+  else if (kind === "plan") { table.leave(content); solves.use(content, kind); }
   else if (kind === "row" || kind === "bound") table.take(kind, content);
   else if (kind === "late") say(`Some schedules are missing: ${content}.`, true);
   else if (kind === "end") panes.refresh();

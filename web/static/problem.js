@@ -73,9 +73,9 @@ function take(text, sent) {
 
 // `times.forward: found ...` speaks of a field, `line 3, column 5: ...` of a place in the text.
 function parts(line) {
-  const text = line.replace(/^problem: /, ""), found = /^([a-z_]+(?:\.[a-z_]+)?)(?:[[.][^:]*)?: (.*)$/s.exec(text);
+  const text = line.replace(/^problem: /, ""), found = /^([a-z_]+(?:\.[a-z_]+){0,2})(?:[[.][^:]*)?: (.*)$/s.exec(text);
   const at = /^line (\d+), column (\d+): /.exec(text);
-  return { path: found?.[1] ?? null, text: found?.[2] ?? text, whole: text, line: at ? [Number(at[1]), Number(at[2])] : null };
+  return { path: found?.[1].replace(/^transfer/, "times.transfer") ?? null, text: found?.[2] ?? text, whole: text, line: at ? [Number(at[1]), Number(at[2])] : null };
 }
 
 function show(mistakes) {

@@ -6,15 +6,17 @@ import { keep, kept } from "./memory.js";
 import * as panes from "./panes.js";
 import * as plan from "./plan.js";
 import { problem } from "./problem.js";
-import { byId, memoryRange, percent, say, withUnit } from "./words.js";
+import { byId, made, memoryRange, percent, say, withUnit } from "./words.js";
 
+let targets = {}; // the runtimes that a problem or a plan can be solved for
 let labels = null, now = null; // the labels of the problem in the form; the solve that is watched
 let leaving = false; // a page that is left loses its connections, which says nothing of the solve
 addEventListener("beforeunload", () => { leaving = true; });
 addEventListener("pagehide", () => { leaving = true; });
 addEventListener("pageshow", () => { leaving = false; });
 
-export function build(limits) {
+export function build(limits, runtimes) {
+  targets = runtimes;
   byId("seconds").max = limits.seconds;
   byId("workers").max = limits.workers;
   byId("seconds").value = Math.min(kept.seconds ?? 60, limits.seconds);
@@ -26,14 +28,22 @@ export function build(limits) {
   byId("stop").addEventListener("click", stop);
 }
 
-export function use(of) {
+export function use(of, kind) {
   labels = of ?? labels;
+  if (kind) offer(targets[kind]);
   buttons();
   if (now && labels) verdict();
 }
 
 export function resume() {
   if (kept.solve) watch(kept.solve.name, kept.solve.text, kept.solve.labels);
+}
+
+// The runtimes to choose from; the choice stays where it can.
+function offer(names) {
+  const menu = byId("target"), chosen = menu.value || kept.target;
+  menu.replaceChildren(made("option", { value: "" }, "any runtime"), ...names.map((one) => made("option", { value: one }, one)));
+  menu.value = names.includes(chosen) ? chosen : "";
 }
 
 function buttons() {
@@ -44,9 +54,10 @@ function buttons() {
 
 async function begin() {
   const seconds = byId("seconds").valueAsNumber, workers = byId("workers").valueAsNumber, text = problem.text;
+  const target = byId("target").value;
   try {
-    const { solve } = await ask("/api/solves", { text, seconds, workers, tab: kept.tab });
-    keep({ seconds, workers, solve: { name: solve, text, labels } });
+    const { solve } = await ask("/api/solves", { text, seconds, workers, target: target || null, tab: kept.tab });
+    keep({ seconds, workers, target, solve: { name: solve, text, labels } });
     panes.forget();
     watch(solve, text, labels);
   } catch (error) {
@@ -146,9 +157,9 @@ function sentence(solution, of) {
   const ended = solution.interrupted ? " It was stopped; this is the best found until then." : "";
   const notes = solution.notes.map((note) => ` Note: ${note}.`).join("");
   switch (solution.status) {
-    case "optimal": return `Optimal: ${value}; no schedule is better.${notes}`;
+    case "optimal": return `Optimal: ${value}; no ${solution.choices ? "plan" : "schedule"}${solution.scope} is better.${notes}`;
     case "infeasible": return `Infeasible: ${solution.reason}`;
     case "unknown": return `No schedule was found in the time given.${ended}${notes}`;
-    default: return `Best found: ${value}; none is below ${withUnit(solution.lower_bound, of.timeUnit)}, a gap of ${percent(solution.gap)}.${ended}${notes}`;
+    default: return `Best found: ${value}; none${solution.scope} is below ${withUnit(solution.lower_bound, of.timeUnit)}, a gap of ${percent(solution.gap)}.${ended}${notes}`;
   }
 }

@@ -10,14 +10,13 @@ from pipesched.files.schedule_file import ScheduleFile, to_text
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import counted
 from pipesched.results.gap import gap
-from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import stage_rows
 from plots.html.document import document
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_settings import settings_of
 from solver.limits import Limits
-from solver.planning.plan import plan
 from solver.planning.progress import PlanProgress
+from targets.plans import Planned, narrowed_sentences, planned
 from web.settings import Settings
 from web.work.channel import Channel
 
@@ -52,8 +51,16 @@ def refuse_large(problem: PlanProblem, settings: Settings) -> None:
         )
 
 
-def search(channel: Channel, problem: PlanProblem, limits: Limits) -> None:
-    """Search, and send moments; at the end chart, schedule file, and the plan with the problem that it chose."""
+def scope(target: str | None) -> str:
+    """Of which schedules or plans a bound speaks."""
+    return "" if target is None else f" that {target} can express"
+
+
+def search(channel: Channel, problem: PlanProblem, limits: Limits, target: str | None) -> None:
+    """Search, and send moments; at the end chart, schedule file, and the plan with the problem that it chose.
+
+    For the runtime `target` where one is named, with its settings.
+    """
 
     def tell(moment: PlanProgress) -> None:
         value, bound = moment.value, moment.lower_bound
@@ -68,14 +75,18 @@ def search(channel: Channel, problem: PlanProblem, limits: Limits) -> None:
             },
         )
 
-    found = plan(problem, limits, tell, channel.stop)
+    forms = [] if target is None else [PARTITION_FORMATS[target]]
+    answer = planned(problem, problem, target, forms, limits, tell, lambda _: None, channel.stop)
+    found = answer.found
     if found.best is not None:
         channel.send("chart", document(found.best.timeline))
         channel.send("file", to_text(ScheduleFile(found.best.timeline)))
-    channel.send("solution", _document(found))
+    channel.send("solution", _document(answer) | {"scope": scope(target)})
 
 
-def _document(found: Plan) -> dict[str, object]:
+def _document(answer: Planned) -> dict[str, object]:
+    found, own = answer.found, {one.form.name: one for one in answer.settings}
+    narrowed = [] if answer.narrowed is None else narrowed_sentences(found, answer.narrowed)
     told: dict[str, object] = {
         "interrupted": found.interrupted,
         "choices": [choice.document() | {"named": str(choice.choice)} for choice in found.choices],
@@ -85,15 +96,17 @@ def _document(found: Plan) -> dict[str, object]:
     }
     if found.best is not None:
         told["problem_text"] = problem_text(found.best.timeline.problem)
+        settings = [own.get(form.name) or settings_of(form, found, found) for form in PARTITION_FORMATS]
+        settings.sort(key=lambda one: one.form.name not in own)
         told["stages"] = [
             {"stage": row.stage, "device": row.device, "layers": row.layers, "recomputed": row.recomputed}
             for row in stage_rows(found.problem, found.best)
         ]
         told["settings_texts"] = [
             {"name": one.form.name, "refusal": one.refusal, "text": one.settings.text if one.settings else None}
-            for one in (settings_of(form, found, found) for form in PARTITION_FORMATS)
+            for one in settings
         ]
-    return found.document() | told
+    return found.document() | {"notes": [*found.notes, *narrowed]} | told
 
 
 def _number(value: Fraction | None) -> float | None:

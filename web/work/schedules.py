@@ -66,7 +66,12 @@ def edited(text: str, edits: Sequence[tuple[str, str | None]]) -> str:
     for path, typed in edits:
         if path not in form.paths():
             raise BadInput(f"found no field {path!r}{did_you_mean(path, form.paths())}")
-        text = text_edits.with_value(text, path, form.yaml_value(path, typed) if typed and typed.strip() else None)
+        value = form.yaml_value(path, typed) if typed and typed.strip() else None
+        where = path
+        if form.is_transfer(path):
+            found = read_yaml(text, SOURCE)
+            where, value = form.edit(found, path, value, is_plan(found))
+        text = text_edits.with_value(text, where, value)
     read_yaml(text, SOURCE)
     return text
 

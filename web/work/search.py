@@ -14,6 +14,7 @@ from pipesched.schedule.timeline import Timeline
 from plots.html.document import document
 from solver.limits import Limits
 from solver.solve import solve as search
+from targets.schedules import expressed, restricted
 from web.problem_texts import SOURCE, document_of, is_plan, problem_of
 from web.settings import Settings
 from web.work import planning
@@ -24,24 +25,30 @@ _PAUSE = 0.2  # seconds between two moments that are sent
 _CHART_SHARE = 0.2
 
 
-def solve(channel: Channel, text: str, seconds: float, workers: int, seed: int, settings: Settings) -> None:
-    """Search, and send moments, charts, schedule files, and at the end the solution."""
+def solve(
+    channel: Channel, text: str, seconds: float, workers: int, seed: int, target: str | None, settings: Settings
+) -> None:
+    """Search, and send moments, charts, schedule files, and at the end the solution; `target` names a runtime."""
     limits, asked = Limits(seconds=seconds, workers=workers, seed=seed), document_of(text, settings)
     if is_plan(asked):
         plan = plan_problem_from(asked, SOURCE, "plan")
         planning.refuse_large(plan, settings)
-        planning.search(channel, plan, limits)
+        planning.search(channel, plan, limits, target)
         return
-    problem = problem_of(asked, settings)
+    whole = problem = problem_of(asked, settings)
+    if target is not None:
+        problem = restricted(whole, target)
     teller = _Teller(channel, problem)
     try:
         solution = search(problem, limits, teller.heard, channel.stop)
     finally:
         teller.end()
+    if target is not None:
+        solution = expressed(solution, target, whole)
     if solution.timeline is not None:
         channel.send("chart", document(solution.timeline))
         channel.send("file", to_text(ScheduleFile.of(solution, solution.timeline)))
-    channel.send("solution", _solution_document(solution))
+    channel.send("solution", _solution_document(solution) | {"scope": planning.scope(target)})
 
 
 def _solution_document(solution: Solution) -> dict[str, object]:

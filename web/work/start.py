@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipesched.version import VERSION
+from runtime.exporters.restrictions import RESTRICTIONS
+from runtime.partitions.catalogue import PARTITION_FORMATS
 from web import form
 from web.settings import Settings
 from web.work import files
@@ -26,6 +28,7 @@ def describe(channel: Channel, settings: Settings) -> None:
             "form": form.groups(),
             "examples": examples(),
             "formats": files.formats(),
+            "targets": {"problem": sorted(RESTRICTIONS), "plan": sorted(PARTITION_FORMATS.names())},
             "limits": {
                 "bytes": settings.text_bytes,
                 "cells": settings.cells,
