@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.problem.problem import Problem
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.registry import Registry
+from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule
 
 
@@ -57,7 +59,8 @@ _ORDINARY = Standing()
 class Heuristic:
     """A published schedule.
 
-    `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason. `closed_form` evaluates
+    `order` gives the order of every device, or raises `DoesNotApply` with a one-line reason; what stages run once an
+    iteration is added to it. `closed_form` evaluates
     the formulas `bubble` and `peak` on a problem that meets their assumptions, and gives None on any other.
     `same_for_all_costs`: problems that differ only in times and memory get the same order. `parameter`: what
     NAME:NUMBER means, where it means something. `searched`: the order is found by a search, which takes seconds where
@@ -76,6 +79,11 @@ class Heuristic:
     searched: bool = False
     improves: str | None = None
     standing: Standing = _ORDINARY
+
+    def __post_init__(self) -> None:
+        # Papers order the passes of micro-batches alone.
+        own = self.order
+        object.__setattr__(self, "order", lambda problem: completed(problem, own(without_parameters(problem))))
 
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")

@@ -34,7 +34,7 @@ _OF_NODES = (
 )
 _NODE_PATHS = tuple(f"{_TRANSFER}.{key}" for key, _, _ in _OF_NODES)
 _CHOICES = {
-    "objective": [one.value for one in Objective],
+    "objective": [one.value for one in Objective if one is not Objective.ITERATION],
     "microbatch_order": ["fixed", "free"],
 }
 _SUGGESTIONS = {"placement": list(PLACEMENTS)}

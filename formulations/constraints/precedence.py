@@ -23,7 +23,7 @@ def post(model: Model) -> None:
     """The same, operation by operation; a BW is the operation of role B."""
     for x in model.start:
         kind = x.role if x.role is not B or model.problem.splittable else BW
-        for alternatives, lag, _, shift in model.problem.network.needs[kind, x.stage]:
+        for alternatives, lag, _, shift, _ in model.problem.network.needs[kind, x.stage]:
             before, stage = alternatives[0]
             earlier = Operation(B if before is BW else before, stage, x.microbatch + shift)
             model.cp.add(model.start[x] >= model.end(earlier) + lag * model.scale)

@@ -21,7 +21,7 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
     held = dict.fromkeys(
         Pass(kind, stage, j)
         for kind, stage in network.tasks
-        for j in problem.microbatches_of[stage]
+        for j in network.numbers[kind, stage]
         if (passes is None or Pass(kind, stage, j) in passes)
         and not (kind is BW and fused_is_never_better(problem, stage))
     )
@@ -41,8 +41,10 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
 
     def decided(p: Pass) -> tuple[int | None, int]:
         """The choice that decides whether a pass runs, and the option under which it does."""
-        if p.kind in (F, B, W, BW):
-            return None if p.kind is F else backward.get(p[1:]), int(p.kind is BW)
+        if p.kind in (B, W, BW):
+            return backward.get(p[1:]), int(p.kind is BW)
+        if p.kind not in problem.stages[p.stage].saving_kinds:
+            return None, 0
         number = next(n for n, option in enumerate(network.options[p.stage]) if p.kind in option)
         return activation.get(p[1:]), number
 
@@ -67,10 +69,11 @@ def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int
     found = []
     for p in held:
         for arc in problem.network.arcs_into[p.kind, p.stage]:
-            named = (Task(Pass(a.kind, a.stage, p.microbatch + arc.shift), a.part) for a in arc.alternatives)
-            here = tuple(number[task] for task in named if task in number)
-            if here:
-                found.append(Precedence(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
+            for j in (p.microbatch + arc.shift,) if arc.every is None else arc.every:
+                named = (Task(Pass(a.kind, a.stage, j), a.part) for a in arc.alternatives)
+                here = tuple(number[task] for task in named if task in number)
+                if here:
+                    found.append(Precedence(number[Task(p, arc.after.part)], here, arc.lag * scale, arc.optional))
     return found
 
 

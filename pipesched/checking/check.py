@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 from pipesched.checking.attainable import least_attainable
+from pipesched.checking.behind_backwards import behind_backwards
 from pipesched.checking.cool_down import cool_down
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_chains.argument import crossings_of_chains
@@ -34,6 +36,7 @@ from pipesched.problem.formatting import amount, visible
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.without_lookups import without_lookups
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.problem.without_stage_arcs import without_stage_arcs
 from pipesched.results.certificate import Certificate
 from pipesched.results.crossing_evidence import OLD_FORMS, CrossingChains, Crossings
@@ -104,6 +107,8 @@ _BESIDES: dict[type, frozenset[str]] = {
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
+    behind = behind_backwards(problem)
+    problem = without_parameters(problem)
     problem = without_single_tasks(without_stage_arcs(without_lookups(without_scale(problem))))
     try:
         problem, certificate = as_proved(problem, certificate)
@@ -115,6 +120,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
             require_search(problem, certificate.evidence)
             text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
             return Finding(Verdict.TRUSTED, text)
+        certificate = replace(certificate, value=certificate.value - behind)
         proved = _proved(problem, certificate)
         if problem.objective is not Objective.PERIOD:
             proved = least_attainable(problem, proved)
@@ -123,7 +129,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     except RefusedEvidenceError as why:
         return Finding(Verdict.REFUSED, f"{name}: {why}")
     if proved < certificate.value:
-        found = amount(problem, proved)
+        found = amount(problem, proved + behind)
         return Finding(Verdict.REFUSED, f"{name}: the evidence proves {found}, and {stated} is stated")
     return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({name}, checked from its evidence)")
 

@@ -14,6 +14,7 @@ from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes, placement_of
 from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
+from pipesched.files.problems.parameter_keys import parameter_times
 from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
@@ -93,7 +94,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     assert form.devices and form.microbatches
     where, given = placement_of(form), form.times or Times.model_validate({})
     times, links, tick, times_rounded = times_in_ticks(
-        given, form.tasks, where, form.microbatches, option_times(form.memory)
+        given, form.tasks, where, form.microbatches, [*option_times(form.memory), *parameter_times(form.parameters)]
     )
     section = form.memory or MemorySection.model_validate({})
     held, pools, hosts, resolution, memory_rounded = _memory(section, where, form.microbatches)
@@ -179,7 +180,13 @@ def _memory(
 
 
 def with_objective(problem: Problem, objective: Objective) -> Problem:
-    """The same problem, to be minimised otherwise; `BadInput` for a period of unequal micro-batches."""
+    """The same problem, to be minimised otherwise; `BadInput` for a period of unequal micro-batches.
+
+    And for the iteration where nothing is run for parameters, or another objective where something is.
+    """
+    if Objective.ITERATION in (objective, problem.objective) and objective is not problem.objective:
+        allowed = "iteration, since the file has parameters" if problem.network.has_collectives else "makespan or span"
+        raise BadInput(f"{problem.name}: objective: found {objective.value}; allowed: {allowed}")
     if objective is Objective.PERIOD and problem.microbatch_scale:
         raise BadInput(
             f"{problem.name}: objective: found period with microbatch_scale; allowed: makespan or span, since unequal "

@@ -46,6 +46,7 @@ def make_problem(
     activation: PieceNumbers | None = None,
     freed_by_backward: PieceNumbers | None = None,
     kept_for_later: PieceNumbers | None = None,
+    parameters: Mapping[str, object] | None = None,
     microbatch_scale: Sequence[Number] | None = None,
     microbatch_order: str | None = None,
     objective: Objective | str = Objective.MAKESPAN,
@@ -69,6 +70,7 @@ def make_problem(
             "name": name, "devices": devices, "microbatches": microbatches, "chunks": chunks, **where,
             "chains": chains, "pipelines": pipelines, "sequence_chunks": sequence_chunks,
             "time_unit": time_unit, "times": _given(times), "memory": _given(memory) or None,
+            "parameters": parameters,
             "microbatch_scale": microbatch_scale, "microbatch_order": microbatch_order, "objective": objective,
         })
     )  # fmt: skip

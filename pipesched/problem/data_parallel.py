@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from math import lcm
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipesched.problem.device_resources import HostPool, Pool, SharedStream
 from pipesched.problem.placement import Placement
@@ -28,6 +28,7 @@ class Worker(NamedTuple):
     device: int
 
 
+_NOTHING_ONCE: dict[str, Any] = {"reduce": None, "step": None}
 # The workers of a micro-batch's stages, in the order in which it walks them, and those stages.
 _Path = tuple[tuple[Worker, ...], tuple[int, ...]]
 
@@ -44,6 +45,7 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
     shares = _shares(one, pipelines, left)
     walked = [(worker, stage) for path in shares for worker, stage in zip(*path, strict=True)]
     ends = [len(stages) for _, stages in shares]
+    holders = [walked.index(each) for each in walked]
     first = [sum(ends[:n]) for n in range(len(ends))]
     return replace(
         one,
@@ -54,8 +56,12 @@ def data_parallel(one: Problem, pipelines: int, lost: Collection[Worker], slow: 
             tuple(tuple(range(begin, begin + length)) for begin, length in zip(first, ends, strict=True)),
         ),
         microbatches=one.microbatches * pipelines,
-        # A device holds the parameters of its stages once, however many chains go through them.
-        stages=tuple(replace(scaled_stage(one.stages[s], slow.get(who, 1), 1), static=0) for who, s in walked),
+        # A device holds the parameters of its stages once, however many chains go through them, and reduces once.
+        stages=tuple(
+            replace(scaled_stage(one.stages[s], slow.get(who, 1), 1), static=0, **({} if n == held else _NOTHING_ONCE))
+            for n, ((who, s), held) in enumerate(zip(walked, holders, strict=True))
+        ),
+        holders=tuple(holders) if one.network.has_collectives else (),
         pools=tuple(Pool(one.pools[worker.device].capacity, one.static[worker.device]) for worker in left),
         links=tuple(tuple(one.links[a.device][b.device] for b in left) for a in left) if one.links else (),
         host_pools=tuple(

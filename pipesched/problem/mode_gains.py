@@ -38,7 +38,7 @@ def fused_is_dominated(problem: Problem, stage: int) -> bool:
     split = _split_ticks(own)
     mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
     gains = any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
-    return own.fused >= split and not gains
+    return own.ticks(BW) >= split and not gains
 
 
 def fused_is_never_better(problem: Problem, stage: int) -> bool:
@@ -53,7 +53,7 @@ def fused_is_never_better(problem: Problem, stage: int) -> bool:
     fused, backward, weight = (own.tasks_of(kind) for kind in (BW, B, W))
     if len(fused) == len(backward) == len(weight) == 1:
         streams = {task.stream for task in (*fused, *backward, *weight)}
-        return len(streams) == 1 and own.fused >= _split_ticks(own)
+        return len(streams) == 1 and own.ticks(BW) >= _split_ticks(own)
     return _is_woven(fused, backward, weight)
 
 

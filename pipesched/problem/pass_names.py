@@ -6,12 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import Pass, PassKind, parse_pass
+from pipesched.problem.passes import REDUCE, STEP, Pass, PassKind, parse_pass
 
 if TYPE_CHECKING:
     from pipesched.problem.problem import Problem
 
 _PIECE = re.compile(r"(F|BW|B|W)(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
+_ONCE = (REDUCE, STEP)
 
 
 def pass_text(problem: Problem, p: Pass) -> str:
@@ -20,11 +21,15 @@ def pass_text(problem: Problem, p: Pass) -> str:
     if count == 1 or p.stage >= problem.placement.stages:
         return str(p)
     stage, piece = divmod(p.stage, count)
+    if p.kind in _ONCE:
+        return str(p._replace(stage=stage))
     return f"{p.kind.value}{stage}.{microbatch_number(problem, p)}.{piece}"
 
 
 def microbatch_number(problem: Problem, p: Pass) -> int:
-    """The micro-batch of a pass as the file counts them, where pieces count as one."""
+    """The micro-batch of a pass as the file counts them, where pieces count as one; the stage of one that has none."""
+    if p.kind in _ONCE:
+        return p.stage // problem.sequence_chunks
     if problem.sequence_chunks == 1 or p.stage >= problem.placement.stages:
         return p.microbatch
     return p.microbatch - problem.microbatches_of[p.stage].start + _first(problem, p.stage)
@@ -35,6 +40,9 @@ def pass_from(problem: Problem, text: str) -> Pass:
     count = problem.sequence_chunks
     if count == 1:
         return parse_pass(text)
+    if text[:1] in _ONCE:
+        once = parse_pass(text)
+        return once._replace(stage=once.stage * count)
     match = _PIECE.fullmatch(text)
     piece = int(match[4]) if match else 0
     stage = int(match[2]) * count + piece if match else 0

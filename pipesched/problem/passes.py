@@ -14,7 +14,8 @@ class PassKind(StrEnum):
 
     A backward runs either split (`B`, later `W`) or in one go (`BW`): Zero Bubble, arXiv 2401.10241, section 1. What a
     forward has left for its backward stays where it is, moves to the host and back (`O`, `L`), or is computed again by
-    one of the ways that the stage lists: `R` the first, `Rb` the second and so on.
+    one of the ways that the stage lists: `R` the first, `Rb` the second and so on. What a stage runs once an iteration
+    for its parameters has the number 0 in place of a micro-batch.
     """
 
     F = "F"  # forward
@@ -29,10 +30,13 @@ class PassKind(StrEnum):
     RECOMPUTE_D = "Rd"
     RECOMPUTE_E = "Re"
     RECOMPUTE_F = "Rf"
+    REDUCE = "G"  # gradients of a stage's parameters are reduced, once an iteration
+    STEP = "S"  # the optimizer's step of a stage, once an iteration
 
 
 F, B, W, BW = PassKind.F, PassKind.B, PassKind.W, PassKind.BW
 OFFLOAD, RELOAD = PassKind.OFFLOAD, PassKind.RELOAD
+REDUCE, STEP = PassKind.REDUCE, PassKind.STEP
 # The ways to recompute, in the order in which a stage lists them.
 RECOMPUTATIONS = tuple(kind for kind in PassKind if kind.name.startswith("RECOMPUTE"))
 
@@ -66,7 +70,7 @@ class Task(NamedTuple):
         return f"{self.of}" if self.part == 0 else f"{self.of}/{self.part}"
 
 
-_PASS = re.compile(r"(F|BW|B|W|O|L|R[b-f]?)(\d{1,9})\.(\d{1,9})")
+_PASS = re.compile(r"(F|BW|B|W|O|L|R[b-f]?|G|S)(\d{1,9})\.(\d{1,9})")
 
 
 def parse_pass(text: str) -> Pass:
@@ -74,6 +78,6 @@ def parse_pass(text: str) -> Pass:
     match = _PASS.fullmatch(text)
     if match is None:
         raise BadInput(
-            f"found {text!r}; a pass is written as kind (F, B, W, BW, O, L or R), stage, dot, micro-batch: F2.0"
+            f"found {text!r}; a pass is written as kind (F, B, W, BW, O, L, R, G or S), stage, dot, micro-batch: F2.0"
         )
     return Pass(PassKind(match[1]), int(match[2]), int(match[3]))

@@ -27,8 +27,14 @@ class Objective(StrEnum):
     """What to minimise; defined in docs/concepts.md."""
 
     MAKESPAN = "makespan"
+    ITERATION = "iteration"
     SPAN = "span"
     PERIOD = "period"
+
+    @property
+    def with_article(self) -> str:
+        """As a sentence names it."""
+        return f"an {self.value}" if self is Objective.ITERATION else f"a {self.value}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +53,8 @@ class Problem:
     order may be. `chain_shares[n]` is how many micro-batches walk chain n; empty where the shares are equal. Searches
     and bounds read chains, not factors (`pipesched.problem.microbatch_chains`).
     `stage_arcs` are precedences between chains; of `sequence_chunks` pieces of a micro-batch each has its own chain.
+    `holders[s]` is the stage that reduces the gradients of the parameters that stage s computes with; empty where each
+    stage has its own.
     """
 
     placement: Placement
@@ -69,6 +77,7 @@ class Problem:
     chain_shares: tuple[int, ...] = ()
     stage_arcs: tuple[StageArc, ...] = ()
     sequence_chunks: int = 1
+    holders: tuple[int, ...] = ()
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
 
     def __post_init__(self) -> None:
@@ -153,9 +162,8 @@ class Problem:
     @cached_property
     def dependencies(self) -> Dependencies:
         """The tasks of every pass, and what each pass needs."""
-        first = tuple(walk.start for walk in self.microbatches_of)
-        arcs = self.stage_arcs, first
-        return Dependencies(self.placement, self.stages, self.links, self.transfer_stream, self.shared_streams, *arcs)
+        held = self.stage_arcs, self.microbatches_of, self.holders
+        return Dependencies(self.placement, self.stages, self.links, self.transfer_stream, self.shared_streams, *held)
 
     @cached_property
     def network(self) -> TaskNetwork:

@@ -47,8 +47,11 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
             tuple(tuple(s * count + j for s in chain) for chain in where.chains for j in range(count)),
         ),
         microbatches=first.microbatches * count,
-        # A device holds the parameters of a stage once, however many pieces go through it.
-        stages=tuple(replace(stage, static=0) for stage in stages),
+        # A device holds the parameters of a stage once, however many pieces go through it, and reduces once.
+        stages=tuple(
+            replace(stage, static=0, reduce=None, step=None) if n % count else replace(stage, static=0)
+            for n, stage in enumerate(stages)
+        ),
         pools=tuple(Pool(pool.capacity, held) for pool, held in zip(first.pools, first.static, strict=True)),
         chain_shares=tuple(len(walk) for walk in first.walking for _ in pieces),
         stage_arcs=(
@@ -56,6 +59,7 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
             *(StageArc(later, earlier, backward=True) for earlier, later in in_turn),
         ),
         sequence_chunks=count,
+        holders=tuple(s * count for s in range(where.stages) for _ in pieces) if first.network.has_collectives else (),
         notes=tuple(dict.fromkeys(note for piece in pieces for note in piece.notes)),
     )
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pipesched.problem.memory_options import Offload, Recomputation
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, PassKind, W
 
 # The stream that runs what names no other.
 COMPUTE = "compute"
@@ -47,6 +47,9 @@ class Stage:
 
     From F to the backward an activation is kept if the stage `may_keep` it, or moves to the host where there is
     `offload`, or is computed again on `stream` by one of `recompute`.
+
+    After the last backward of all micro-batches the gradients of its parameters are reduced by the task `reduce`, and
+    the optimizer's `step` follows; None where there is none.
     """
 
     forward: int
@@ -65,11 +68,18 @@ class Stage:
     may_keep: bool = True
     lent: int = 0
     collected: int = 0
+    reduce: TaskSpec | None = None
+    step: TaskSpec | None = None
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
         """The kinds of passes that this stage may run."""
-        return (*((F, BW) if self.weight is None else (F, B, W, BW)), *self.saving_kinds)
+        return (*((F, BW) if self.weight is None else (F, B, W, BW)), *self.saving_kinds, *self.kinds_once)
+
+    @property
+    def kinds_once(self) -> tuple[PassKind, ...]:
+        """The kinds of passes that this stage runs once, after all its backwards, in their order."""
+        return tuple(kind for kind, task in ((REDUCE, self.reduce), (STEP, self.step)) if task is not None)
 
     @property
     def saving_kinds(self) -> tuple[PassKind, ...]:
@@ -91,6 +101,10 @@ class Stage:
         for given, tasks in self.tasks:
             if given is kind:
                 return tasks
+        if kind in (REDUCE, STEP):
+            once = self.reduce if kind is REDUCE else self.step
+            assert once is not None, "this stage has no such pass"
+            return (once,)
         if kind is W:
             assert self.weight is not None, "this stage's backward is never split"
             return (TaskSpec(self.stream, self.weight),)
@@ -148,6 +162,8 @@ def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> 
             out_ticks=ticks(copies.out_ticks), in_ticks=ticks(copies.in_ticks), amount=int(copies.amount * memory)
         ),
         recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=int(way.keeps * memory)) for way in stage.recompute),
+        reduce=stage.reduce and stage.reduce._replace(ticks=ticks(stage.reduce.ticks)),
+        step=stage.step and stage.step._replace(ticks=ticks(stage.step.ticks)),
     )
 
 
@@ -168,12 +184,15 @@ def stages_of(
     recompute: Sequence[tuple[Recomputation, ...]] | None = None,
     may_keep: Sequence[bool] | None = None,
     lent: Sequence[int] | None = None,
+    reduce: Sequence[TaskSpec | None] | None = None,
+    step: Sequence[TaskSpec | None] | None = None,
 ) -> tuple[Stage, ...]:
     """Stages from one sequence a quantity, each with an entry a stage; what is left out is as in `Stage`."""
     given: dict[str, Sequence[Any] | None] = {
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
         "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
         "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep, "lent": lent,
+        "reduce": reduce, "step": step,
     }  # fmt: skip
     rows = {name: column for name, column in given.items() if column is not None}
     entries = zip(*rows.values(), strict=True)

@@ -38,7 +38,7 @@ class Metrics:
             if self.period is None:
                 raise ValueError("a finite timeline has no period")
             return self.period
-        return self.makespan if objective is Objective.MAKESPAN else self.span
+        return self.span if objective is Objective.SPAN else self.makespan
 
     def idle(self, objective: Objective) -> float | None:
         """Idle time, mean over the devices: 1 - mean work / objective value; None without a period."""
@@ -72,7 +72,8 @@ class Metrics:
 
 
 def _known(share: Callable[[Objective], float | None]) -> dict[str, float]:
-    shares = {objective.value: share(objective) for objective in Objective}
+    # An iteration is a makespan.
+    shares = {one.value: share(one) for one in Objective if one is not Objective.ITERATION}
     return {name: one for name, one in shares.items() if one is not None}
 
 

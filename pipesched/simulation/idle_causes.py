@@ -10,6 +10,7 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 
+from pipesched.problem.passes import REDUCE
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.precedence_graph import Graph
@@ -22,6 +23,7 @@ class IdleCause(StrEnum):
     COOL_DOWN = "cool-down"  # its last pass has ended
     OTHER_DEVICES = "other devices"  # they still compute what its next passes need
     TRANSFER = "transfer"  # what they need is on its way
+    COLLECTIVE = "collective"  # gradients that its step needs are being reduced
     OTHER_STREAMS = "other streams"  # its own streams still copy or exchange what they need
     MEMORY = "memory"  # some pass could start, but its activation does not fit
     ORDER = "order"  # some pass could start, and the order has another one first
@@ -121,7 +123,9 @@ class _Nodes:
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
         own = self._device[needed] == device
-        yield sent - since, IdleCause.OTHER_STREAMS if own else IdleCause.OTHER_DEVICES
+        collective = self._graph.tasks[needed][0].of.kind is REDUCE
+        beside = IdleCause.COLLECTIVE if collective else IdleCause.OTHER_STREAMS
+        yield sent - since, beside if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 
     def _fits(self, node: int, device: int, level: int) -> bool:

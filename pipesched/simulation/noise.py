@@ -56,7 +56,7 @@ class Noisy:
         """The distribution of an objective; ValueError for a period, which no finite timeline has."""
         if objective is Objective.PERIOD:
             raise ValueError("a finite timeline has no period")
-        return self.makespan if objective is Objective.MAKESPAN else self.span
+        return self.span if objective is Objective.SPAN else self.makespan
 
 
 def under_noise(timeline: Timeline, noise: float, samples: int, seed: int) -> Noisy:

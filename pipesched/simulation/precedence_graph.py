@@ -110,10 +110,14 @@ class Graph:
         """The arcs of the network, for every micro-batch."""
         columns = self._columns
         for pass_type in columns.pass_types:
-            for after, alternatives, lag, optional, shift in problem.network.arcs_into[pass_type]:
+            for after, alternatives, lag, optional, shift, every in problem.network.arcs_into[pass_type]:
                 later = self._nodes(after)
                 # Of alternatives the schedule holds one.
                 earlier = np.roll(np.maximum.reduce([self._nodes(task) for task in alternatives]), -shift)
+                if every is not None:
+                    earlier = earlier[earlier >= 0]
+                    yield earlier, np.full(len(earlier), later.max()), lag
+                    continue
                 both = later >= 0
                 if optional:
                     both &= earlier >= 0

@@ -54,7 +54,7 @@ def with_bound(file: ScheduleFile, bound: Fraction | None, argument: Certificate
     if problem.objective is Objective.PERIOD:
         return file
     ticks = bound / problem.tick
-    if problem.objective is Objective.MAKESPAN:
+    if problem.objective is not Objective.SPAN:
         ticks = Fraction(ceil(ticks))  # there is no value between two ticks
     timeline = finer_timeline(file.timeline, ticks.denominator)
     whole = int(ticks * ticks.denominator)

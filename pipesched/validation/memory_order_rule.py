@@ -224,7 +224,8 @@ class _Known:
             if other in held:
                 sent = 1 if lag and problem.transfer_stream is not None else 0
                 last = len(own_tasks(problem, other.kind, other.stage)) - 1 + sent
-                yield self._task(Task(other, last)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
+                for part in range(last + 1) if other.kind is W else (last,):
+                    yield self._task(Task(other, part)), self._task(Task(p, needs_input(problem, p.kind, p.stage)))
 
     def _ended(self, before: dict[Task, list[Task]]) -> dict[Task, Ints]:
         """The numbers of every task, each after those that it waits for."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, REDUCE, STEP, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.schedule import Schedule
-from pipesched.validation.pass_rules import ways_to_save
+from pipesched.validation.pass_rules import run_once, ways_to_save
 from pipesched.validation.violation import Violation
 
 
@@ -24,10 +25,18 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     for stage, walked in enumerate(problem.microbatches_of):
         alternatives = [base | ways for base in bases for ways in ways_to_save(problem, stage)]
         known = [F, B, W, BW, *sorted({kind for kind, s in others if s == stage}.union(*alternatives) - {F, B, W, BW})]
+        known = [kind for kind in known if kind not in (REDUCE, STEP)]
         times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in known}
         right = np.any([np.all([times[k] == (k in kinds) for k in known], axis=0) for kinds in alternatives], axis=0)
         for place in np.flatnonzero(~right).tolist():
             yield from _not_once(stage, walked[place], {k: int(times[k][place]) for k in known}, alternatives)
+    once = Counter(p for p in columns.passes if p.kind in (REDUCE, STEP))
+    allowed = {p for stage in range(problem.placement.stages) for p in run_once(problem, stage)}
+    for p in sorted(once.keys() | allowed):
+        if once[p] != (p in allowed):
+            must = "once an iteration" if p in allowed else "not at all"
+            yield Violation("complete", (p,), f"{p} runs {often(once[p])}; it must run {must}")
+    held = {of: numbers for of, numbers in held.items() if of[0] not in (REDUCE, STEP)}
     unknown: dict[tuple[int, int], list[Pass]] = {}
     for (kind, stage), numbers in sorted(held.items(), key=lambda one: one[0]):
         walked = problem.microbatches_of[stage] if stage < problem.placement.stages else range(0)
@@ -36,6 +45,11 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     for (stage, j), passes in sorted(unknown.items()):
         text = f"stage {stage} has no micro-batch {j}, yet the schedule runs {passes[0]}"
         yield Violation("complete", tuple(passes), text)
+
+
+def often(count: int) -> str:
+    """A number of times in words."""
+    return {0: "not at all", 1: "once"}.get(count, f"{count} times")
 
 
 def _times_in(numbers: Ints, walked: range) -> Ints:

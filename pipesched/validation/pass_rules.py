@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole, whole
@@ -53,12 +53,27 @@ def needed(problem: Problem, kind: PassKind, stage: int) -> Iterator[tuple[PassK
 
 
 def needed_of_others(problem: Problem, p: Pass) -> Iterator[Pass]:
-    """Passes of other chains that must have ended before a pass starts: of those of two kinds a schedule holds one."""
+    """Passes of other chains or micro-batches that must have ended before a pass starts.
+
+    Of those of two kinds a schedule holds one. Gradients are reduced after every backward for the weights.
+    """
     for before, after, backward in problem.stage_arcs:
         if after == p.stage and p.kind in ((B, BW) if backward else (F,)):
             place = p.microbatch - problem.microbatches_of[after][0]
             j = problem.microbatches_of[before][place]
             yield from (Pass(kind, before, j) for kind in ((B, BW) if backward else (F,)))
+    if p.kind is STEP and problem.stages[p.stage].reduce is not None:
+        yield Pass(REDUCE, p.stage, 0)
+    elif p.kind in (REDUCE, STEP):
+        for stage, walked in enumerate(problem.microbatches_of):
+            if p.stage == (problem.holders[stage] if problem.holders else stage):
+                yield from (Pass(kind, stage, j) for j in walked for kind in (W, BW))
+
+
+def run_once(problem: Problem, stage: int) -> list[Pass]:
+    """What a stage runs once an iteration: the reduction of its gradients and the optimizer's step, if it has them."""
+    own = problem.stages[stage]
+    return [Pass(kind, stage, 0) for kind, task in ((REDUCE, own.reduce), (STEP, own.step)) if task is not None]
 
 
 def needs_input(problem: Problem, kind: PassKind, stage: int) -> int:
@@ -112,6 +127,8 @@ def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, i
             return 0, returned - taken
         case PassKind.BW:
             return 0, -taken - of_all
+        case PassKind.REDUCE | PassKind.STEP:
+            return 0, 0
     # Copies move memory between device and host; a recomputation takes what was dropped after the forward.
     out, back = host_changes(problem, kind, stage)
     return dropped(problem, kind, stage) - back, -out

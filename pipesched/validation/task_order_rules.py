@@ -11,6 +11,7 @@ from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import block_ticks
+from pipesched.validation.order_rules import often
 from pipesched.validation.pass_rules import all_tasks, stream_owner
 from pipesched.validation.violation import Violation
 
@@ -24,7 +25,7 @@ def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
             where = f"device {resource.device}, {resource.stream}"
             for task in sorted((given - own) | (own - given)):
                 name = problem.task_text(task)
-                text = f"{where}: {name} is in the order of tasks {_often(given[task])}; it must be {_often(own[task])}"
+                text = f"{where}: {name} is in the order of tasks {often(given[task])}; it must be {often(own[task])}"
                 yield Violation("complete", (task.of,), text)
     held = {task for tasks in expected.values() for task in tasks}
     for wait in schedule.waits:
@@ -32,10 +33,6 @@ def task_orders(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
             if task not in held:
                 text = f"a wait between streams names {problem.task_text(task)}, which the schedule does not run"
                 yield Violation("complete", (task.of,), text)
-
-
-def _often(count: int) -> str:
-    return {0: "not at all", 1: "once"}.get(count, f"{count} times")
 
 
 def streams_of(problem: Problem, schedule: Schedule) -> Mapping[Resource, Sequence[Task]]:

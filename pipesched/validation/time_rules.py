@@ -21,6 +21,7 @@ from pipesched.validation.pass_rules import (
     needed_of_others,
     needs_input,
     own_tasks,
+    run_once,
 )
 from pipesched.validation.violation import Violation
 
@@ -79,8 +80,10 @@ def precedence(timeline: Timeline) -> Iterator[Violation]:
 
 
 def between_chains(timeline: Timeline) -> Iterator[Violation]:
-    """Where passes of a device wait for those of another chain, they start when these have ended."""
-    if not timeline.problem.stage_arcs:
+    """Passes that wait for those of another chain, or of all micro-batches, start when these have ended."""
+    if not timeline.problem.stage_arcs and not any(
+        run_once(timeline.problem, s) for s in range(timeline.problem.placement.stages)
+    ):
         return
     held = timeline.schedule.pass_set
     for p in timeline.schedule.passes():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.time_units import SECONDS, seconds_in
 from pipesched.schedule.host_memory import host_steps, hosts_of
@@ -31,6 +31,8 @@ _COLOURS = {
     OFFLOAD: "grey",
     RELOAD: "rail_load",
     **dict.fromkeys(RECOMPUTATIONS, "bad"),
+    REDUCE: "rail_animation",
+    STEP: "black",
 }
 
 _Event = dict[str, object]

@@ -15,6 +15,7 @@ from formulations.tasks.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W
+from pipesched.schedule.once_an_iteration import completed
 from pipesched.schedule.schedule import Schedule, schedule_of
 from solver.tasks.job_graph import JobArc, JobGraph, arcs_of_orders, graph_of, orders_of, running_of
 
@@ -100,7 +101,7 @@ def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
         for p in schedule.passes_on(device):
             order += [p] if p in held else [p._replace(kind=B), p._replace(kind=W)]
         orders.append(order)
-    return schedule_of(orders, schedule.name)
+    return completed(jobs.problem, schedule_of(orders, schedule.name))
 
 
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:

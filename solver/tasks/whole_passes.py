@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from threading import Event
 
 from formulations.tasks.jobs import Jobs
 from formulations.tasks.schedule_of_starts import schedule_of_starts
-from pipesched.problem.passes import BW, B, F, PassKind, Task, W
+from pipesched.problem.passes import BW, REDUCE, STEP, B, F, PassKind, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from solver.limits import Limits
@@ -26,7 +28,7 @@ from solver.tasks.pair import best_pair
 
 def with_delays(problem: Problem) -> Problem:
     """Communication as a delay between devices, the same there and back: half of what both passes communicate."""
-    stages = []
+    problem, stages = without_parameters(problem), []
     for s, stage in enumerate(problem.stages):
         hidden = sum(stage.ticks(kind) - stage.compute_ticks(kind) for kind in (F, _sends_gradient(problem)))
         ticks = {kind: stage.compute_ticks(kind) for kind in stage.kinds}
@@ -37,7 +39,7 @@ def with_delays(problem: Problem) -> Problem:
 def with_blocks(problem: Problem, limits: Limits, stop: Event) -> Problem:
     """A forward with a backward of its device as a block: of all stages there, the longest of the best pairs."""
     lengths: dict[tuple[Stage, Stage], int] = {}
-    stages = []
+    problem, stages = without_parameters(problem), []
     where = problem.placement
     for s, stage in enumerate(problem.stages):
         for mate in where.on_device_of(s):
@@ -75,8 +77,14 @@ class _Ranks:
     timeline: Timeline
     problem: Problem
 
+    @cached_property
+    def _last_end(self) -> int:
+        return int(self.timeline.times[1].max())
+
     def of(self, task: Task) -> float:
         p, schedule = task.of, self.timeline.schedule
+        if p.kind in (REDUCE, STEP) and p not in schedule.pass_set:
+            return float(self._last_end)  # whole passes are those of micro-batches alone
         own = self.problem.tasks_of(p.kind, p.stage)
         chain = 0 if p.kind is W else sum(each.ticks for each in own[: task.part])
         length = max(1, sum(each.ticks for each in own))

@@ -13,7 +13,7 @@ from random import Random
 from typing import NamedTuple
 
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
@@ -76,8 +76,25 @@ class Game:
                 self.lags[self.passes[one].ends[-1], self.passes[other].begins[0]] = 0
         for (stage, j), way in (ways or {}).items():
             self._save(stage, j, way, BW if (stage, j) in fused else B)
+        for stage in range(problem.placement.stages):
+            self._run_once(stage)
         if problem.microbatch_scale:
             self._unequal(problem.microbatch_scale, fused)
+
+    def _run_once(self, stage: int) -> None:
+        """The reduction of a stage's gradients behind every backward for its parameters, and its step behind that."""
+        device, before = self.problem.placement.stage_device[stage], list[Task]()
+        for p, own in self.passes.items():
+            holder = self.problem.holders[p.stage] if self.problem.holders else p.stage
+            if p.kind in (W, BW) and holder == stage:
+                before += own.ends
+        own_stage = self.problem.stages[stage]
+        for kind, spec in ((REDUCE, own_stage.reduce), (STEP, own_stage.step)):
+            if spec is not None:
+                task = Task(Pass(kind, stage, 0))
+                self.ticks[task], self.stream[task] = spec.ticks, (device, spec.stream)
+                self.lags |= dict.fromkeys(((one, task) for one in before), 0)
+                before = [task]
 
     def _unequal(self, scale: Sequence[Fraction], fused: frozenset[tuple[int, int]]) -> None:
         """Every micro-batch takes and holds as much as its factor says; forwards and backwards in line if they are."""
@@ -213,7 +230,7 @@ class Game:
         ends = dict.fromkeys(self.ticks, 0)
         for task in sequence:
             ends[task] = self.ticks[task] + max((ends[one] + lag for one, lag in before[task]), default=0)
-        if objective is Objective.MAKESPAN:
+        if objective is not Objective.SPAN:
             return Fraction(max(ends.values(), default=0))
         return self._span(before, sequence)
 
@@ -391,6 +408,8 @@ SHAPES: tuple[tuple[Placement, int, int], ...] = (
     (placement.bidirectional(2), 2, 2),
     (placement.explicit(1, [0, 0]), 1, 2),
 )
+# Two micro-batches that take chains of their own through one device, for the same parameters.
+TWO_CHAINS = replace(placement.explicit(1, [0, 0]), name="chains", chains=((0,), (1,)))
 
 
 def with_lookups(rng: Random, problem: Problem) -> Problem:
@@ -404,9 +423,9 @@ def with_lookups(rng: Random, problem: Problem) -> Problem:
     return replace(problem, stages=tuple(stages))
 
 
-def tiny_tasks(rng: Random) -> Problem:
+def tiny_tasks(rng: Random, shapes: Sequence[tuple[Placement, int, int]] = SHAPES) -> Problem:
     """Few tasks on one to three streams, zero durations, transfers, caps that bind, backwards that take memory."""
-    where, microbatches, parts = rng.choice(SHAPES)
+    where, microbatches, parts = rng.choice(shapes)
     stages, longest = where.stages, rng.choice((2, 6))
 
     def some(low: int = 0, high: int = longest) -> tuple[int, ...]:
@@ -439,3 +458,21 @@ def tiny_tasks(rng: Random) -> Problem:
             tasks[kind, stage] = tuple(spec._replace(after=a) for spec, a in zip(specs, after, strict=True))
     one = replace(with_tasks(one, tasks), objective=rng.choice((Objective.MAKESPAN, Objective.SPAN)))
     return replace(one, transfer_stream=streams[-1]) if rng.random() < 0.4 else one
+
+
+def with_parameters(rng: Random, problem: Problem) -> Problem:
+    """The same problem with reductions and steps, on streams and of lengths as they come; to be done soonest."""
+    streams, longest = (*problem.streams, "dp"), rng.choice((1, 4))
+
+    def once(where: Sequence[str]) -> list[TaskSpec]:
+        return [TaskSpec(rng.choice(where), rng.randint(0, longest)) for _ in problem.stages]
+
+    nothing = [None] * len(problem.stages)
+    reduce = once(streams) if rng.random() < 0.8 else nothing
+    step = once(streams[:1]) if reduce is nothing or rng.random() < 0.7 else nothing
+    found = replace(problem.with_stages(reduce=reduce, step=step), objective=Objective.ITERATION)
+    if problem.placement.chains != TWO_CHAINS.chains:
+        return found
+    # Both chains compute with the parameters of the first stage.
+    stages = (found.stages[0], replace(found.stages[1], reduce=None, step=None))
+    return replace(found, stages=stages, holders=(0, 0))

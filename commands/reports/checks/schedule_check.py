@@ -49,7 +49,8 @@ def value_text(file: ScheduleFile) -> str:
         return (
             f", with a period of {stated}" if _repeats(file) else f"; its period, {stated} as stated, is not verified"
         )
-    return f", with a {problem.objective} of {amount(problem, measure(file.timeline).value(problem.objective))}"
+    value = amount(problem, measure(file.timeline).value(problem.objective))
+    return f", with {problem.objective.with_article} of {value}"
 
 
 def reaches_bound(file: ScheduleFile, finding: Finding | None) -> bool:

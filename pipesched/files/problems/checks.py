@@ -10,6 +10,7 @@ from pipesched.files.fields.link_times import is_matrix, latency_of, wrong_size
 from pipesched.files.limits import MOST_CELLS
 from pipesched.files.problems.chain_checks import chain_mistakes
 from pipesched.files.problems.memory_checks import option_mistakes, values_per_stage
+from pipesched.files.problems.parameter_keys import parameter_mistakes
 from pipesched.files.problems.schema import ProblemFile
 from pipesched.files.problems.task_checks import task_lists, task_mistakes
 from pipesched.files.schema_errors import shown
@@ -41,6 +42,7 @@ def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset(), pieces: int
     found += chain_mistakes(form, stages, wrong)
     found += task_mistakes(form, stages, wrong)
     found += option_mistakes(form, stages, wrong)
+    found += parameter_mistakes(form, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:
@@ -157,6 +159,8 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
         yield from ((f"tasks.{key}[{at}].time", task.time) for at, task in enumerate(tasks))
     if form.tasks:
         yield "tasks.layers", form.tasks.layers
+    for key in ("reduce", "step"):
+        yield f"parameters.{key}.time", getattr(getattr(form.parameters, key, None), "time", None)
     if form.memory:
         yield "memory.activation", form.memory.activation
         yield "memory.freed_by_backward", form.memory.freed_by_backward

@@ -8,6 +8,7 @@ from typing import Any
 
 from pipesched.files.exact_numbers import as_number
 from pipesched.files.problems.memory_options import memory_keys
+from pipesched.files.problems.parameter_keys import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Problem
@@ -27,6 +28,7 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         **_streams_and_tasks(problem),
         "times": _times(problem),
         "memory": _memory(problem) | memory_keys(problem),
+        **parameter_keys(problem),
         **_unequal_microbatches(problem),
         "objective": problem.objective.value,
     }

@@ -13,6 +13,7 @@ from pipesched.files.fields.sweep_field import SweepField
 from pipesched.files.fields.transfer_field import TransferField
 from pipesched.files.problems.chain_keys import Chain, PipelinesSection
 from pipesched.files.problems.memory_keys import DecideSection, OffloadSection, RecomputeWay
+from pipesched.files.problems.parameter_keys import ParametersSection
 from pipesched.files.problems.piece_values import PieceNumbers, SignedPieceNumbers
 from pipesched.problem.problem import Objective
 
@@ -113,6 +114,9 @@ class ProblemFile(_Section):
     tasks: Tasks | None = None
     times: Times | None = None
     memory: MemorySection | None = None
+    parameters: ParametersSection | None = Field(
+        None, description="what stages run once an iteration for their parameters; with objective iteration"
+    )
     microbatch_scale: field_types.Factors | None = Field(
         None, description="a factor on all times and activations of each micro-batch; default: all are alike"
     )
@@ -120,7 +124,7 @@ class ProblemFile(_Section):
         Literal["fixed", "free"], field_types.one_of("fixed", "free"), WithJsonSchema({"enum": ["fixed", "free"]})
     ] = Field("fixed", description="whether unequal micro-batches keep their order on every stage")
     objective: Annotated[
-        Literal["makespan", "span", "period"],
+        Literal["makespan", "iteration", "span", "period"],
         field_types.one_of(*Objective),
         WithJsonSchema({"enum": list(Objective)}),
     ] = Field("makespan", description="what to minimise")
@@ -147,6 +151,7 @@ def json_schema() -> Mapping[str, Any]:
     of_passes = [(types["Tasks"], "forward"), (types["Tasks"], "backward")]
     of_options = [(types["OffloadSection"], key) for key in ("out", "in")]
     of_options += [(types["RecomputeWay"], key) for key in ("name", "time")]
+    of_options += [(types[section], "time") for section in ("ReduceSection", "StepSection")]
     of_chains = [(types["Chain"], key) for key in ("stages", "microbatches")]
     of_chains += [(types["PipelinesSection"], "count")]
     for section, key in [(schema, "devices"), (schema, "microbatches"), *of_passes, *of_tasks, *of_options, *of_chains]:

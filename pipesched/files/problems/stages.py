@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pipesched.files.problems.memory_options import stage_options
+from pipesched.files.problems.parameter_keys import of_stages
 from pipesched.files.problems.pass_tasks import KEYS, StageTasks, Totals, stage_tasks, totals
 from pipesched.files.problems.schema import ChainTask, ProblemFile, WeightTask
 from pipesched.files.problems.times_in_ticks import Columns, layers_of
@@ -16,6 +17,7 @@ def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage
     """The stages of these columns; what names no stream is on the first."""
     first = (form.streams or [COMPUTE])[0]
     options = stage_options(form.memory, times | held, len(held["activation"]))
+    options |= of_stages(form.parameters, times, first)
     held = {key: column for key, column in held.items() if isinstance(key, str)} | options
     if form.tasks is None:
         stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **held)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pipesched.problem.device_resources import SharedStream
 from pipesched.problem.network.task_network import Need, Resource
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, PassKind, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.problem.stage_arc import StageArc
@@ -20,8 +20,8 @@ SENDING = "transfer"
 class Dependencies:
     """The dependency graph of passes by kind and stage, and the tasks that they are made of.
 
-    `links`, `transfer_stream`, `shared_streams` and `stage_arcs` are those of the problem; `first` is the first
-    micro-batch of each stage.
+    `links`, `transfer_stream`, `shared_streams`, `stage_arcs` and `holders` are those of the problem; `walks` are the
+    micro-batches of each stage.
     """
 
     placement: Placement
@@ -30,7 +30,8 @@ class Dependencies:
     transfer_stream: str | None
     shared_streams: tuple[SharedStream, ...]
     stage_arcs: tuple[StageArc, ...] = ()
-    first: tuple[int, ...] = ()
+    walks: tuple[range, ...] = ()
+    holders: tuple[int, ...] = ()
 
     def needs(self, kind: PassKind, stage: int) -> list[Need]:
         """What must have ended before a pass may start. This is the dependency graph, and nothing else is.
@@ -38,14 +39,15 @@ class Dependencies:
         F needs the F of the stage before; B and BW their own F and the gradient that the next stage's backward
         sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
         B; a copy out and a recomputation their F, a copy back the copy out. F and backwards need besides what arcs
-        between stages say.
+        between stages say. Gradients are reduced after all backwards that compute them, and the step comes after that.
         """
-        if kind is W:
-            return [Need(((B, stage),), 0)]
-        if kind is RELOAD:
-            return [Need(((OFFLOAD, stage),), 0)]
-        if kind is OFFLOAD or kind in RECOMPUTATIONS:
-            return [Need(((F, stage),), 0)]
+        if kind in (REDUCE, STEP):
+            if kind is STEP and self.stages[stage].reduce is not None:
+                return [Need(((REDUCE, stage),), 0)]
+            return [Need(((W, one), (BW, one)), 0, every=self.walks[one]) for one in self.computing_with(stage)]
+        alone = {W: B, RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
+        if kind in alone:
+            return [Need(((alone[kind], stage),), 0)]
         if kind is F:
             before = self.placement.previous[stage]
             own = [] if before is None else [Need(((F, before),), self.lag(before, stage))]
@@ -62,10 +64,23 @@ class Dependencies:
     def _arcs_into(self, stage: int, kinds: tuple[PassKind, ...]) -> list[Need]:
         """What passes of these kinds need of other chains: the micro-batch at the same place there."""
         return [
-            Need(tuple((kind, arc.before) for kind in kinds), 0, shift=self.first[arc.before] - self.first[stage])
+            Need(
+                tuple((kind, arc.before) for kind in kinds),
+                0,
+                shift=self.walks[arc.before].start - self.walks[stage].start,
+            )
             for arc in self.stage_arcs
             if arc.after == stage and arc.backward == (F not in kinds)
         ]
+
+    def computing_with(self, stage: int) -> list[int]:
+        """The stages that compute with the parameters of this one."""
+        holders = self.holders or range(len(self.stages))
+        return [one for one, holder in enumerate(holders) if holder == stage]
+
+    def numbers(self, kind: PassKind, stage: int) -> range:
+        """The micro-batches that have such a pass; what runs once an iteration has the number 0."""
+        return range(1) if kind in (REDUCE, STEP) else self.walks[stage]
 
     def lag(self, sender: int, receiver: int) -> int:
         """Ticks from a pass's end to its tensor's arrival at a neighbour on the chain: activation, or gradient back."""

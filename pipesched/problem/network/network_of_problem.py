@@ -32,7 +32,7 @@ def network_of(
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
     types = [(kind, stage) for kind in kinds for stage in range(len(stages))]
     saving = [(kind, s) for s, stage in enumerate(stages) for kind in stage.saving_kinds]
-    types += saving
+    types += [*saving, *((kind, s) for s, stage in enumerate(stages) for kind in stage.kinds_once)]
     tasks = {
         (kind, stage): tuple(
             TaskTemplate(passes.resource(passes.placement.stage_device[stage], task.stream), task.ticks, task.name)
@@ -51,6 +51,7 @@ def network_of(
         {(kind, s): amount for kind, s in saving if (amount := given_up(stages[s], kind))},
         {(kind, s): MemoryChange(*host_change(stages[s], kind)) for kind, s in saving if kind in _COPIES},
         tuple(HostMemory(*pool) for pool in hosts) if saving else (),
+        {pass_type: passes.numbers(*pass_type) for pass_type in types},
     )
 
 
@@ -69,14 +70,16 @@ def _arcs(passes: Dependencies, after: PassType, tasks: Mapping[PassType, tuple[
     own = passes.tasks[after]
     apart = after[0] is W
     entry = passes.stages[after[1]].entry if after[0] is F else 0
-    for alternatives, lag, optional, shift in passes.needs(*after):
+    for alternatives, lag, optional, shift, every in passes.needs(*after):
         sent = passes.sends(lag)
+        ends = [(one, passes.ends_of(*one)) for one in alternatives if one in tasks]
         for part, task in enumerate(own if apart else own[entry : entry + 1], 0 if apart else entry):
-            senders = tuple(
-                TaskType(*one, passes.ends_of(*one)[-1] + sent if task.after is None else task.after)
-                for one in alternatives
-                if one in tasks
-            )
-            yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional, shift)
+            # Of passes that end with several tasks each of these is waited for.
+            for n in range(max(len(parts) for _, parts in ends)):
+                senders = tuple(
+                    TaskType(*one, parts[min(n, len(parts) - 1)] + sent if task.after is None else task.after)
+                    for one, parts in ends
+                )
+                yield Arc(TaskType(*after, part), senders, 0 if sent else lag, optional, shift, every)
     for part in range(1, 0 if apart else len(own)):
         yield Arc(TaskType(*after, part), (TaskType(*after, part - 1),), 0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind
+from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
 from pipesched.problem.stage import Stage
 
 
@@ -22,7 +22,7 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
         return 0, -stage.activation - stage.collected
     if kind is B:
         return max(0, -stage.freed), -max(0, stage.freed) - stage.collected
-    return 0, stage.freed - stage.activation
+    return 0, stage.freed - stage.activation if kind is W else 0
 
 
 def given_up(stage: Stage, kind: PassKind) -> int:

@@ -70,7 +70,7 @@ class Arc(NamedTuple):
     """A task starts no sooner than `lag` ticks after the end of that one of the alternatives that runs.
 
     Of an `optional` arc's alternatives none may run; of another's always one does. They are tasks of the micro-batch
-    whose number is `shift` higher.
+    whose number is `shift` higher, or of each of those in `every`.
     """
 
     after: TaskType
@@ -78,18 +78,20 @@ class Arc(NamedTuple):
     lag: int
     optional: bool = False
     shift: int = 0
+    every: range | None = None
 
 
 class Need(NamedTuple):
     """A pass starts no sooner than `lag` ticks after the end of that one of the alternatives that runs, if any does.
 
-    They are passes of the micro-batch whose number is `shift` higher.
+    They are passes of the micro-batch whose number is `shift` higher, or of each of those in `every`.
     """
 
     alternatives: tuple[PassType, ...]
     lag: int
     optional: bool = False
     shift: int = 0
+    every: range | None = None
 
 
 class HostMemory(NamedTuple):
@@ -102,6 +104,8 @@ class HostMemory(NamedTuple):
 @dataclass(frozen=True)
 class TaskNetwork:
     """`tasks` and `change` have an entry for each type of pass that some mode runs, in the order F, B, W, BW.
+
+    `numbers` are the micro-batches that have such a pass; what runs once an iteration has the number 0.
 
     `arcs` are all precedences of one micro-batch, those inside a pass too. `room[d]` is what the memory of device d
     leaves for activations, None where it is unlimited. Between micro-batches only resources and memory tie tasks.
@@ -123,6 +127,7 @@ class TaskNetwork:
     given_up: Mapping[PassType, int] = field(default_factory=dict)
     host_change: Mapping[PassType, MemoryChange] = field(default_factory=dict)
     hosts: tuple[HostMemory, ...] = ()
+    numbers: Mapping[PassType, range] = field(default_factory=dict)
 
     @cached_property
     def arcs_into(self) -> Mapping[PassType, tuple[Arc, ...]]:
@@ -148,18 +153,19 @@ class TaskNetwork:
         sender = arc.alternatives[0]
         sending = self.tasks[sender.pass_type][self.ends[sender.pass_type][-1] + 1 : sender.part + 1]
         lag = arc.lag + sum(task.ticks for task in sending)
-        return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.shift)
+        return Need(tuple(task.pass_type for task in arc.alternatives), lag, arc.optional, arc.shift, arc.every)
 
     def predecessors(self, p: Pass, present: Container[Pass]) -> Iterator[tuple[Pass, int]]:
         """The passes that p waits for, each with its lag.
 
         Of alternatives it is the one that is present, or the first if none is and one must be.
         """
-        for alternatives, lag, optional, shift in self.needs[p[:2]]:
-            passes = [Pass(kind, stage, p.microbatch + shift) for kind, stage in alternatives]
-            found = next((other for other in passes if other in present), None if optional else passes[0])
-            if found is not None:
-                yield found, lag
+        for alternatives, lag, optional, shift, every in self.needs[p[:2]]:
+            for j in (p.microbatch + shift,) if every is None else every:
+                passes = [Pass(kind, stage, j) for kind, stage in alternatives]
+                found = next((other for other in passes if other in present), None if optional else passes[0])
+                if found is not None:
+                    yield found, lag
 
     @cached_property
     def held_in_flight(self) -> tuple[int, ...]:
@@ -188,16 +194,23 @@ class TaskNetwork:
 
         One stream of a device then runs everything, and chains have nothing but devices and memory in common.
         """
-        if self.options or any(arc.shift for arc in self.arcs):
+        if self.options or self.has_collectives or any(arc.shift for arc in self.arcs):
             return False
         devices = {resource.device for resource in self.resources}
         return all(len(tasks) == 1 for tasks in self.tasks.values()) and len(self.resources) == len(devices)
+
+    @cached_property
+    def has_collectives(self) -> bool:
+        """Whether something runs once an iteration for the parameters of a stage."""
+        return any(arc.every is not None for arc in self.arcs)
 
     @property
     def what_is_not_single(self) -> str:
         """What a problem has that is not `one_task_each`, for messages."""
         if self.options:
             return "offload or recomputation"
+        if self.has_collectives:
+            return "collectives of stages"
         return "sequence chunks" if any(arc.shift for arc in self.arcs) else "passes of several tasks"
 
     @cached_property

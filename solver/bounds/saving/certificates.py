@@ -6,16 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from pipesched.problem.formatting import amount
 from pipesched.problem.least_held import holding_least
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.without_lookups import without_lookups
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.results.certificate import Certificate
 from solver.bounds.analytic import catalogue
 from solver.bounds.analytic.catalogue import Certify
 from solver.bounds.analytic.stream_weights import NAME, stream_weights
 from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
 
+_BEHIND = "Then at least {} more for the reduction and the step of the stage whose backward ends last."
 _LEFT_OUT = "Tasks that need nothing of the stage before are left out of this."
 _RELAXED = "So much it takes even if copies and recomputations take no time."
 
@@ -28,6 +31,12 @@ def certificates(
     Where activations may be offloaded or recomputed, the bounds of the catalogue are those of the problem that holds
     each of them as little as any way allows (`holding_least`). What waits for weight tasks is bounded whatever the way.
     """
+    if problem.objective is Objective.ITERATION:
+        rest = without_parameters(problem)
+        after = least_after_backwards(problem)
+        text = _BEHIND.format(amount(problem, after))
+        found = certificates(rest, rest.objective, run)
+        return [replace(one, value=one.value + after, text=f"{one.text} {text}") for one in found]
     whole = without_scale(problem)
     problem = without_lookups(whole)
     if problem is not whole:
@@ -44,3 +53,17 @@ def certificates(
     for one in catalogue.certificates(holding_least(problem), objective, run):
         found.append(replace(one, text=f"{one.text} {_RELAXED}"))
     return sorted(found, key=lambda certificate: -certificate.value)
+
+
+def least_after_backwards(problem: Problem) -> int:
+    """Ticks from the end of all backwards to that of the iteration, at the least.
+
+    The pass of a micro-batch that ends last is a backward of some stage; of that one reduction and step follow.
+    """
+    return min(_once(problem, stage) for stage, walked in enumerate(problem.microbatches_of) if walked)
+
+
+def _once(problem: Problem, stage: int) -> int:
+    holder = problem.holders[stage] if problem.holders else stage
+    kinds = problem.stages[holder].kinds_once
+    return sum(task.ticks for kind in kinds for task in problem.tasks_of(kind, holder))

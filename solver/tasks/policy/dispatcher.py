@@ -7,7 +7,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.passes import BW, REDUCE, STEP, B, F, W
 from pipesched.problem.problem import Problem
 from solver.tasks.policy.kernel import dispatch
 from solver.tasks.policy.policy import Policy
@@ -24,10 +24,16 @@ class Dispatcher:
         tasks = [jobs.jobs[n].task for n in serial.running]
         walked = jobs.problem.microbatches_of
         places = [{j: place for place, j in enumerate(own)} for own in walked]
-        self._turn = np.array([places[task.of.stage][task.of.microbatch] for task in tasks], np.float64)
+        # What a stage runs once comes when its last micro-batch does.
+        last = [len(own) - 1 for own in walked]
+        turns = [
+            last[task.of.stage] if task.of.kind in (REDUCE, STEP) else places[task.of.stage][task.of.microbatch]
+            for task in tasks
+        ]
+        self._turn = np.array(turns, np.float64)
         self._behind = np.array([len(walked[task.of.stage]) for task in tasks]) - 1 - self._turn
         kinds = [FORWARD if task.of.kind is F else WEIGHT if task.of.kind is W else BACKWARD for task in tasks]
-        self._saves = np.array([task.of.kind not in (F, B, W, BW) for task in tasks])
+        self._saves = np.array([task.of.kind not in (F, B, W, BW, REDUCE, STEP) for task in tasks])
         self._mean_takes = _mean_takes(self._shop)
         self._kind, self._heads = np.array(kinds, np.int64), serial.heads
         self._flow = self._flow_of(serial)
@@ -81,7 +87,7 @@ class Dispatcher:
             kind, stage[at], microbatch = task.of
             devices[shop.stream[at]] = jobs.device(n)
             opens[at] = kind is F and task.part == 0
-            if kind is not F:
+            if kind not in (F, REDUCE, STEP):
                 ends[at] = whole.setdefault((int(stage[at]), microbatch), len(whole))
         parts = np.bincount(ends[ends >= 0], minlength=1).astype(np.int64)
         load = np.bincount(shop.stream, shop.steps)

@@ -38,9 +38,7 @@ class TaskExactModel:
         network = search.problem.network
         if self.in_order and not network.options:
             return False
-        of_stage = {stage: sum(len(network.tasks[t]) for t in network.tasks if t[1] == stage)
-                    for _, stage in network.tasks}  # fmt: skip
-        jobs = sum(of_stage[stage] * len(walked) for stage, walked in enumerate(search.problem.microbatches_of))
+        jobs = sum(len(tasks) * len(network.numbers[of]) for of, tasks in network.tasks.items())
         return jobs <= self.most_jobs and search.clock.left(self.share) > 0
 
     def run(self, search: Search) -> None:

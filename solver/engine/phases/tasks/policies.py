@@ -37,8 +37,8 @@ class TaskPolicies:
         return not problem.overlaps and self._share_of(problem) > 0
 
     def _share_of(self, problem: Problem) -> float:
-        kinds = problem.network.tasks.items()
-        tasks = sum(len(own) * len(problem.microbatches_of[stage]) for (_, stage), own in kinds)
+        network = problem.network
+        tasks = sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
         return self.many_share if tasks >= self.many_tasks else self.share
 
     def run(self, search: Search) -> None:

@@ -11,6 +11,7 @@ from heuristics.building.memory_saving import full_offload, half_offload, unifor
 from pipesched.errors import Deadlock, DoesNotApply
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
+from pipesched.problem.without_parameters import without_parameters
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from solver.backends.interruptible import run_within
@@ -56,12 +57,13 @@ class TaskSchedules:
             published.sort(key=lambda timeline: measure(timeline).makespan)
             yield from _decided(search.problem, [timeline.schedule for timeline in published])
             return
-        yield sequential(search.problem)
+        passes = without_parameters(search.problem)
+        yield sequential(passes)
         for one in search.candidates:
             if one.timeline is not None:
                 yield one.timeline.schedule
         try:
-            yield from list_schedules(search.problem)
+            yield from list_schedules(passes)
         except Deadlock:
             return
 
@@ -77,7 +79,7 @@ def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedu
     First one micro-batch after the other, then published orders, then list schedules of up to three times the memory,
     and without a limit.
     """
-    kept = problem.keeping_activations()
+    kept = without_parameters(problem).keeping_activations()
     found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))
     yield from (one for one in found if one is not None)
     for order in published:

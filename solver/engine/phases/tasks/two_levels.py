@@ -25,8 +25,9 @@ class TwoLevels:
 
     def applies(self, search: Search) -> bool:
         problem = search.problem
-        tasks = sum(len(t) * len(problem.microbatches_of[stage]) for (_, stage), t in problem.network.tasks.items())
-        plain = not (problem.overlaps or problem.network.options or problem.stage_arcs)
+        network = problem.network
+        tasks = sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
+        plain = not (problem.overlaps or network.options or problem.stage_arcs)
         return plain and self.least_tasks <= tasks <= self.most_tasks
 
     def run(self, search: Search) -> None:

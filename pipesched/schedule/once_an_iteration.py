@@ -1,0 +1,47 @@
+"""Completes an order of the passes of micro-batches by what stages run once an iteration for their parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pipesched.problem.passes import BW, Pass, Slot, Task, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+
+
+def completed(problem: Problem, schedule: Schedule) -> Schedule:
+    """The schedule with each stage's reduction right behind its last backward, and its step at the device's end.
+
+    As runtimes do it: reductions begin as soon as they can, and no step holds up a pass. What is there stays.
+    """
+    if not problem.network.has_collectives:
+        return schedule
+    orders: list[tuple[Slot, ...]] = []
+    streams = {where: list(tasks) for where, tasks in schedule.task_orders.items()}
+    for device, order in enumerate(schedule.orders):
+        found: list[Slot] = []
+        at_end: list[Slot] = []
+        ending = {place: stage for stage, place in _last_backwards(problem, order).items()}
+        for place, slot in enumerate(order):
+            found.append(slot)
+            stage = ending.get(place)
+            for kind in () if stage is None else problem.stages[stage].kinds_once:
+                p = Pass(kind, ending[place], 0)
+                if p not in schedule.pass_set:
+                    stream = problem.tasks_of(*p[:2])[0].stream
+                    (at_end if stream == problem.streams[0] else found).append((p,))
+                    if streams:
+                        streams.setdefault(problem.dependencies.resource(device, stream), []).append(Task(p))
+        orders.append((*found, *at_end))
+    task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
+    return Schedule(tuple(orders), schedule.name, task_orders, schedule.waits)
+
+
+def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:
+    """The place of the last backward for the parameters of each stage that holds some."""
+    found: dict[int, int] = {}
+    for place, slot in enumerate(order):
+        for p in slot:
+            if p.kind in (W, BW):
+                found[problem.holders[p.stage] if problem.holders else p.stage] = place
+    return found

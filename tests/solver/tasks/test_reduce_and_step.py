@@ -1,0 +1,168 @@
+"""Reductions and steps of stages: brute force, bounds, the validator, published schedules, pieces, copies, the file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from, with_objective
+from pipesched.files.problems.document import problem_document
+from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.problem.passes import REDUCE, STEP, Pass, Task
+from pipesched.problem.problem import Objective, Problem
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, parse_slot
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.idle_causes import IdleCause, idle_times
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate, validate_schedule
+from solver.bounds.saving.certificates import certificates
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+from tests.support.task_brute_force import SHAPES, TWO_CHAINS, optimum, tiny_tasks, with_parameters
+
+SURE = Limits(seconds=600, workers=1, deterministic=20)
+BOTH: dict[str, Any] = {"parameters": {"reduce": {"time": 8}, "step": {"time": 3}}, "objective": "iteration"}
+TIMES = {"forward": 4, "backward": 4, "weight": 3, "transfer": 1}
+
+
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_solutions_and_bounds_against_brute_force(first: int) -> None:
+    """Every order of every stream is tried; chains with parameters in common are among them."""
+    for seed in range(first, first + 20):
+        rng = Random(seed)
+        one = with_parameters(rng, tiny_tasks(rng, (*SHAPES, (TWO_CHAINS, 2, 1))))
+        try:
+            best = optimum(one, one.objective)
+        except ValueError:
+            continue
+        found = solve(one, SURE)
+        if best is None:
+            assert found.status is Status.INFEASIBLE, seed
+            continue
+        assert (found.status, found.value_ticks) == (Status.OPTIMAL, best), seed
+        assert found.timeline is not None and validate(found.timeline) == [], seed
+        for bound in certificates(one, one.objective):
+            assert bound.value <= best, (seed, bound.kind)
+            assert check_bound(one, bound).verdict is not Verdict.REFUSED, (seed, bound.kind)
+
+
+def test_what_follows_the_last_backward_is_part_of_every_bound() -> None:
+    one = problem(4, 8, times=TIMES, memory={"capacity": 4}, **BOTH)
+    found = solve(one, SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, 126)
+    assert found.certificate is not None
+    assert check_bound(one, found.certificate).verdict is Verdict.VERIFIED
+    more = replace(found.certificate, value=found.certificate.value + 1)
+    assert check_bound(one, more).verdict is Verdict.REFUSED
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "zb-h1"])
+def test_published_schedules_run_both_behind_their_last_backward(name: str) -> None:
+    one = problem(4, 8, times=TIMES, **BOTH)
+    timeline = simulate(one, HEURISTICS[name].order(one))
+    assert validate(timeline) == []
+    plain = problem(4, 8, times=TIMES)
+    before = measure(simulate(plain, HEURISTICS[name].order(plain)))
+    assert measure(timeline).makespan == before.makespan + 11
+
+
+def row(order: str) -> Schedule:
+    return Schedule((tuple(map(parse_slot, order.split())),))
+
+
+def broken(one: Problem, order: str, late: int = 0) -> list[str]:
+    """The rules that this order breaks if every pass starts when the one before has ended; reductions `late` sooner."""
+    schedule, starts, now = row(order), dict[Task, int](), 0
+    for slot in schedule.orders[0]:
+        for task, part in one.tasks(slot[0]):
+            starts[task] = now - (late if slot[0].kind is REDUCE else 0)
+            now += part.ticks
+    return [violation.rule for violation in validate(Timeline(one, schedule, starts))]
+
+
+def test_the_validator_knows_what_runs_once_and_behind_what() -> None:
+    one = problem(1, 2, times={"forward": 1, "backward": 2}, **BOTH)
+    assert broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 S0.0") == []
+    assert broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 S0.0", late=1) == ["precedence"]
+    assert "precedence" in broken(one, "F0.0 F0.1 BW0.0 G0.0 BW0.1 S0.0")
+    assert "precedence" in broken(one, "F0.0 F0.1 BW0.0 BW0.1 S0.0 G0.0")
+    assert broken(one, "F0.0 F0.1 BW0.0 BW0.1 S0.0") == ["complete"]
+    assert "complete" in broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 G0.0 S0.0")
+    assert "complete" in broken(one, "F0.0 F0.1 BW0.0 BW0.1 G0.0 S0.0 S0.1")
+    plain = problem(1, 2, times={"forward": 1, "backward": 2})
+    once = row("F0.0 F0.1 BW0.0 BW0.1 S0.0")
+    assert [violation.text for violation in validate_schedule(plain, once)] == [
+        "S0.0 runs once; it must run not at all"
+    ]
+
+
+def test_idle_time_that_waits_for_a_reduction_is_the_collectives() -> None:
+    one = problem(2, 2, times={"forward": 1, "backward": 2}, **BOTH)
+    causes = idle_times(simulate(one, HEURISTICS["1f1b"].order(one)))
+    assert [idle[IdleCause.COLLECTIVE] for idle in causes.devices] == [8, 8]
+
+
+def test_pieces_and_pipelines_reduce_once() -> None:
+    pieces = problem(2, 2, times={"forward": 1, "backward": 2}, sequence_chunks=2, **BOTH)
+    lost = {"count": 2, "lost": [[0, 0]]}
+    pipelines = problem(2, 2, times={"forward": 1, "backward": 2}, pipelines=lost, **BOTH)
+    for one, stages in ((pieces, 2), (pipelines, 3)):
+        found = solve(one, SURE)
+        assert found.timeline is not None and validate(found.timeline) == []
+        ran = [p for p in found.timeline.schedule.passes() if p.kind is REDUCE]
+        assert len(ran) == stages
+        for p in ran:
+            sharing = [s for s, holder in enumerate(one.holders) if holder == p.stage]
+            backwards = [q for q in found.timeline.schedule.passes() if q.stage in sharing and q.kind.value == "BW"]
+            assert len(backwards) == sum(len(one.microbatches_of[s]) for s in sharing) > 0
+            assert found.timeline.start(p) >= max(map(found.timeline.end, backwards))
+            assert found.timeline.start(Pass(STEP, p.stage, 0)) >= found.timeline.end(p)
+
+
+@pytest.mark.parametrize("keys", [{}, {"sequence_chunks": 2}, {"placement": "interleaved", "chunks": 2}])
+def test_files_keep_them(keys: dict[str, Any]) -> None:
+    stages = 4 if "chunks" in keys else 2
+    section = {"reduce": {"time": [n + 1.5 for n in range(stages)], "on": "net"}, "step": {"time": 3}}
+    one = problem(2, 2, times={"forward": 1, "backward": 2}, parameters=section, objective="iteration", **keys)
+    assert problem_from(problem_document(one), "test", "test").content_key == one.content_key
+    found = solve(one, SURE)
+    assert found.timeline is not None
+    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
+    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "mistake"),
+    [
+        ({"parameters": {}}, "parameters: found neither"),
+        ({"parameters": {"reduce": {}}}, "parameters.reduce.time: missing"),
+        ({"parameters": {"step": {"time": -1}}}, "parameters.step.time: found -1"),
+        ({"parameters": {"step": {"time": [1, 2, 3]}}}, "parameters.step.time: found 3 values"),
+        ({"parameters": {"step": {"time": 1, "on": "dp"}}}, "parameters.step.on: unknown key"),
+        ({"objective": "makespan"}, "objective: found makespan with parameters"),
+        ({"parameters": None}, "objective: found iteration without parameters"),
+        ({"microbatch_scale": [1, 2]}, "microbatch_scale: found with parameters"),
+        ({"times": {"forward": 1, "backward": 2, "overlapped": 2}}, "times.overlapped: found with parameters"),
+    ],
+)
+def test_mistakes_are_one_line_each(keys: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(BadInput) as error:
+        problem(2, 2, **{"times": {"forward": 1, "backward": 2}} | BOTH | keys)
+    assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
+
+
+def test_the_objective_goes_with_parameters() -> None:
+    with pytest.raises(BadInput, match="objective: found span; allowed: iteration"):
+        with_objective(problem(2, 2, times=TIMES, **BOTH), Objective.SPAN)
+    with pytest.raises(BadInput, match="objective: found iteration; allowed: makespan or span"):
+        with_objective(problem(2, 2, times=TIMES), Objective.ITERATION)
