@@ -146,12 +146,14 @@ class ChoiceSearch:
             known = self.best is not None and self.best.partition not in self._solved.left_out
             if known and self.best is not None and found.bound > ceil(self.best.value / self.plan.tick):
                 raise Disagreement(f"{self.choice}: a bound of {found.bound} ticks above a plan of {self.best.value}")
-            self.bound = min([Fraction(found.bound), *self._solved.values])
+            bound = min([Fraction(found.bound), *self._solved.values])
+            if not self._orders or self.bound is None or bound > self.bound:
+                self.bound, self._orders = bound, []
             self.settled = best is not None and found.bound >= best / self.plan.tick
         elif best is not None:
             if self.best is not None and self.best.value == best and self.best.partition not in self._solved.left_out:
                 raise Disagreement("the search over partitions lost one that is known")
-            self.bound, self.settled = min([best / self.plan.tick, *self._solved.values]), True
+            self.bound, self.settled, self._orders = min([best / self.plan.tick, *self._solved.values]), True, []
         elif self._solved.values:
             self.bound, self.settled = min(self._solved.values), True
         else:
@@ -202,9 +204,19 @@ class ChoiceSearch:
         self._master.exclude(partition)
 
     def proved(self, bounds: Sequence[int], evidence: Sequence[OrderPaths]) -> None:
-        """Bounds for each order that is allowed here, over all partitions; none where no partition fits."""
-        self._orders = list(evidence)
+        """Bounds for each order that is allowed here, over all partitions; none where no partition fits.
+
+        A bound of any order that is higher stays.
+        """
         own = [] if self.best is None else [self.best.value / self.plan.tick]
+        if (
+            self._relaxed
+            and not self._orders
+            and self.bound is not None
+            and self.bound > min([*bounds, *own], default=0)
+        ):
+            return
+        self._orders = list(evidence)
         if not bounds and not own:
             self.no_plan("no partition fits the memory with the order of these schedules")
             return

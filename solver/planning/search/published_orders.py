@@ -14,6 +14,8 @@ from solver.planning.search.placements import Placements
 from solver.planning.search.published_climb import PublishedClimb
 
 _STEP_SHARE, _LEAST_STEP = 0.05, 0.2
+# Of the time, that for bounds of any order, where those of the orders allowed are not soon found.
+_RELAX_SHARE = 0.15
 
 
 class _Order(NamedTuple):
@@ -65,7 +67,11 @@ class PublishedOrders:
         return found
 
     def _sure(self, orders: list[_Order], whole: list[_Order]) -> None:
-        """In rounds, each of half the time that is left; `whole`: those of placements on which no other is allowed."""
+        """In rounds, each of half the time that is left; `whole`: those of placements on which no other is allowed.
+
+        After the first one, what is not proved gets a bound of any order: it rises sooner, though not as far.
+        """
+        relaxed = False
         while left := [one for one in orders if self._may_be_better(one)]:
             rest = self._all.budget.left
             each = rest if len(left) == 1 else max(_LEAST_STEP, rest / 2 / len(left))
@@ -79,6 +85,17 @@ class PublishedOrders:
                     if own:
                         bounds = [search.bound for search in own if search.bound is not None]
                         one.choice.proved(bounds, [search.evidence for search in own])
+
+            if not relaxed:
+                relaxed = True
+                self._relax_all([one.choice for one in left if not one.search.proved])
+
+    def _relax_all(self, choices: list[ChoiceSearch]) -> None:
+        left = list(dict.fromkeys(choices))
+        for choice in left:
+            if not choice.settled and not self._all.done():
+                self._all.say(f"{choice.choice}: bound over all partitions and orders")
+                self._all.relax(choice, _RELAX_SHARE * self._all.budget.whole / len(left))
 
     def _may_be_better(self, one: _Order) -> bool:
         """Whether it may have a better plan than any known."""
