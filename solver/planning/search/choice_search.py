@@ -209,18 +209,14 @@ class ChoiceSearch:
         A bound of any order that is higher stays.
         """
         own = [] if self.best is None else [self.best.value / self.plan.tick]
-        if (
-            self._relaxed
-            and not self._orders
-            and self.bound is not None
-            and self.bound > min([*bounds, *own], default=0)
-        ):
-            return
-        self._orders = list(evidence)
         if not bounds and not own:
+            self._orders = list(evidence)
             self.no_plan("no partition fits the memory with the order of these schedules")
             return
-        self.bound = min([*map(Fraction, bounds), *own])
+        bound = min([*map(Fraction, bounds), *own])
+        if self._relaxed and not self._orders and self.bound is not None and self.bound > bound:
+            return
+        self.bound, self._orders = bound, list(evidence)
         self.argument = "longest paths of the orders allowed, for every partition"
         self.settled = bool(own) and self.bound == own[0]
 

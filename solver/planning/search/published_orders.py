@@ -74,7 +74,7 @@ class PublishedOrders:
         relaxed = False
         while left := [one for one in orders if self._may_be_better(one)]:
             rest = self._all.budget.left
-            each = rest if len(left) == 1 else max(_LEAST_STEP, rest / 2 / len(left))
+            each = rest if relaxed and len(left) == 1 else max(_LEAST_STEP, rest / 2 / len(left))
             for one in left:
                 if self._all.budget.over():
                     return

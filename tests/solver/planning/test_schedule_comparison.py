@@ -11,12 +11,14 @@ from threading import Event
 
 import pytest
 
+from formulations.partition.bound_rows import mean_load
 from heuristics.catalogue import schedule_named
 from pipesched.errors import DoesNotApply
 from pipesched.files.plan_file import plan_problem_from
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.results.plan import Plan
+from pipesched.results.plan_evidence import AllPartitions
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.limits import Limits
@@ -25,6 +27,7 @@ from solver.planning.budget import Budget
 from solver.planning.plan import plan, with_bounds_of
 from solver.planning.progress import Report
 from solver.planning.schedule_comparison import FREE, compared_schedules
+from solver.planning.search.fixed_order import FixedOrder
 
 LIMITS = Limits(seconds=600, deterministic=4, workers=1)
 NAMES = ("1f1b", "gpipe", "zbv", "interleaved-1f1b")
@@ -131,3 +134,18 @@ def test_what_follows_a_search_ends_with_the_time_that_is_left_or_a_share_of_it(
     assert not counted()
     stop.set()
     assert counted()
+
+
+def test_published_orders_have_the_bound_of_any_order_where_their_own_is_not_there_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a search for one order leaves it that finds nothing in its time; every plan of its order is simulated."""
+    monkeypatch.setattr(FixedOrder, "run", lambda _, budget, most, *__: budget.parameters(most))
+    problem = model(Random(1))
+    (linear,) = [choice for choice in problem.choices if choice.placement == "linear"]
+    problem = replace(problem, choices=(linear,), schedules=("1f1b",))
+    found = plan(problem, LIMITS)
+    (result,) = found.choices
+    assert result.lower_bound is not None and isinstance(result.evidence, AllPartitions)
+    assert mean_load(problem, problem.cluster.devices) * problem.tick < result.lower_bound
+    assert result.lower_bound <= min(published_values(problem, "1f1b"))
