@@ -92,9 +92,8 @@ def run(args: Namespace) -> Exit:
         show(found, changes, more, scope="" if narrowed is None else narrowed.scope)
         show_settings(settings)
     if found.best is None:
-        complain(
-            f"infeasible: {found.reason}" if found.status is Status.INFEASIBLE else "no plan found in the time given"
-        )
+        verdict = "infeasible" if found.status is Status.INFEASIBLE else "no plan found in the time given"
+        complain(f"{verdict}: {found.reason}" if found.reason else verdict)
     files: list[Path] = []
     try:
         with not_interrupted():

@@ -12,7 +12,7 @@ from pipesched.results.plan import Candidate
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from solver.planning.compared_schedule import ComparedSchedule
-from solver.planning.schedule_comparison import lacking
+from solver.planning.lacking import lacking
 
 COLUMNS = [
     Column("schedule"),
@@ -44,7 +44,9 @@ def show(found: PlanRows, free: str) -> None:
         print("what does not fit is shown with the memory that the least of its plans tried needs")
     for row in rows:
         if row.best is None:
-            print(f"- {row.name}: {row.reason or 'no plan found in the time given'}")
+            unknown = row.plan is not None and row.plan.status is Status.UNKNOWN
+            said = ["no plan found in the time given"] if unknown else []
+            print(f"- {row.name}: {': '.join([*said, *([row.reason] if row.reason else [])])}")
 
 
 def _cells(found: PlanRows, row: ComparedSchedule) -> list[str]:

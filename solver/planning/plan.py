@@ -16,6 +16,7 @@ from pipesched.results.plan import Candidate, ChoiceResult, Plan
 from pipesched.results.solution import Status
 from solver.limits import Limits, limits_from
 from solver.planning.infeasible import why_no_plan
+from solver.planning.lacking import what_is_lacking
 from solver.planning.progress import Report
 from solver.planning.search.free_orders import FreeOrders
 from solver.planning.search.placements import Placements
@@ -83,7 +84,11 @@ def _higher(narrow: ChoiceResult, wide: ChoiceResult | None) -> ChoiceResult:
 def _result(search: Placements) -> Plan:
     """What is known when the search is over."""
     bound, best = search.bound, search.best
-    reason = why_no_plan(search.problem, search.choices, search.budget) if bound is None else ""
+    reason = ""
+    if bound is None:
+        reason = why_no_plan(search.problem, search.choices, search.budget)
+    elif best is None:
+        reason = what_is_lacking(search.problem)
     status = Status.INFEASIBLE if bound is None else Status.UNKNOWN
     if best is not None and bound is not None:
         status = Status.OPTIMAL if best.value / search.problem.tick == bound else Status.FEASIBLE

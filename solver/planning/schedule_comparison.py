@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from threading import Event
@@ -13,17 +13,12 @@ from pipesched.errors import DoesNotApply
 from pipesched.layers.even import some_counts
 from pipesched.layers.partition import Partition
 from pipesched.layers.plan_problem import Choice, PlanProblem
-from pipesched.results.memory_figures import peak_memory
-from pipesched.results.plan import Candidate
-from pipesched.schedule.metrics import measure
 from pipesched.schedule.microbatch_groups import ORDER, group_sizes, order_of
-from solver.construction.timing import best_times
 from solver.limits import Limits
 from solver.planning.compared_schedule import ComparedSchedule
-from solver.planning.partitions.balance import balanced
+from solver.planning.lacking import least_lacking
 from solver.planning.plan import plan, plan_from, with_bounds_of
 from solver.planning.progress import Report
-from solver.planning.search.first_plans import recomputing
 
 # Of the time limit, the part for published schedules; the rest is for all plans, from the best of theirs on.
 _PUBLISHED_SHARE = 0.4
@@ -60,7 +55,7 @@ def compared_schedules(
         mine = replace(problem, choices=choices, schedules=tuple(own))
         part = time.part(_PUBLISHED_SHARE, len(orders) - at)
         found = plan(mine, part, _named(report, name, time.seconds), stop)
-        unfit = None if found.best is not None else _least_lacking(mine)
+        unfit = None if found.best is not None else least_lacking(mine)
         rows.append(ComparedSchedule(name, found, unfit, found.reason))
         used |= dict.fromkeys(choices if found.best is not None else ())
     if free is not None:
@@ -134,30 +129,3 @@ def _applies(problem: PlanProblem, choice: Choice, name: str, reasons: list[str]
         reasons.append(str(reason))
         return False
     return True
-
-
-def _least_lacking(problem: PlanProblem) -> Candidate | None:
-    """Of a few plans, whatever the memory, the one that lacks least of it."""
-    return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)
-
-
-def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
-    """How much memory is lacking where most is, and the device."""
-    peaks = peak_memory(candidate.timeline.problem, measure(candidate.timeline))
-    rooms = problem.cluster.capacity or (Fraction(0),) * len(peaks)
-    return max((peak - float(room), device) for device, (peak, room) in enumerate(zip(peaks, rooms, strict=True)))
-
-
-def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
-    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None), even=False)
-    for choice in problem.choices:
-        counts = balanced(roomy, choice).counts
-        for name in problem.schedules:
-            for share in (Fraction(0), Fraction(1)):
-                partition = recomputing(roomy, counts, share)
-                one = roomy.problem(choice, partition)
-                try:
-                    timeline = best_times(one, schedule_named(name).order(one))
-                except DoesNotApply:
-                    continue
-                yield Candidate(choice, partition, timeline, name)

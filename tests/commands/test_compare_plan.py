@@ -121,6 +121,17 @@ def test_all_schedules_are_the_default_and_those_that_do_not_apply_say_why(
     assert "1f1b" not in out
 
 
+def test_where_no_plan_is_found_it_says_what_is_lacking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of a micro-batch's activation fits: nothing is found, and nothing proves in no time that there is nothing."""
+    source = tmp_path / "plan.yaml"
+    tight = {"memory": {"capacity": 4.5, "unit": "GB"}, "decide": {"recompute": "never"}, "placement": "linear"}
+    source.write_text(json.dumps(PLAN | tight | {"schedule": "1f1b"}))
+    assert main(["plan", str(source), "--time-limit", "0", "--workers", "1"]) == 3
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("pipesched: no plan found in the time given: of some plans tried")
+    assert said.endswith("device 0 needs 7.5 GB more than 4.5"), said
+
+
 def test_options_of_problem_files_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "plan.yaml"
     source.write_text(json.dumps(PLAN))

@@ -245,6 +245,9 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     said = capsys.readouterr().out
     assert "70.55 billion parameters" in said and "16 pipeline ranks of 1 x h100-80gb: 16 in all" in said
     assert "no plan fits; at least 16" not in said and "model state: 73." in said
+    assert "GiB more on the first rank: hardly any plan fits; more pipeline ranks" in said
+    assert main([*words, "--devices", "24", "--hardware", "h100-80gb"]) == 0
+    assert "hardly any" not in capsys.readouterr().err
     assert main(["layers", str(plan), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["assumptions"]
     assert main([*words, "--hardware", "h100-80gb"]) == 2

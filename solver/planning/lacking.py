@@ -1,0 +1,66 @@
+"""Of a few plans, whatever the memory, the one that lacks least of it: what is said where none was found that fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+
+from heuristics.catalogue import schedule_named
+from pipesched.errors import DoesNotApply
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.results.memory_figures import peak_memory
+from pipesched.results.plan import Candidate
+from pipesched.schedule.metrics import measure
+from solver.construction.list_scheduling import sequential
+from solver.construction.timing import best_times
+from solver.planning.partitions.balance import balanced
+from solver.planning.search.first_plans import recomputing
+
+
+def least_lacking(problem: PlanProblem) -> Candidate | None:
+    """The least lack, then the least value; None where nothing applies."""
+    return min(_roomy_plans(problem), key=lambda one: (lacking(problem, one)[0], one.value), default=None)
+
+
+def lacking(problem: PlanProblem, candidate: Candidate) -> tuple[float, int]:
+    """How much memory is lacking where most is, and the device."""
+    peaks = peak_memory(candidate.timeline.problem, measure(candidate.timeline))
+    rooms = problem.cluster.capacity or (Fraction(0),) * len(peaks)
+    return max((peak - float(room), device) for device, (peak, room) in enumerate(zip(peaks, rooms, strict=True)))
+
+
+def what_is_lacking(problem: PlanProblem) -> str:
+    """A sentence of that plan, where memory is limited and it does not fit; else nothing."""
+    best = None if problem.cluster.capacity is None else least_lacking(problem)
+    if best is None or problem.cluster.capacity is None:
+        return ""
+    more, device = lacking(problem, best)
+    unit = problem.cluster.memory_unit
+    order = f"the order of {best.schedule}" if problem.schedules else "one micro-batch after the other"
+    return (
+        f"of some plans tried without regard to memory {best.choice} with {order} lacks least: device {device} needs "
+        f"{plain(round(more, 3))} {unit} more than {plain(float(problem.cluster.capacity[device]))}"
+        if more > 0
+        else ""
+    )
+
+
+def _roomy_plans(problem: PlanProblem) -> Iterator[Candidate]:
+    roomy = replace(problem, cluster=replace(problem.cluster, capacity=None), even=False)
+    orders = {name: schedule_named(name).order for name in problem.schedules} or {"pipesched": sequential}
+    for choice in problem.choices:
+        stages = len(choice.on(problem.cluster.devices).chains[0])
+        if stages > problem.model.most_stages or (problem.counts is not None and len(problem.counts) != stages):
+            continue
+        counts = balanced(roomy, choice).counts
+        for name, order in orders.items():
+            for share in (Fraction(0), Fraction(1)):
+                partition = recomputing(roomy, counts, share)
+                one = roomy.problem(choice, partition)
+                try:
+                    timeline = best_times(one, order(one))
+                except DoesNotApply:
+                    continue
+                yield Candidate(choice, partition, timeline, name)
