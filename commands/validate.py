@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from functools import partial
 
 from commands.reports import figures
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
@@ -11,6 +12,7 @@ from commands.shared.output import write_json
 from pipesched.errors import Deadlock
 from pipesched.files.schedule_file import ScheduleFile, read_schedule
 from pipesched.problem.formatting import size
+from pipesched.problem.pass_names import pass_text
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate, validate_schedule
 from pipesched.validation.violation import Violation
@@ -34,7 +36,8 @@ def run(args: Namespace) -> Exit:
     cycle = _cycle(file) if complete else None
     deadlock_free = cycle is None if complete else None
     if args.json:
-        broken = [{"rule": v.rule, "passes": [str(p) for p in v.passes], "text": v.text} for v in violations]
+        name = partial(pass_text, file.timeline.problem)
+        broken = [{"rule": v.rule, "passes": list(map(name, v.passes)), "text": v.text} for v in violations]
         write_json({"schedule": args.schedule, "valid": not violations and cycle is None, "violations": broken,
                     "deadlock_free": deadlock_free, "cycle": cycle})  # fmt: skip
     else:

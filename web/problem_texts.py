@@ -6,6 +6,7 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems import visualiser_file
+from pipesched.problem.pass_names import microbatches_text
 from pipesched.problem.problem import Problem
 from web.settings import Settings
 
@@ -38,12 +39,12 @@ def problem_of(document: object, settings: Settings) -> Problem:
     if visualiser_file.looks_like_one(document):
         document = visualiser_file.to_problem_document(document, SOURCE)
     problem = problem_from(document, SOURCE, SOURCE)
-    stages = len(problem.stages)
-    cells = stages * problem.microbatches
+    stages = len(problem.stages) // problem.sequence_chunks
+    cells = sum(map(len, problem.microbatches_of))
     if cells > settings.cells:
         raise BadInput(
-            f"{SOURCE}: microbatches: found {problem.microbatches} on {stages} stages; allowed on this page: up to "
-            f"{settings.cells} stages times micro-batches (`pipesched solve` takes more)"
+            f"{SOURCE}: microbatches: found {microbatches_text(problem)} on {stages} stages; allowed on this page: up "
+            f"to {settings.cells} stages times micro-batches (`pipesched solve` takes more)"
         )
     tasks = problem.microbatches * sum(max(3, len(stage.tasks)) for stage in problem.stages)
     if tasks > settings.tasks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from fractions import Fraction
 
+from pipesched.problem.pass_names import microbatches_text
 from pipesched.problem.problem import Problem
 
 
@@ -32,7 +33,7 @@ def counted(number: int, noun: str) -> str:
 
 def size(problem: Problem) -> str:
     """How large a problem is, for titles."""
-    return f"{counted(problem.devices, 'device')}, {counted(problem.microbatches, 'micro-batch')}"
+    return f"{counted(problem.devices, 'device')}, {microbatches_text(problem)}"
 
 
 def plain(number: float) -> str:

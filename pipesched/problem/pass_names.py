@@ -35,6 +35,32 @@ def microbatch_number(problem: Problem, p: Pass) -> int:
     return p.microbatch - problem.microbatches_of[p.stage].start + _first(problem, p.stage)
 
 
+def piece_number(problem: Problem, p: Pass) -> int | None:
+    """The piece of its micro-batch that a pass is of; None where micro-batches are whole, and for one that has none."""
+    whole = problem.sequence_chunks == 1 or p.kind in _ONCE
+    return None if whole else p.stage % problem.sequence_chunks
+
+
+def stage_text(problem: Problem, stage: int, microbatch: int) -> str:
+    """A stage and a micro-batch in words, with the piece: `stage 2, micro-batch 0, piece 3`."""
+    if problem.sequence_chunks == 1:
+        return f"stage {stage}, micro-batch {microbatch}"
+    number, piece = divmod(stage, problem.sequence_chunks)
+    whole = microbatch_number(problem, Pass(PassKind.F, stage, microbatch))
+    return f"stage {number}, micro-batch {whole}, piece {piece}"
+
+
+def microbatch_count(problem: Problem) -> int:
+    """How many micro-batches there are as the file counts them, where pieces count as one."""
+    return problem.microbatches // problem.sequence_chunks
+
+
+def microbatches_text(problem: Problem) -> str:
+    """How many micro-batches, and of how many pieces: `2 micro-batches of 4 pieces`."""
+    count, pieces = microbatch_count(problem), problem.sequence_chunks
+    return f"{count} micro-batch{'' if count == 1 else 'es'}" + (f" of {pieces} pieces" if pieces > 1 else "")
+
+
 def pass_from(problem: Problem, text: str) -> Pass:
     """Read `pass_text` back; `BadInput` on anything else."""
     count = problem.sequence_chunks

@@ -16,7 +16,7 @@ from pipesched.problem.microbatch_scale import common_denominator, refuse_scale
 from pipesched.problem.network.dependencies import Dependencies
 from pipesched.problem.network.network_of_problem import network_of
 from pipesched.problem.network.task_network import Mode, TaskNetwork
-from pipesched.problem.pass_names import pass_text
+from pipesched.problem.pass_names import microbatches_text, pass_text
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Task, W
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
@@ -89,8 +89,9 @@ class Problem:
             raise ValueError("blocks of two passes, and transfers that occupy a stream: allowed is one of them")
 
     def __repr__(self) -> str:
-        where = f"{self.devices} devices, {self.placement.stages} stages ({self.placement.name})"
-        return f"<Problem {self.name!r}: {where}, {self.microbatches} micro-batches, minimise {self.objective.value}>"
+        stages = self.placement.stages // self.sequence_chunks
+        where = f"{self.devices} devices, {stages} stages ({self.placement.name})"
+        return f"<Problem {self.name!r}: {where}, {microbatches_text(self)}, minimise {self.objective.value}>"
 
     def _repr_html_(self) -> str | None:
         """A table of its stages, for notebooks."""

@@ -41,7 +41,7 @@ def in_sequence_chunks(pieces: Sequence[Problem]) -> Problem:
     return replace(
         first,
         placement=Placement(
-            "chains",
+            where.name,
             where.devices,
             tuple(device for device in where.stage_device for _ in pieces),
             tuple(tuple(s * count + j for s in chain) for chain in where.chains for j in range(count)),

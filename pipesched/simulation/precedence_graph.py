@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pipesched.errors import BadInput
 from pipesched.problem.network.task_network import TaskType
+from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import F, Pass, Task
 from pipesched.problem.problem import Problem
 from pipesched.schedule.microbatch_factors import by_microbatch
@@ -125,7 +126,8 @@ class Graph:
                 if (earlier < 0).any():
                     p = columns.passes[columns.rows(*pass_type)[both][np.argmin(earlier)]]
                     needed = p._replace(kind=alternatives[0].kind, stage=alternatives[0].stage)
-                    raise BadInput(f"{p} needs {needed}, which the schedule does not hold")
+                    late, early = pass_text(problem, p), pass_text(problem, needed)
+                    raise BadInput(f"{late} needs {early}, which the schedule does not hold")
                 # The tasks of a pass in a block are one node.
                 apart = (earlier != later) | (alternatives[0].pass_type != pass_type)
                 if problem.microbatch_scale and lag:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipesched.problem.formatting import memory_text
+from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import RECOMPUTATIONS, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
@@ -94,8 +95,8 @@ def _first_above(
             static = memory.static or 0
             most, limit = memory_text(problem, held + static), memory_text(problem, memory.capacity + static)
             text = (
-                f"{memory.name} may hold {most} when {p} starts, if tasks take other times: its orders and waits do "
-                f"not let it wait for what gives memory back; its capacity is {limit}"
+                f"{memory.name} may hold {most} when {pass_text(problem, p)} starts, if tasks take other times: its "
+                f"orders and waits do not let it wait for what gives memory back; its capacity is {limit}"
             )
             yield Violation("memory", (p,), text)
             return

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipesched.problem.formatting import amount, memory_text
+from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import F, Pass
 from pipesched.schedule.pass_table import Whole, whole
 from pipesched.schedule.timeline import Timeline
@@ -44,7 +45,8 @@ def memory(timeline: Timeline) -> Iterator[Violation]:
             static = problem.static[device]
             held, limit = memory_text(problem, int(levels[at]) + static), memory_text(problem, capacity + static)
             start = amount(problem, timeline.start(p))
-            text = f"device {device} holds {held} when {p} starts at {start}; its capacity is {limit}"
+            name = pass_text(problem, p)
+            text = f"device {device} holds {held} when {name} starts at {start}; its capacity is {limit}"
             yield Violation("memory", (p,), text)
 
 
@@ -79,7 +81,8 @@ def host_memory(timeline: Timeline) -> Iterator[Violation]:
             if change > 0 and level > capacity:
                 held, limit = memory_text(problem, level), memory_text(problem, capacity)
                 when = amount(problem, tick)
-                text = f"{host_name(devices)} holds {held} when {p} starts at {when}; its capacity is {limit}"
+                name = pass_text(problem, p)
+                text = f"{host_name(devices)} holds {held} when {name} starts at {when}; its capacity is {limit}"
                 yield Violation("memory", (p,), text)
                 break
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from pipesched.problem.pass_names import pass_text, stage_text
 from pipesched.problem.passes import BW, REDUCE, STEP, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
@@ -29,13 +30,13 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
         times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in known}
         right = np.any([np.all([times[k] == (k in kinds) for k in known], axis=0) for kinds in alternatives], axis=0)
         for place in np.flatnonzero(~right).tolist():
-            yield from _not_once(stage, walked[place], {k: int(times[k][place]) for k in known}, alternatives)
+            yield from _not_once(problem, stage, walked[place], {k: int(times[k][place]) for k in known}, alternatives)
     once = Counter(p for p in columns.passes if p.kind in (REDUCE, STEP))
     allowed = {p for stage in range(problem.placement.stages) for p in run_once(problem, stage)}
     for p in sorted(once.keys() | allowed):
         if once[p] != (p in allowed):
             must = "once an iteration" if p in allowed else "not at all"
-            yield Violation("complete", (p,), f"{p} runs {often(once[p])}; it must run {must}")
+            yield Violation("complete", (p,), f"{pass_text(problem, p)} runs {often(once[p])}; it must run {must}")
     held = {of: numbers for of, numbers in held.items() if of[0] not in (REDUCE, STEP)}
     unknown: dict[tuple[int, int], list[Pass]] = {}
     for (kind, stage), numbers in sorted(held.items(), key=lambda one: one[0]):
@@ -58,18 +59,20 @@ def _times_in(numbers: Ints, walked: range) -> Ints:
     return np.bincount(inside - walked.start, minlength=len(walked))
 
 
-def _not_once(stage: int, j: int, times: dict[PassKind, int], alternatives: list[set[PassKind]]) -> Iterator[Violation]:
+def _not_once(
+    problem: Problem, stage: int, j: int, times: dict[PassKind, int], alternatives: list[set[PassKind]]
+) -> Iterator[Violation]:
     """What is wrong with how often the passes of a micro-batch run."""
     found = sorted(kind for kind in times if times[kind])
     for kind in found:
         if times[kind] > 1:
             p = Pass(kind, stage, j)
-            yield Violation("complete", (p,), f"{p} runs {times[kind]} times")
+            yield Violation("complete", (p,), f"{pass_text(problem, p)} runs {times[kind]} times")
     if set(found) not in alternatives:
         have = ", ".join(found) or "nothing"
         allowed = " or ".join(" ".join(k for k in PassKind if k in kinds) for kinds in alternatives)
         passes = tuple(Pass(kind, stage, j) for kind in found)
-        yield Violation("complete", passes, f"stage {stage}, micro-batch {j} runs {have}; it must run {allowed}")
+        yield Violation("complete", passes, f"{stage_text(problem, stage, j)} runs {have}; it must run {allowed}")
 
 
 def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
@@ -78,7 +81,8 @@ def placement(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     placed = columns.each(lambda _, stage: where.get(stage, -1))
     for row in np.flatnonzero((placed >= 0) & (placed != columns.device)).tolist():
         p = columns.passes[row]
-        text = f"{p} runs on device {columns.device[row]}; stage {p.stage} is placed on device {where[p.stage]}"
+        stage, own = p.stage // problem.sequence_chunks, where[p.stage]
+        text = f"{pass_text(problem, p)} runs on device {columns.device[row]}; stage {stage} is placed on device {own}"
         yield Violation("placement", (p,), text)
 
 
@@ -92,7 +96,8 @@ def queues(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     place = {p: row for row, p in enumerate(schedule.columns.passes)}
     for one, other in in_fixed_order(problem, schedule):
         if place[other] < place[one]:
-            text = f"{other} comes before {one}, but the order of micro-batches is fixed"
+            late, early = pass_text(problem, other), pass_text(problem, one)
+            text = f"{late} comes before {early}, but the order of micro-batches is fixed"
             yield Violation("micro-batch order", (other, one), text)
 
 
@@ -106,7 +111,7 @@ def in_fixed_order(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass,
         yield from pairwise(sorted(line, key=lambda p: p.microbatch))
 
 
-def slots(schedule: Schedule) -> Iterator[Violation]:
+def slots(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     """Only a forward and a backward share a slot."""
     columns = schedule.columns
     shared = (columns.device[1:] == columns.device[:-1]) & (columns.slot[1:] == columns.slot[:-1])
@@ -114,4 +119,5 @@ def slots(schedule: Schedule) -> Iterator[Violation]:
     backward = columns.each(lambda kind, _: kind in (B, BW)).astype(bool)
     for row in np.flatnonzero(shared & ~(forward[:-1] & backward[1:])).tolist():
         slot = columns.passes[row], columns.passes[row + 1]
-        yield Violation("overlap", slot, f"{slot[0]} and {slot[1]} share a slot; only F with B or BW may")
+        one, other = (pass_text(problem, p) for p in slot)
+        yield Violation("overlap", slot, f"{one} and {other} share a slot; only F with B or BW may")

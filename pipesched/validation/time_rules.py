@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pipesched.problem.formatting import amount
+from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import B, F, Pass, PassKind, Task, W
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole
@@ -136,7 +137,8 @@ def _in_turn(timeline: Timeline, earlier: tuple[Ints, int, int], later: tuple[In
 def _too_early(timeline: Timeline, before: Pass, p: Pass, come: int) -> Violation:
     problem, ended = timeline.problem, timeline.end(before)
     wait = f" and its transfer ends at {amount(problem, come)}" if come > ended else ""
-    text = f"{p} starts at {amount(problem, timeline.start(p))}, but {before} ends at {amount(problem, ended)}{wait}"
+    late, early = pass_text(problem, p), pass_text(problem, before)
+    text = f"{late} starts at {amount(problem, timeline.start(p))}, but {early} ends at {amount(problem, ended)}{wait}"
     return Violation("precedence", (before, p), text)
 
 
@@ -147,7 +149,8 @@ def streams(timeline: Timeline) -> Iterator[Violation]:
     second = (blocks(problem, timeline.schedule) >= 0) & columns.each(lambda kind, _: kind is not F).astype(bool)
     for row in np.flatnonzero(second & (begin != np.roll(begin, 1))).tolist():
         slot = columns.passes[row - 1], columns.passes[row]
-        yield Violation("overlap", slot, f"{slot[0]} and {slot[1]} are one block but do not start together")
+        first, then = (pass_text(problem, p) for p in slot)
+        yield Violation("overlap", slot, f"{first} and {then} are one block but do not start together")
     parts = np.where(second, 0, _parts(timeline))
     busy = [_busy(timeline, part, np.flatnonzero(parts > part)) for part in range(parts.max(initial=1))]
     rows, stream, start, end = (np.concatenate(column) for column in zip(*busy, strict=True))
@@ -206,7 +209,8 @@ def begins(timeline: Timeline) -> Iterator[Violation]:
     for one, other in in_fixed_order(problem, schedule) if schedule.task_orders else ():
         if timeline.start(other) < timeline.start(one):
             begun, before = (amount(problem, timeline.start(p)) for p in (other, one))
-            text = f"{other} begins at {begun}, before {one} at {before}, but the order of micro-batches is fixed"
+            late, early = pass_text(problem, other), pass_text(problem, one)
+            text = f"{late} begins at {begun}, before {early} at {before}, but the order of micro-batches is fixed"
             yield Violation("micro-batch order", (other, one), text)
 
 

@@ -52,7 +52,7 @@ def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
     if schedule.columns.devices != problem.devices:
         text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
         return [Violation("placement", (), text)]
-    violations = [*complete(problem, schedule), *placement(problem, schedule), *slots(schedule)]
+    violations = [*complete(problem, schedule), *placement(problem, schedule), *slots(problem, schedule)]
     if not violations and (schedule.task_orders or schedule.waits):
         violations = list(task_orders(problem, schedule))
     return violations if violations or schedule.task_orders else list(queues(problem, schedule))

@@ -6,7 +6,7 @@ from typing import Any
 
 from matplotlib.colors import to_hex
 
-from pipesched.problem.pass_names import microbatch_number
+from pipesched.problem.pass_names import microbatch_count, microbatch_number, piece_number
 from pipesched.problem.passes import F, Task
 from pipesched.problem.problem import Problem
 from pipesched.schedule.drawing.boxes import SIDE_LANE, Box, boxes_of
@@ -28,7 +28,8 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
     - `boxes`: a row a device of numbers, four a box in the order of starts: ticks since the start of the box before,
       ticks it lasts, micro-batch, and its place in `styles`.
     - `styles`: of a box `pass` (`F0`), `what` it does in words, `colour`, `ink`, `lane`, `half` of that lane (0: all
-      of it, 1: the upper, 2: the lower, of an overlapped block), and `task`, its name where the pass has several.
+      of it, 1: the upper, 2: the lower, of an overlapped block), `task`, its name where the pass has several, and
+      `piece` of its micro-batch where there are several.
     - `critical`: the critical path, two numbers a box: device and place in the device's row. Empty if not asked for.
     - `waits`: why there is idle time before a box, as `waits` says; nothing if `critical` was not asked for.
     - `memory`: its `unit`; in `steps` a row a device, two numbers a step: ticks since the step before and the level
@@ -47,7 +48,7 @@ def document(timeline: Timeline, critical: bool = True) -> dict[str, Any]:
         "tick": float(problem.tick),
         "unit": problem.time_unit,
         "end": int(timeline.reach[1].max(initial=0)),
-        "microbatches": problem.microbatches,
+        "microbatches": microbatch_count(problem),
         "lanes": [{"stream": name, "share": SIDE_LANE if n else 1} for n, name in enumerate(problem.streams)],
         "legend": _legend(timeline),
         "shades": shade_names(problem.placement, problem.sequence_chunks),
@@ -101,13 +102,14 @@ def _boxes(timeline: Timeline) -> tuple[list[list[int]], list[dict[str, Any]], d
 def _style(problem: Problem, box: Box, number: int, count: int, half: int) -> dict[str, Any]:
     colour = TRANSFER if box.sends else shade(box.of.kind, number, count)
     return {
-        "pass": f"{box.of.kind.value}{box.of.stage}",
+        "pass": f"{box.of.kind.value}{box.of.stage // problem.sequence_chunks}",
         "what": "Transfer" if box.sends else NAMES[box.of.kind],
         "colour": to_hex(colour),
         "ink": ink_on(colour),
         "lane": problem.streams.index(box.stream),
         "half": half,
         "task": box.name,
+        "piece": piece_number(problem, box.of),
     }
 
 

@@ -38,7 +38,8 @@ class Exporter:
     `proof` says under which rules the exported plan was proved free of deadlock, and raises `BadInput` with the cycle
     of waits if it is not; it is None for what nobody executes. `streams` says whether the format holds the order of
     tasks on several streams, and not of whole passes only; `copies` whether it holds copies to the host on streams of
-    their own, and recomputation, of whole passes; `unequal` whether it is for micro-batches of several shapes.
+    their own, and recomputation, of whole passes; `unequal` whether it is for micro-batches of several shapes, `pieces`
+    for those of several pieces in order.
     """
 
     name: str
@@ -51,6 +52,7 @@ class Exporter:
     streams: bool = False
     copies: bool = False
     unequal: bool = False
+    pieces: bool = False
 
     def export(self, timeline: Timeline, options: Mapping[str, str] | None = None, stem: str = "schedule") -> Files:
         """The files by suffix, main file included; `BadInput` where the timeline is broken or the format lacks a word.
@@ -88,6 +90,13 @@ class Exporter:
             raise BadInput(
                 f"{self.name}: the micro-batches are unequal, and this format is for micro-batches of one shape; "
                 f"{able} can express it"
+            )
+
+        if not self.pieces and timeline.problem.sequence_chunks > 1:
+            able = ", ".join(other.name for other in EXPORTERS if other.pieces)
+            raise BadInput(
+                f"{self.name}: the micro-batches are several pieces, and this format is for whole ones; {able} can "
+                "express it"
             )
 
     def _settings(self, chosen: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from pipesched.problem.pass_names import microbatch_number, piece_number
 from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.time_units import SECONDS, seconds_in
@@ -55,7 +56,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
     boxes = [box for device in devices for box in _boxes(timeline, device)]
     threads = _threads(boxes, timeline.problem.streams)
     events = [event for device in devices for event in _names(device, threads)]
-    events += [_complete(timeline.problem.task_text(box.task), box, threads) for box in boxes]
+    events += [_complete(timeline.problem, box, threads) for box in boxes]
     events += _flows(timeline, boxes, threads)
     events += _counters(timeline)
     trace = {"displayTimeUnit": "ms", "otherData": _about(timeline), "traceEvents": events}
@@ -144,18 +145,20 @@ def _names(device: int, threads: _Threads) -> Iterator[_Event]:
         yield metadata("thread_sort_index", tid, sort_index=tid)
 
 
-def _complete(name: str, box: _Box, threads: _Threads) -> _Event:
-    kind, stage, microbatch = box.task.of
+def _complete(problem: Problem, box: _Box, threads: _Threads) -> _Event:
+    kind, stage, _ = box.task.of
+    number, piece = microbatch_number(problem, box.task.of), piece_number(problem, box.task.of)
+    about = {"kind": f"{kind}", "stage": stage // problem.sequence_chunks, "microbatch": number}
     return {
         "ph": "X",
-        "name": name,
+        "name": problem.task_text(box.task),
         "cat": f"{kind}",
         "pid": box.device,
         "tid": threads[box.stream, box.lane],
         "ts": _microseconds(box.start),
         "dur": _microseconds(box.end - box.start),
         "cname": _COLOURS[kind],
-        "args": {"kind": f"{kind}", "stage": stage, "microbatch": microbatch},
+        "args": about | ({} if piece is None else {"piece": piece}),
     }
 
 
@@ -190,5 +193,6 @@ EXPORTERS.register(
         write=_write,
         streams=True,
         unequal=True,
+        pieces=True,
     )
 )

@@ -12,6 +12,9 @@ is the position of stage s on its chain: stages of equal position hold the same 
 two devices, whose gradients an executor must add up. Tensors that stay on their device are no instructions. Sends may
 block or not: the plan is proved under sends that do.
 
+Where micro-batches are c pieces, `sequence_chunks` is c: each piece is a micro-batch of its own here, and stage c s + j
+is stage s of the problem for the pieces with number j.
+
 Where passes are made of tasks, `streams` has for each device what every stream runs: `{"do": "F", "stage": 0,
 "microbatch": 0, "chain": 0, "task": "dispatch", "waits": ["F0.0/attn"]}`, where `waits` are the tasks of other streams,
 of this device or another, that must have ended. `transfers` has for each device, in one order, what it sends and
@@ -55,6 +58,7 @@ def _write(timeline: Timeline, _: Settings) -> Files:
         "devices": problem.devices,
         "stages": placement.stages,
         "microbatches": problem.microbatches,
+        **({"sequence_chunks": problem.sequence_chunks} if problem.sequence_chunks > 1 else {}),
         "device_of_stage": list(placement.stage_device),
         "chains": [list(chain) for chain in placement.chains],
         "copy_of": [placement.chains[chain].index(stage) for stage, chain in enumerate(placement.chain_index)],
@@ -195,6 +199,7 @@ EXPORTERS.register(
         proof=_proof,
         streams=True,
         unequal=True,
+        pieces=True,
     )
 )
 IMPORTERS.register(

@@ -27,7 +27,7 @@ from runtime.exporters.rank_program import rank_program
 from runtime.pytorch.bidirectional_executor import Executor
 from runtime.pytorch.program_executor import ProgramExecutor
 from runtime.pytorch.stages_runtime import StagesRuntime
-from runtime.running.job import Job, job_for
+from runtime.running.job import Job, job_for, refuse_unequal
 
 Stages = Mapping[int, nn.Module] | Sequence[PipelineStage]
 Loss = Callable[[Any, Any], Tensor]
@@ -69,8 +69,7 @@ def _saving(name: str, timeline: Timeline, stages: Stages, loss_fn: Loss | None,
     if broken is not None:
         raise BadInput(f"{name}: only a valid schedule can be run; in this one {broken.text}")
     problem = timeline.problem
-    if problem.microbatch_scale:
-        raise BadInput(f"{name}: found microbatch_scale; allowed: micro-batches of one shape with PyTorch")
+    refuse_unequal(name, problem)
     program: Program = program_of(rank_program(name, timeline))
     given = stages if isinstance(stages, Mapping) else {stage.stage_index: stage.submod for stage in stages}
     modules = _modules_of(given, problem.placement, name)

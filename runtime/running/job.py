@@ -73,8 +73,7 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
         if like is None
         else replace(like, name=name, problem=problem, schedule=schedule, labels=labels, rows=None)
     )
-    if problem.microbatch_scale:
-        raise BadInput(f"{name}: found microbatch_scale; allowed: micro-batches of one shape with PyTorch")
+    refuse_unequal(name, problem)
     if len(problem.placement.chains) > 1:
         two_directions(name, problem.placement)
         return job
@@ -82,6 +81,16 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
     files = exporter.export(timeline, {"torch": csv_version()} if job.comms else {})
     side = json.loads(files[exporter.suffix.replace(".csv", ".meta.json")])
     return replace(job, rows=files[exporter.suffix], labels=tuple(side["csv_microbatch"]))
+
+
+def refuse_unequal(name: str, problem: Problem) -> None:
+    """Refuses micro-batches that are not whole or not of one shape."""
+    for key, found in (
+        ("microbatch_scale", problem.microbatch_scale),
+        ("sequence_chunks", problem.sequence_chunks > 1),
+    ):
+        if found:
+            raise BadInput(f"{name}: found {key}; allowed: whole micro-batches of one shape with PyTorch")
 
 
 def two_directions(name: str, where: Placement) -> None:

@@ -10,6 +10,7 @@ from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import BadInput, did_you_mean
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.plan_file import plan_problem_from
+from pipesched.problem.pass_names import microbatch_count
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import comparison_document
@@ -97,7 +98,7 @@ def _problem_document(problem: Problem) -> dict[str, object]:
         "timeUnit": problem.time_unit,
         "memoryUnit": problem.memory_unit,
         "devices": problem.devices,
-        "microbatches": problem.microbatches,
+        "microbatches": microbatch_count(problem),
         "capacity": memory_capacity(problem),
         "notes": list(problem.notes),
     }

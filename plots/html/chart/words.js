@@ -6,8 +6,10 @@ const withUnit = (number, unit) => plain(number) + (unit ? " " + unit : "");
 
 function passName(data, device, index) {
   const row = data.rows[device], style = data.document.styles[row.style[index]];
-  return style.pass + "." + row.microbatch[index] + (style.task ? "/" + style.task : "");
+  return style.pass + "." + row.microbatch[index] + pieceOf(style) + (style.task ? "/" + style.task : "");
 }
+
+const pieceOf = (style) => (style.piece === null ? "" : "." + style.piece);
 
 function memoryText(data, device, time) {
   const { unit, capacity } = data.document.memory, cap = capacity[device];
@@ -21,7 +23,7 @@ function passLines(data, device, index, time) {
   const stream = data.document.lanes.length > 1 ? `, stream ${data.document.lanes[style.lane].stream}` : "";
   return [
     passName(data, device, index),
-    `${style.what}, stage ${style.pass.replace(/^\D+/, "")}, micro-batch ${row.microbatch[index]}, device ${device}${stream}`,
+    `${style.what}, stage ${style.pass.replace(/^\D+/, "")}, micro-batch ${row.microbatch[index]}${style.piece === null ? "" : `, piece ${style.piece}`}, device ${device}${stream}`,
     `${plain(row.start[index])} to ${withUnit(row.end[index], unit)}: ${withUnit(row.end[index] - row.start[index], unit)}`,
     `at ${withUnit(time, unit)} the device ${memoryText(data, device, time)}`,
     ...(data.critical[device][index] ? ["on the critical path"] : []),

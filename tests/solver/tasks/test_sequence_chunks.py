@@ -7,17 +7,22 @@ from typing import Any
 import pytest
 
 from benchmarks.proofs.piece_attack import Counts, count
+from heuristics.catalogue import HEURISTICS
 from pipesched.errors import BadInput
 from pipesched.files.problem_file import problem_from
 from pipesched.files.problems.document import problem_document
 from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.problem.formatting import size
 from pipesched.problem.pass_names import pass_from, pass_text
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule, parse_slot
 from pipesched.simulation.simulator import simulate
-from pipesched.validation.validator import validate
+from pipesched.validation.validator import validate, validate_schedule
+from plots.html.document import document as chart_document
+from runtime.exporters.catalogue import EXPORTERS, Exporter
+from runtime.running.job import job_for
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem
@@ -129,3 +134,46 @@ def test_mistakes_are_one_line_each(keys: dict[str, Any], mistake: str) -> None:
     with pytest.raises(BadInput) as error:
         pieces(2, **keys)
     assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
+
+
+def test_what_the_validator_says_names_pieces_as_the_file_does() -> None:
+    one = problem(2, 2, sequence_chunks=2, times={"forward": 1, "backward": 1}, memory={"capacity": 1})
+    right = ["F0.0.0", "F0.0.1", "BW0.0.1", "BW0.0.0", "F0.1.0", "F0.1.1", "BW0.1.1", "BW0.1.0"]
+    rows = [tuple(parse_slot(name.replace("0.", f"{d}.", 1), one) for name in right) for d in (0, 1)]
+    for wrong, texts in (
+        (rows, ["device 0 holds 2 activations when F0.0.1 starts"]),
+        ([rows[0], rows[1][:-1]], ["stage 1, micro-batch 1, piece 0 runs F; it must run F BW"]),
+        ([rows[0], (*rows[1], rows[1][0])], ["F1.0.0 runs 2 times"]),
+        ([(*rows[0], rows[1][7]), rows[1][:7]], ["BW1.1.0 runs on device 0; stage 1 is placed on device 1"]),
+    ):
+        schedule = Schedule(tuple(wrong), "wrong")
+        found = validate_schedule(one, schedule) or validate(simulate(one, schedule))
+        assert [text for text in texts if not any(v.text.startswith(text) for v in found)] == [], found
+
+
+def test_sizes_are_told_in_micro_batches_of_the_file() -> None:
+    one = pieces(2)
+    assert size(one) == "4 devices, 2 micro-batches of 4 pieces"
+    assert repr(one) == "<Problem 'test': 4 devices, 4 stages (linear), 2 micro-batches of 4 pieces, minimise makespan>"
+    chart = chart_document(simulate(one, HEURISTICS["seq1f1b"].order(one)))
+    assert chart["microbatches"] == 2
+    assert {(style["pass"], style["piece"]) for style in chart["styles"]} >= {("F3", 0), ("BW0", 3)}
+
+
+@pytest.mark.parametrize("exporter", list(EXPORTERS), ids=lambda one: one.name)
+def test_formats_without_pieces_refuse_them_in_a_sentence(exporter: Exporter) -> None:
+    one = pieces(2, 2)
+    timeline = simulate(one, HEURISTICS["seq1f1b"].order(one))
+    if exporter.pieces:
+        text = "".join(exporter.export(timeline).values())
+        assert '"microbatch": 1' in text and ('"piece": 1' in text or '"sequence_chunks": 2' in text)
+        return
+    with pytest.raises(BadInput, match="the micro-batches are several pieces, and this format is for whole ones") as no:
+        exporter.export(timeline)
+    assert len(no.value.mistakes) == 1
+
+
+def test_pytorch_does_not_run_pieces() -> None:
+    one = pieces(2, 2)
+    with pytest.raises(BadInput, match="found sequence_chunks; allowed: whole micro-batches of one shape"):
+        job_for(simulate(one, HEURISTICS["seq1f1b"].order(one)))
