@@ -12,6 +12,14 @@ from commands.shared.output import complain
 from commands.shared.versions import ShowVersions
 from pipesched.errors import did_you_mean
 
+# Options by what they are for; all others say what is asked. Where nothing is searched for, a seed is no limit.
+_LIMITS = frozenset(
+    {"--time-limit", "--workers", "--seed", "--gap", "--explain-time", "--total-time", "--jobs", "--cluster"}
+)
+_OUTPUT = frozenset(
+    {"--json", "--watch", "-o", "--text", "--bars", "--why-not", "--settings", "--store", "--parquet", "--write"}
+)
+
 
 class _Parser(ArgumentParser):
     """A parser whose complaints are one line and suggest the nearest command."""
@@ -28,6 +36,26 @@ class _Parser(ArgumentParser):
             message = f"unknown command {word!r}; known: {', '.join(names)}{did_you_mean(word, names)}"
         complain(f"{message} (see `{self.prog} --help`)")
         raise SystemExit(Exit.BAD_INPUT)
+
+
+class _CommandParser(_Parser):
+    """That of a command: what is asked, limits of the search, and output are groups of its help."""
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        super().__init__(*args, add_help=False, **keywords)
+        self._asked = self.add_argument_group("what is asked")
+        self._limits, self._output = self.add_argument_group("limits"), self.add_argument_group("output")
+        self._searches = False
+        self._output.add_argument("-h", "--help", action="help", help="show this help message and exit")
+
+    def add_argument(self, *names: str, **keywords: Any) -> Action:  # type: ignore[override]
+        """As of any parser; options go into their group."""
+        if not names or not names[-1].startswith("-"):
+            return super().add_argument(*names, **keywords)
+        self._searches = self._searches or "--time-limit" in names
+        if self._searches and not _LIMITS.isdisjoint(names):
+            return self._limits.add_argument(*names, **keywords)
+        return (self._asked if _OUTPUT.isdisjoint(names) else self._output).add_argument(*names, **keywords)
 
 
 class _Grouped(RawDescriptionHelpFormatter):
@@ -47,7 +75,7 @@ def parser(words: Sequence[str] = ()) -> ArgumentParser:
         epilog=_listed(needed),
     )
     root.add_argument("--version", action=ShowVersions, help="the versions of pipesched and of what it rests on")
-    subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    subparsers = root.add_subparsers(metavar="COMMAND", required=True, parser_class=_CommandParser)
     for command in needed:
         example = f"example: {root.prog} {command.example}" if command.example else None
         sub = subparsers.add_parser(command.name, help=command.help, description=command.help, epilog=example)

@@ -45,6 +45,20 @@ def test_the_help_of_a_command_says_who_needs_it_and_ends_with_its_example(capsy
     assert said.rstrip().endswith("example: pipesched sweep examples/gpt-1.5b-pp8.yaml --set microbatches=8..32:8")
 
 
+def test_the_options_of_a_command_are_grouped(capsys: pytest.CaptureFixture[str]) -> None:
+    groups = {"what is asked": "--for", "limits": "--time-limit", "output": "--json"}
+    for name in ("solve", "plan"):
+        with pytest.raises(SystemExit):
+            main([name, "--help"])
+        blocks = {block.partition(":")[0]: block for block in capsys.readouterr().out.split("\n\n")}
+        assert list(blocks)[-4:-1] == list(groups)
+        for title, option in groups.items():
+            assert [other for other, block in blocks.items() if f"\n  {option}" in block] == [title]
+    with pytest.raises(SystemExit):
+        main(["simulate", "--help"])
+    assert "limits:" not in capsys.readouterr().out, "its seed is that of the noise"
+
+
 def test_go_names_every_command() -> None:
     words = (go.__doc__ or "").replace(",", " ").split()
     assert {*COMMANDS.names()} <= {*words}
