@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
+from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter, _MutuallyExclusiveGroup
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -48,7 +48,7 @@ class _CommandParser(_Parser):
         self._searches = False
         self._output.add_argument("-h", "--help", action="help", help="show this help message and exit")
 
-    def add_argument(self, *names: str, **keywords: Any) -> Action:  # type: ignore[override]
+    def add_argument(self, *names: str, **keywords: Any) -> Action:
         """As of any parser; options go into their group."""
         if not names or not names[-1].startswith("-"):
             return super().add_argument(*names, **keywords)
@@ -56,6 +56,10 @@ class _CommandParser(_Parser):
         if self._searches and not _LIMITS.isdisjoint(names):
             return self._limits.add_argument(*names, **keywords)
         return (self._asked if _OUTPUT.isdisjoint(names) else self._output).add_argument(*names, **keywords)
+
+    def add_mutually_exclusive_group(self, **keywords: Any) -> _MutuallyExclusiveGroup:
+        """Of what is asked."""
+        return self._asked.add_mutually_exclusive_group(**keywords)
 
 
 class _Grouped(RawDescriptionHelpFormatter):
