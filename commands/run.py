@@ -22,7 +22,7 @@ from pipesched.schedule.timeline import Timeline
 from plots.measured import render_both
 from runtime.pytorch.launch import RunFailed
 from runtime.pytorch.run import execute, measured_of, need_torch
-from runtime.running.job import DTYPES, Job, ModelSpec, job_for
+from runtime.running.job import DTYPES, Job, ModelSpec, job_for, saves
 from runtime.running.torch_timing import SPLITS, predicted
 
 _LOWERINGS = ("comms", "torch")
@@ -62,9 +62,9 @@ def run(args: Namespace) -> Exit:
     """Execute, compare, print, write."""
     need_torch()
     timeline = read_schedule(args.schedule).timeline
-    if not timeline.problem.network.one_task_each or timeline.schedule.waits:
-        single = timeline.problem.network.what_is_not_single
-        raise BadInput(f"{args.schedule}: found {single}; allowed: passes that are single tasks")
+    network = timeline.problem.network
+    if any(arc.shift for arc in network.arcs) or not (network.one_task_each or network.options):
+        raise BadInput(f"{args.schedule}: found {network.what_is_not_single}; allowed: passes that are single tasks")
     job = job_for(timeline, _options(args, timeline))
     folder = make_folder(args.output) if args.output else None
     try:
@@ -108,6 +108,8 @@ def _options(args: Namespace, timeline: Timeline) -> Job:
     sizes = sizes_of(args)
     _check(args, sizes)
     name = "sleep" if args.sleep or args.sleep_unit else args.model or "gpt"
+    if name == "sleep" and saves(timeline.schedule):
+        raise BadInput("--sleep: found offload or recomputation; allowed with it: a model that computes")
     plain = Job("", timeline.problem, timeline.schedule, ())
     return replace(
         plain,

@@ -42,7 +42,8 @@ def render_both(plan: Timeline, measured: Measured, title: str, seconds_per_tick
 def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
     """One row a device as in the predicted chart; time in milliseconds, up to `longest` seconds."""
     problem = measured.problem
-    top, bottom = lanes(problem)[problem.streams[0]]
+    lane_of = lanes(problem)
+    top, bottom = lane_of[problem.streams[0]]
     axes.set_ylim(problem.devices, 0)
     axes.set_yticks(
         [d + (top + bottom) / 2 for d in range(problem.devices)], [f"Device {d}" for d in range(problem.devices)]
@@ -52,7 +53,11 @@ def draw_measured(measured: Measured, axes: Axes, longest: float) -> None:
     axes.set_xlabel("Time (ms)")
     axes.spines[["top", "right"]].set_visible(False)
     boxes = [(device, one) for device, row in enumerate(measured.best) for one in row]
-    rows = [(1000 * one.start, device + top, 1000 * one.end, device + bottom) for device, one in boxes]
+    ends = [lane_of[part.stream] for _, one in boxes for _, part in [next(iter(problem.tasks(one.of)))]]
+    rows = [
+        (1000 * one.start, device + above, 1000 * one.end, device + below)
+        for (device, one), (above, below) in zip(boxes, ends, strict=True)
+    ]
     corners: NDArray[np.float64] = np.array(rows, dtype=np.float64).reshape(-1, 4)
     shade_of, count = shade_numbers(problem.placement), len(shade_names(problem.placement))
     colours = [shade(one.of.kind, shade_of[one.of.stage], count) for _, one in boxes]

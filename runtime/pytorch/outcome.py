@@ -35,7 +35,7 @@ def outcome_of(job: Job, everyone: Sequence[Ran], device: torch.device) -> Outco
     steps = [[ran.results[step] for ran in everyone] for step in range(job.compared)]
     parts = [part for step in steps for part in step]
     executed = tuple(tuple(p for p, _, _ in ran.times[0][1]) for ran in everyone)
-    planned = [tuple(job.schedule.passes_on(d)) for d in range(job.problem.devices)]
+    planned = [job.order_on(device) for device in range(job.problem.devices)]
     ordered = all(
         tuple(p for p, _, _ in times) == planned[d] for d, ran in enumerate(everyone) for _, times in ran.times
     )

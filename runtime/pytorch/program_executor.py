@@ -18,25 +18,28 @@ from runtime.execution.program import Program, Step
 from runtime.execution.streams import Streams
 from runtime.execution.transfers import Transfers
 from runtime.pytorch.activations import Activations
-from runtime.pytorch.bidirectional_executor import prepare
-from runtime.pytorch.stages_runtime import WiredStages
+from runtime.pytorch.bidirectional_executor import Held, prepare
 
 
 class ProgramExecutor:
-    """One rank; `executed` is what it ran in the last iteration, and `moved` how many bytes went to the host."""
+    """One rank; `executed` is what it ran in the last iteration, and `moved` how many bytes went to the host.
+
+    `watch` runs each pass, once what it waits for is here.
+    """
 
     def __init__(
         self,
         problem: Problem,
         program: Program,
-        held: WiredStages,
+        held: Held,
         loss: Callable[[Any, Any], Tensor],
-        scale_grads: bool,
+        scale_grads: bool = True,
+        watch: Callable[[Step, Callable[[], Any]], Any] = lambda _, run: run(),
     ) -> None:
         self._program, self._held, self._loss = program, held, loss
         self._rank, self._row = dist.get_rank(), program.rows[dist.get_rank()]
         self._scale = program.microbatches if scale_grads else 1
-        self.executed, self.moved = list[str](), 0
+        self.executed, self.moved, self._watch = list[str](), 0, watch
         for number, stage in held.stages.items():
             prepare(stage, problem, number)
 
@@ -51,9 +54,9 @@ class ProgramExecutor:
         leaving = dict[tuple[Any, ...], list[Tensor]]()
         run: dict[str, Callable[[Step], None]] = {
             "F": lambda step: self._forward(step, kept, transfers, leaving, inputs),
-            "W": lambda step: self._held.stages[step.stage].backward_weight_one_chunk(step.microbatch),
-            "O": kept.move_out,
-            "L": kept.move_in,
+            "W": self._watched(lambda step: self._held.stages[step.stage].backward_weight_one_chunk(step.microbatch)),
+            "O": self._watched(kept.move_out),
+            "L": self._watched(kept.move_in),
         }
         run["B"] = run["BW"] = lambda step: self._backward(step, kept, transfers, leaving)
         self.executed.clear()
@@ -65,13 +68,16 @@ class ProgramExecutor:
                 for name in self._names(step):
                     transfers.receive(step.peer, name)
             else:
-                streams.run(step, run.get(step.kind, kept.again))
+                streams.run(step, run.get(step.kind, self._watched(kept.again)))
             self.executed.append(str(step))
         transfers.finish()
         self.moved = kept.moved
         for stage in self._held.stages.values():
             stage.scale_grads(self._scale)
         return {j: loss.item() for j, loss in kept.losses.items()}
+
+    def _watched(self, start: Callable[[Step], None]) -> Callable[[Step], None]:
+        return lambda step: self._watch(step, lambda: start(step))
 
     def _forward(
         self, step: Step, kept: Activations, transfers: Transfers, leaving: dict[Any, Any], inputs: Mapping[int, Any]
@@ -81,7 +87,8 @@ class ProgramExecutor:
             before = Step("F", step.stage - 1, step.microbatch)
             stage.set_local_fwd_input(tuple(map(transfers.take, self._names(before))), step.microbatch)
         arguments = tuple(tree_flatten(inputs[step.microbatch])[0]) if stage.is_first else ()
-        self._give(step, kept.forward(step, arguments), step.stage + 1, transfers, leaving)
+        yielded = self._watch(step, lambda: kept.forward(step, arguments))
+        self._give(step, yielded, step.stage + 1, transfers, leaving)
 
     def _backward(self, step: Step, kept: Activations, transfers: Transfers, leaving: dict[Any, Any]) -> None:
         stage = self._held.stages[step.stage]
@@ -91,7 +98,7 @@ class ProgramExecutor:
             likes = self._held.gives[step.stage].like
             gradients = tuple(next(coming) if like.requires_grad else None for like in likes)
             stage.set_local_bwd_input(gradients, step.microbatch)
-        kept.backward(step)
+        self._watch(step, lambda: kept.backward(step))
         if not stage.is_last:
             for message, like in zip(stage.grad_recv_info[step.microbatch], likes, strict=True):
                 message.buffer = None if like.requires_grad else message.buffer

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
+from runtime.execution.program import Step
 from runtime.running.heartbeat import RUNS, WAITS, Heartbeat
 
 # Start and end of a pass: seconds, or the CUDA events that will tell.
@@ -77,6 +78,12 @@ class Tracer:
         stage.forward_one_chunk = forward_one_chunk
         stage.backward_one_chunk = backward_one_chunk
         stage.backward_weight_one_chunk = backward_weight_one_chunk
+
+    def run(self, step: Step, execute: Callable[[], Any]) -> Any:
+        """Record a pass of a program."""
+        if step.kind == F:
+            self._seed(step.stage, step.microbatch)
+        return self._run(PassKind(step.kind), step.stage, step.microbatch, execute)
 
     def _run(self, kind: PassKind, stage: int, label: int, execute: Callable[[], Any]) -> Any:
         place = len(self._ran)

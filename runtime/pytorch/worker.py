@@ -18,10 +18,12 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten
 
 from pipesched.errors import BadInput
+from runtime.execution.program import Program
 from runtime.pytorch.bidirectional_executor import Executor
 from runtime.pytorch.boundary import loss_of_tensors, to_device
 from runtime.pytorch.gradient_check import StepResult, compare_step, take_gradients
 from runtime.pytorch.outcome import Ran, outcome_of
+from runtime.pytorch.program_executor import ProgramExecutor
 from runtime.pytorch.reference import reference
 from runtime.pytorch.runtime import runtime_of
 from runtime.pytorch.stages import Held, hold
@@ -67,6 +69,8 @@ class Worker:
         number_of = {label: j for j, label in enumerate(job.labels)}
         microbatch_of = number_of.__getitem__ if job.rows is not None else int
         tracer = Tracer(self._device, self._heartbeat, microbatch_of)
+        if job.program is not None:
+            return self._steps(job, held, tracer, self._program(job.program, job, held, tracer))
         for number, stage in held.stages.items():
             tracer.watch(stage, number, held.modules[number])
         execute = self._torch(job, held, tracer) if job.rows is not None else self._own(job, held, tracer)
@@ -132,10 +136,16 @@ class Worker:
     def _own(self, job: Job, held: Held, tracer: Tracer) -> _Execute:
         if self._device.type != "cpu":
             raise BadInput("this placement runs on CPU only in this version; allowed: --device cpu")
-        lasts = [chain[-1] for chain in job.problem.placement.chains if chain[-1] in held.stages]
-        spec = held.gives[lasts[0]].spec if lasts else None
-        loss = held.model.loss if spec is None else loss_of_tensors(held.model.loss, spec)
-        return Executor(job.problem, job.schedule, self.rank, held, tracer.with_loss(loss)).step
+        return Executor(job.problem, job.schedule, self.rank, held, tracer.with_loss(_loss(job, held))).step
+
+    def _program(self, program: Program, job: Job, held: Held, tracer: Tracer) -> _Execute:
+        return ProgramExecutor(job.problem, program, held, _loss(job, held), watch=tracer.run).step
+
+
+def _loss(job: Job, held: Held) -> Callable[[Any, Any], Tensor]:
+    """Of what the last stage of a chain gives, as tensors; where none is here, of nothing."""
+    lasts = [chain[-1] for chain in job.problem.placement.chains if chain[-1] in held.stages]
+    return loss_of_tensors(held.model.loss, held.gives[lasts[0]].spec) if lasts else held.model.loss
 
 
 def _seed(held: Held, position: Mapping[int, int], first: int, stage: int, microbatch: int) -> None:

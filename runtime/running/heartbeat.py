@@ -65,7 +65,7 @@ def _lines(jobs: Sequence[Job], device: int, state: State) -> list[str]:
     if state.doing not in (WAITS, RUNS):
         return [f"device {device} {state.doing}"]
     job = jobs[state.job]
-    order = list(job.schedule.passes_on(device))
+    order = job.order_on(device)
     if state.at >= len(order):
         return [f"device {device} has run its passes and waits for what it sent to be received"]
     p = order[state.at]

@@ -9,12 +9,14 @@ from typing import NamedTuple
 
 from pipesched.errors import BadInput
 from pipesched.measurement.trace import Step
-from pipesched.problem.passes import Pass
+from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 from pipesched.problem.placement import Placement, bidirectional
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
+from runtime.execution.program import Program, program_of
 from runtime.exporters.catalogue import EXPORTERS
+from runtime.exporters.rank_program import rank_program
 from runtime.running.torch_version import csv_version
 
 # The types that parameters and data can have.
@@ -34,9 +36,9 @@ class Job:
     """One schedule to execute for some steps.
 
     `rows` is the text that PyTorch's runtime loads, `comms` whether it holds sends and receives too, `labels[j]` the
-    number micro-batch j has in it. Without `rows` our own executor runs the schedule. `split` is `autograd` or
-    `store`. `seconds_per_tick` is how long sleeping stages sleep. The first `compared` steps are compared with the
-    reference; all are timed.
+    number micro-batch j has in it. Without `rows` an executor of ours runs the schedule: the `program` of one with
+    copies to the host or recomputation. `split` is `autograd` or `store`. `seconds_per_tick` is how long sleeping
+    stages sleep. The first `compared` steps are compared with the reference; all are timed.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Job:
     schedule: Schedule
     labels: tuple[int, ...]
     rows: str | None = None
+    program: Program | None = None
     comms: bool = False
     model: ModelSpec = ModelSpec()
     split: str = "autograd"
@@ -58,12 +61,19 @@ class Job:
         """How many stages the model is cut into; a bidirectional placement holds each of them twice."""
         return len(self.problem.placement.chains[0])
 
+    def order_on(self, device: int) -> tuple[Pass, ...]:
+        """What a device is to run, in the order in which it starts it."""
+        if self.program is None:
+            return self.schedule.passes_on(device)
+        row = (step for step in self.program.rows[device] if not step.transfer)
+        return tuple(Pass(PassKind(step.kind), step.stage, step.microbatch) for step in row)
+
 
 def job_for(timeline: Timeline, like: Job | None = None) -> Job:
     """The job that executes a timeline's schedule, with the options of `like`.
 
     PyTorch's runtime gets the text of an exporter, which raises `BadInput` for what it cannot express: `torch-csv`, or
-    with `comms` `torch-csv-comms`. A bidirectional placement goes to our own executor.
+    with `comms` `torch-csv-comms`. A bidirectional placement, and copies or recomputation, go to executors of ours.
     """
     problem, schedule = timeline.problem, timeline.schedule
     name, labels = schedule.name or "schedule", tuple(range(problem.microbatches))
@@ -71,9 +81,11 @@ def job_for(timeline: Timeline, like: Job | None = None) -> Job:
     job = (
         plain
         if like is None
-        else replace(like, name=name, problem=problem, schedule=schedule, labels=labels, rows=None)
+        else replace(like, name=name, problem=problem, schedule=schedule, labels=labels, rows=None, program=None)
     )
     refuse_unequal(name, problem)
+    if saves(schedule):
+        return replace(job, program=program_of(rank_program(name, timeline)))
     if len(problem.placement.chains) > 1:
         two_directions(name, problem.placement)
         return job
@@ -91,6 +103,11 @@ def refuse_unequal(name: str, problem: Problem) -> None:
     ):
         if found:
             raise BadInput(f"{name}: found {key}; allowed: whole micro-batches of one shape with PyTorch")
+
+
+def saves(schedule: Schedule) -> bool:
+    """Whether activations are copied to the host or computed again, for which PyTorch's runtime has no words."""
+    return any(p.kind not in (F, B, W, BW) for p in schedule.passes())
 
 
 def two_directions(name: str, where: Placement) -> None:

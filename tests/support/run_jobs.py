@@ -14,6 +14,7 @@ from pipesched.problem.passes import Pass, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule, schedule_of
 from pipesched.simulation.simulator import simulate
+from runtime.execution.program import Program
 from runtime.exporters.catalogue import EXPORTERS
 from runtime.pytorch.launch import launch
 from runtime.running.job import Job, ModelSpec, Outcome, job_for
@@ -21,6 +22,7 @@ from runtime.running.torch_version import csv_version
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.makers import problem, random_order, schedule
+from tests.support.saving_orders import LOOP, MEMORY, RECOMPUTED, TIMELINES
 
 SPLITS = ("autograd", "store")
 TIMES = {"forward": 2, "backward": 2, "weight": 1, "transfer": 1}
@@ -30,6 +32,11 @@ SHAPES: dict[str, dict[str, object]] = {
     "v-shape": {"placement": "v-shape"},
     "wave": {"placement": "wave", "chunks": 3},
     "bidirectional": {"placement": "bidirectional"},
+}
+SAVING: dict[str, dict[str, object]] = {
+    "linear, with copies": {"memory": MEMORY},
+    "interleaved, with copies": {"memory": MEMORY, **LOOP},
+    "linear, recomputed": {"memory": RECOMPUTED},
 }
 
 TINY = ModelSpec("gpt", {"hidden": 16, "heads": 2, "sequence": 6, "vocabulary": 24, "microbatch_size": 1})
@@ -76,6 +83,9 @@ def on_two_devices() -> Iterator[Job]:
         yield job(small, solved(small), f"solved {shape}", split=SPLITS[number % 2])
     one = problem(2, 4)
     yield job(one, random_order(one, Random(1)), "random linear, float32", dtype="float32")
+    for name in ("mixed", "in a V"):
+        order = TIMELINES[name]
+        yield from both_splits(order.problem, order.schedule, f"saving, {name}")
 
 
 def on_three_devices() -> Iterator[Job]:
@@ -91,7 +101,7 @@ def on_three_devices() -> Iterator[Job]:
 def on_four_devices() -> Iterator[Job]:
     """Every published schedule where it is first defined, with 6 micro-batches rather than 8; one step, the splits in turn."""
     for number, heuristic in enumerate(HEURISTICS):
-        for microbatches, (shape, keys) in product((6, 8), SHAPES.items()):
+        for microbatches, (shape, keys) in product((6, 8), (SHAPES | SAVING).items()):
             one = problem(4, microbatches, **keys)
             try:
                 made = job(
@@ -125,6 +135,9 @@ def doctored() -> Iterator[Job]:
     assert any(p.kind is W for p in right.passes())
     yield job(both_ways, right, "right both ways")
     yield replace(job(both_ways, right, "W removed both ways"), schedule=_without_a_w(right))
+    mixed = TIMELINES["mixed"]
+    whole = job(mixed.problem, mixed.schedule, "W removed beside copies")
+    yield replace(whole, program=_without(whole.program, "W0.1"))
 
 
 def _received_in_another_order(rows: list[list[str]]) -> list[list[str]]:
@@ -140,6 +153,12 @@ def _last_stage_out_of_order() -> list[list[str]]:
         ["0F2", "0F0", "0F1", "0B2", "0B0", "0B1"],
         ["1F2", "1F0", "1F1", "1B2", "1B0", "1B1"],
     ]
+
+
+def _without(program: Program | None, word: str) -> Program:
+    assert program is not None
+    rows = tuple(tuple(step for step in row if step.name != word or step.transfer) for row in program.rows)
+    return program._replace(rows=rows)
 
 
 def _without_a_w(order: Schedule) -> Schedule:

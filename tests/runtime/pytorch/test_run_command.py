@@ -23,6 +23,7 @@ from pipesched.simulation.simulator import simulate
 from runtime.pytorch import launch as torch_launch
 from runtime.running import heartbeat as torch_status
 from tests.support.makers import problem, random_order
+from tests.support.saving_orders import TIMELINES
 
 ROOT = Path(__file__).resolve().parents[3]
 SMALL = ["--hidden", "16", "--heads", "2", "--sequence", "6", "--vocabulary", "24", "--steps", "2", "--device", "cpu"]
@@ -103,6 +104,25 @@ def test_a_run_prints_and_writes_predicted_and_measured(
     }
     for device, row in enumerate(measured.best):
         assert all(before.end <= after.start for before, after in pairwise(row)), device
+
+
+def test_copies_and_recomputation_run_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every pass of every stream is timed, and what was measured is read back."""
+    pytest.importorskip("torch.distributed.pipelining.schedules")
+    timeline, out = TIMELINES["mixed"], tmp_path / "out"
+    path = written(tmp_path, timeline.problem, timeline.schedule)
+    assert main(["run", path, *SMALL, "-o", str(out), "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["good"]
+    assert document["gradients_compared"] > 0
+    names = [str(p) for p in timeline.schedule.passes()]
+    assert sorted(one["pass"] for one in document["passes"]) == sorted(names)
+    assert {"O0.0", "L0.0", "R0.1", "R1.2"} < set(names)
+    measured = read_measured(out / "measured.json")
+    assert sorted(map(str, measured.seconds)) == sorted(names)
+    assert (out / "measured.png").read_bytes().startswith(b"\x89PNG")
+    assert main(["run", path, "--sleep"]) == 2
+    assert "--sleep: found offload or recomputation" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
