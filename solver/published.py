@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
-from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import Heuristic
 from pipesched.errors import Disagreement, DoesNotApply, defect_note
 from pipesched.problem.microbatch_chains import MicrobatchChains, microbatch_chains

@@ -26,9 +26,8 @@ from ortools.sat.python import cp_model
 
 from benchmarks.proofs.bound_sources import digest
 from benchmarks.reporting.page import exit_code
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
-from formulations.tasks.task_model import TaskModel
+from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
 from pipesched.files.atomic_write import write_whole
@@ -52,13 +51,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 _RESULTS = Path(__file__).with_suffix(".json")
 # The code that the counts are of: the model of tasks, and the bounds that know of memory options.
 _CODE = (
-    "formulations/tasks/jobs*.py",
-    "formulations/tasks/order_of_jobs.py",
-    "formulations/tasks/known_order.py",
-    "formulations/tasks/memory_rows.py",
-    "formulations/tasks/schedule_of_starts.py",
-    "formulations/tasks/task_model.py",
-    "formulations/tasks/task_variables.py",
+    "formulations/constraints/memory_capacity.py",
+    "formulations/exact/*.py",
+    "formulations/jobs/*.py",
+    "formulations/variables/*.py",
     "solver/bounds/saving/*.py",
     "pipesched/problem/least_held.py",
 )
@@ -113,13 +109,13 @@ def _exact(problem: Problem) -> tuple[Fraction | int, Fraction | int] | None:
     """The value of the model's best schedule, whose memory is safe, and the model's bound; None if nothing fits."""
     chains = microbatch_chains(problem) if problem.microbatch_scale else None
     asked = problem if chains is None else chains.problem
-    model, solver = TaskModel(jobs_of(asked), _AMPLE), cp_model.CpSolver()
+    model, solver = ExactModel(jobs_of(asked), _AMPLE, 0), cp_model.CpSolver()
     solver.parameters.num_workers = 1
     status = solver.solve(model.cp)
     if status == cp_model.INFEASIBLE:
         return None
     assert status == cp_model.OPTIMAL
-    schedule = schedule_of_starts(model.jobs, model.starts(solver.value))
+    schedule = model.decode(solver.value)
     assert schedule is not None
     timeline = best_times(asked, schedule)
     if chains is not None:

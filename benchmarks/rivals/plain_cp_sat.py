@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from threading import Event
 
-from formulations.exact.full_horizon import FullHorizon
+from formulations.exact.exact_model import improving
 from pipesched.results.gap import gap
 from pipesched.results.solution import Solution
 from pipesched.schedule.metrics import measure
@@ -18,7 +18,7 @@ def plain_gap(solution: Solution, limits: Limits) -> float | None:
     if first is None or first.timeline is None or first.metrics is None:
         return None
     value = first.metrics.value(solution.problem.objective)
-    model = FullHorizon(solution.problem, first.timeline, value, 0, most_literals=-1)
+    model = improving(solution.problem, first.timeline, value, 0, most_literals=-1)
     outcome = improve(model, limits, limits.seconds, Event(), lambda *_: None)
     if outcome.timeline is not None:
         value = min(value, measure(outcome.timeline).value(solution.problem.objective))

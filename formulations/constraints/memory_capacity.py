@@ -1,12 +1,22 @@
-"""Constraint: the activation memory of a device never exceeds its capacity."""
+"""Constraint: the memory of a device or host never exceeds its capacity, whatever the durations turn out to be.
+
+A schedule keeps its memory under all durations if every unit that a pass takes comes from the stock or from a pass that
+gives it back and that it waits for, no unit twice (a resource flow: Artigues, Michelon and Reusser 2003). Waits for
+what has ended change no start, so starts have such a flow if and only if the memory is kept at every one of them: what
+is there is handed out in the order of time. So of each pass that takes memory what has been taken by its start, less
+what has been given back by then, is no more than there is; `schedule_of_starts` sets the waits.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+
+from ortools.sat.python import cp_model
+
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
-from formulations.variables.model_variables import Linear, Model
-from formulations.variables.operations import Operation
-from formulations.variables.order_literals import DeviceOrder, negation
-from pipesched.problem.passes import B, F, W
+from formulations.variables.literals import Linear, Truth, negation
+from formulations.variables.model_variables import Model
+from formulations.variables.operations import Held, Operation
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 
@@ -20,83 +30,137 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """By order literals, a row for each operation that takes memory; else by CP-SAT's cumulative."""
-    for device, capacity in enumerate(model.problem.room):
-        if capacity is None:
-            continue
-        if model.order is None:
-            _cumulative(model, device, capacity)
-        elif device in model.order:
-            _rows(model, model.order[device], capacity)
+    """By order, a row for each pass that takes memory; else by CP-SAT's cumulative."""
+    if model.order is None:
+        _cumulative(model)
+    else:
+        post_rows(model)
 
 
-def taken(model: Model, x: Operation) -> int:
-    """What an operation takes when it starts; a B that takes more does so only where it is not fused."""
-    network = model.problem.network
-    if x.role is F:
-        return network.held_in_flight[x.stage]
-    return max(0, -network.freed_by_backward[x.stage]) if x.role is B and model.problem.splittable else 0
+def post_rows(model: Model, held: Callable[[Held], int] = lambda _: 0) -> None:
+    """The rows. `held` is what passes that are not in the model hold when this one begins.
 
-
-def given_back(model: Model, x: Operation) -> int:
-    """What an operation gives back when it ends.
-
-    A fused backward is B and a W of zero duration right after it, and together they give back the same.
+    What memory forces is known and has none; where that is on one resource, no-overlap says it.
     """
-    network = model.problem.network
-    if x.role is F:
-        return 0
-    if not model.problem.splittable:
-        return network.held_in_flight[x.stage]
-    freed = network.freed_by_backward[x.stage]
-    return max(0, freed) if x.role is B else network.held_in_flight[x.stage] - freed
-
-
-def _rows(model: Model, device: DeviceOrder, capacity: int) -> None:
-    """What ran before x has taken, less what it has given back, leaves enough for x."""
-    for x in device.operations:
-        own = taken(model, x)
-        if own == 0:
+    for x, y in model.known.forced:
+        if model.operations.resource(x) != model.operations.resource(y):
+            model.cp.add(model.start[y] >= model.end(x))
+    for pool, room in enumerate(model.jobs.room):
+        if room is None or not model.devices.issuperset(model.jobs.pools[pool]):
             continue
-        level: list[Linear] = []
-        for y in device.operations:
-            change = taken(model, y) - given_back(model, y)
-            if y != x and change:
-                before = device.before(y, x)
-                if before is not False:
-                    level.append(change * before)
-        if x.role is B:
-            fused = model.fused[x.stage, x.microbatch]
-            if fused is not False:
-                level.append(-own * fused)
-        # The backward in the same block as x counts for nothing yet: it gives back when the block ends.
-        model.cp.add(own + sum(level) <= capacity)
+        here = [one for one in model.operations.held if one.pool == pool]
+        takers, givers = [one for one in here if one.takes], [one for one in here if one.gives]
+        for taker in takers:
+            taken = sum(other.takes * _may_have_begun(model, other, taker) for other in takers if other is not taker)
+            given = sum(other.gives * _has_ended(model, other, taker) for other in givers if other is not taker)
+            _add(model, taker, held(taker) + taker.takes + taken - given, room)
 
 
-def _cumulative(model: Model, device: int, capacity: int) -> None:
-    """Each activation as two demands, of what B gives back and of what W does."""
-    cp, intervals, demands = model.cp, [], []
-    for x in model.operations[device]:
-        if x.role is not F:
+def _add(model: Model, taker: Held, level: Linear, room: int) -> None:
+    """The row, where the job runs that takes."""
+    where = model.where_jobs(taker.where)
+    if not isinstance(level, int):
+        model.cp.add(level <= room).only_enforce_if(where)
+    elif level > room:
+        model.cp.add_bool_or([negation(runs) for runs in where])
+
+
+def _has_ended(model: Model, giver: Held, taker: Held) -> Truth:
+    """Whether all of a pass has ended before another begins: known, an order literal, or a new one that says so.
+
+    The backward in one block with the taker has not: it gives back when the block ends.
+    """
+    known, runs = model.known, _runs(model, giver)
+    pairs = [(x, y) for x in giver.last for y in taker.first if x == y or not known.precedes(x, y)]
+    if not pairs:
+        return runs
+    if any(x == y or known.precedes(y, x) or model.operations.exclude(x, y) for x, y in pairs):
+        return False
+    if len(pairs) == 1 and runs is True and (by_order := model.before(*pairs[0])) is not None:
+        return by_order
+    literal = model.cp.new_bool_var("")
+    if runs is not True:
+        model.cp.add_implication(literal, runs)
+    for x, y in pairs:
+        model.cp.add(model.start[y] >= model.end(x)).only_enforce_if([literal, *model.where(y)])
+        if (by_order := model.before(x, y)) is not None:
+            model.cp.add_implication(literal, by_order)
+    return literal
+
+
+def _may_have_begun(model: Model, other: Held, taker: Held) -> Truth:
+    """Whether the other pass, where it runs, has not surely taken its memory later than this one.
+
+    A pass that begins with several tasks at once takes its memory with the first of them; that of the taker which is
+    listed first stands for it. What begins as one with the taker, in a block, takes nothing.
+    """
+    known, runs, own = model.known, _runs(model, other), taker.first[0]
+    later = [x for x in other.first if not known.precedes(own, x)]
+    if not later or any(model.operations.exclude(own, x) for x in later):
+        return False
+    if any(x == own or known.precedes(x, own) for x in later):
+        return runs
+    if len(later) == 1 and runs is True and (by_order := model.before(later[0], own)) is not None:
+        return by_order
+    literal = model.cp.new_bool_var("")
+    for x in later:
+        where = [negation(literal), *model.where(_operation(model, other))]
+        by_order = model.before(own, x)
+        if by_order is not None:
+            model.cp.add_bool_or([by_order]).only_enforce_if(where)
+        else:
+            model.cp.add(model.start[x] >= model.start[own] + 1).only_enforce_if(where)
+    return literal
+
+
+def _operation(model: Model, one: Held) -> Operation:
+    return model.operations.of[one.where]
+
+
+def _runs(model: Model, one: Held) -> Truth:
+    return model.runs(_operation(model, one))
+
+
+def _cumulative(model: Model) -> None:
+    """A demand from the start of what takes until the end of each pass that gives some of it back, in turn.
+
+    What a B takes besides, where it is not fused, is held until the last of them ends.
+    """
+    for pool, room in enumerate(model.jobs.room):
+        if room is None:
             continue
-        backward, last = Operation(B, x.stage, x.microbatch), model.last(x.stage, x.microbatch)
-        freed = given_back(model, backward)
-        rest = model.problem.network.held_in_flight[x.stage] - (freed if last is not backward else 0)
-        for until, demand in ((backward, freed), (last, rest)) if last != backward else ((last, freed),):
-            if demand > 0:
-                size = cp.new_int_var(0, model.horizon, "")
-                end = cp.new_int_var(0, model.horizon, "")
-                cp.add(end == model.end(until))
-                intervals.append(cp.new_interval_var(model.start[x], size, end, f"M{x}{until.role}"))
-                demands.append(demand)
-        extra = taken(model, backward)
-        if extra and last.role is W:
-            fused = model.fused[x.stage, x.microbatch]
-            size, end = cp.new_int_var(0, model.horizon, ""), cp.new_int_var(0, model.horizon, "")
-            cp.add(end == model.end(last))
-            intervals.append(cp.new_optional_interval_var(model.start[backward], size, end, negation(fused), f"X{x}"))
-            demands.append(extra)
-    cp.add_cumulative(intervals, demands, capacity)
+        by_pass: dict[tuple[int, int], list[Held]] = {}
+        for one in model.operations.held:
+            if one.pool == pool:
+                by_pass.setdefault(one.first[0][1:3], []).append(one)
+        intervals, demands = list[cp_model.IntervalVar](), list[int]()
+        for held in by_pass.values():
+            for taker, giver, amount in _in_turn(model, held):
+                intervals.append(_interval(model, taker, giver))
+                demands.append(amount)
+        model.cp.add_cumulative(intervals, demands, room)
+
+
+def _in_turn(model: Model, held: Sequence[Held]) -> Iterator[tuple[Held, Held, int]]:
+    """What takes, what gives back, and how much of it, of the passes of one micro-batch on one stage."""
+    if not all(model.operations.always(_operation(model, one)) for one in held):
+        raise ValueError("a model without order literals, of passes that may not run")
+    givers = [one for one in held if one.gives]
+    for place, taker in enumerate(one for one in held if one.takes):
+        left = taker.takes
+        for giver in givers[-1:] if place else givers:
+            amount = min(left, giver.gives)
+            left -= amount
+            if amount:
+                yield taker, giver, amount
+
+
+def _interval(model: Model, taker: Held, giver: Held) -> cp_model.IntervalVar:
+    size, end = (model.cp.new_int_var(0, model.horizon, "") for _ in range(2))
+    for last in giver.last:
+        model.cp.add(end >= model.end(last))
+    start, where = model.start[taker.first[0]], model.where_jobs(taker.where)
+    return model.cp.new_optional_interval_var(start, size, end, where[0] if where else True, "")
 
 
 CONSTRAINTS.register(Constraint("memory", check, post))

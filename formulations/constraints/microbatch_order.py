@@ -1,4 +1,4 @@
-"""Constraint (symmetry breaking): on each stage, passes of one kind run in micro-batch order."""
+"""Constraint (symmetry breaking): on each stage, tasks of one type run in micro-batch order."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ from itertools import pairwise
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
-from formulations.variables.operations import StaticOrder
-from pipesched.problem.passes import BW, B, Pass, PassKind
+from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.passes import BW, B, Pass, PassKind, W
 from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """Each line sorted by start is sorted by micro-batch."""
-    static = StaticOrder(timeline.problem)
-    lines: dict[tuple[PassKind, int], list[Pass]] = {}
+    """Each line sorted by start is sorted by micro-batch; a queue of stages is one line."""
+    problem, lines = timeline.problem, dict[tuple[PassKind, int], list[Pass]]()
     for p in timeline.schedule.passes():
         role = B if p.kind is BW else p.kind
-        if static.in_microbatch_order(role, p.stage):
-            lines.setdefault(static.line(role, p.stage), []).append(p)
+        if role is not W or fused_is_dominated(problem, p.stage):
+            lines.setdefault((role, p.stage if role is W else problem.queue_of[p.stage]), []).append(p)
     for line in lines.values():
         line.sort(key=lambda p: p.microbatch)
         if any(timeline.start(other) < timeline.end(one) for one, other in pairwise(line)):
@@ -28,10 +27,9 @@ def check(timeline: Timeline) -> bool:
 
 def post(model: Model) -> None:
     """Each operation after the one of the micro-batch before."""
-    for x in model.start:
-        earlier = model.static.before_in_line(x)
-        if earlier is not None and model.static.in_microbatch_order(x.role, x.stage):
-            model.cp.add(model.start[x] >= model.end(earlier))
+    ops = model.operations
+    for earlier, x in (*ops.in_microbatch_order.items(), *(ops.alike if model.known.numbered else ())):
+        model.cp.add(model.start[x] >= model.end(earlier))
 
 
 CONSTRAINTS.register(Constraint("micro-batch order", check, post, of_problem=False))

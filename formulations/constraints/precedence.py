@@ -1,11 +1,9 @@
-"""Constraint: a pass starts when its predecessors have ended and their tensors have arrived."""
+"""Constraint: a task starts when its predecessors have ended and their tensors have arrived."""
 
 from __future__ import annotations
 
 from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.model_variables import Model
-from formulations.variables.operations import Operation
-from pipesched.problem.passes import BW, B
 from pipesched.schedule.timeline import Timeline
 
 
@@ -20,13 +18,11 @@ def check(timeline: Timeline) -> bool:
 
 
 def post(model: Model) -> None:
-    """The same, operation by operation; a BW is the operation of role B."""
-    for x in model.start:
-        kind = x.role if x.role is not B or model.problem.splittable else BW
-        for alternatives, lag, _, shift, _ in model.problem.network.needs[kind, x.stage]:
-            before, stage = alternatives[0]
-            earlier = Operation(B if before is BW else before, stage, x.microbatch + shift)
-            model.cp.add(model.start[x] >= model.end(earlier) + lag * model.scale)
+    """The same, operation by operation; where two modes are one operation and both wait, whatever is chosen."""
+    for before, after, lag, jobs, whole in model.operations.arcs:
+        later = model.start[after] >= model.end(before) + lag
+        for where in [model.where(before, after)] if whole else [model.where_jobs(*pair) for pair in jobs]:
+            model.cp.add(later).only_enforce_if(where)
 
 
 CONSTRAINTS.register(Constraint("precedence", check, post))

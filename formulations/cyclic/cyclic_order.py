@@ -8,7 +8,7 @@ from ortools.sat.python import cp_model
 
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.pattern import Copy
-from formulations.variables.order_literals import Truth, negation
+from formulations.variables.literals import Truth, negation
 
 Linear = cp_model.LinearExpr | cp_model.IntVar | int
 

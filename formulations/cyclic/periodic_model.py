@@ -11,7 +11,7 @@ from ortools.sat.python import cp_model
 from formulations.cyclic.block_graph import BlockGraph
 from formulations.cyclic.cyclic_order import Linear, post_order
 from formulations.cyclic.pattern import Copy, Pattern
-from formulations.variables.order_literals import Literal, Truth
+from formulations.variables.literals import Literal, Truth
 
 
 class PeriodicModel:

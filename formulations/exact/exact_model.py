@@ -2,49 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from fractions import Fraction
+from math import ceil
 
 from ortools.sat.python import cp_model
 
 from formulations.constraints.catalogue import CONSTRAINTS
 from formulations.exact.objectives import post_objective
-from formulations.exact.valid_inequalities import post_origin, post_redundant
+from formulations.exact.valid_inequalities import hint_idle, post_origin, post_redundant
 from formulations.exact.work_by_mode import post_work
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts, starts_of
+from formulations.variables.literals import Literal
 from formulations.variables.model_variables import MOST_LITERALS, Model
 from formulations.variables.operations import Operation
-from formulations.variables.order_literals import Literal
 from pipesched.problem.attainable_spans import Value, least_above
-from pipesched.problem.passes import BW, B, Pass, Slot, W
-from pipesched.problem.problem import Problem
+from pipesched.problem.passes import BW, W
+from pipesched.problem.problem import Objective, Problem
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+
+
+def improving(
+    problem: Problem, incumbent: Timeline, value: Value, lower_bound: Value, most_literals: int = MOST_LITERALS
+) -> ExactModel:
+    """The model of a problem, to be improved below a known timeline and not below a proved bound (ticks)."""
+    jobs = jobs_of(problem)
+    return ExactModel(jobs, value, lower_bound, most_literals, starts=starts_of(jobs, incumbent))
 
 
 class ExactModel:
-    """Schedules in whole ticks of a value between two, in ticks.
+    """Schedules of jobs in whole ticks of a value between two, in ticks. `starts` of a known one, in steps, are a hint.
 
     An order whose least span is a fraction of a tick has the next integer here.
-    Devices not in `devices` are relaxed to delays: there passes of one kind and stage run one at a time and any others
-    at once, without memory limits, each as long as alone or in its shortest block. If no such schedule is as good, none
-    of the problem is either.
+    Devices not in `devices` are relaxed to delays: there tasks of one type run one at a time and any others at once,
+    without memory limits, each as long as alone or in its shortest block. If no such schedule is as good, none of the
+    problem is either.
     """
 
     def __init__(
         self,
-        problem: Problem,
-        at_most: int,
+        jobs: Jobs,
+        at_most: Value,
         at_least: Value,
         most_literals: int = MOST_LITERALS,
         devices: Collection[int] | None = None,
+        starts: Mapping[int, int] | None = None,
     ) -> None:
-        self.problem = problem
-        self.model = Model(problem, most_literals, devices)
+        self.jobs, highest = jobs, ceil(at_most)
+        # Under the span devices begin late.
+        span = jobs.problem.objective is Objective.SPAN
+        self.model = Model(jobs, most_literals, devices, None if span else highest * jobs.scale + jobs.zeros)
         for constraint in CONSTRAINTS:
             constraint.post(self.model)
         post_origin(self.model)
         self.idle = post_redundant(self.model)
-        work = post_work(self.model)
-        self.objective = post_objective(self.model, at_most, at_least, self.idle, work)
+        self.objective = post_objective(self.model, highest, at_least, self.idle, post_work(self.model))
+        if starts is not None:
+            self._hint(starts)
+            if self.model.scale == 1:
+                self.cp.add_hint(self.objective, highest)
 
     @property
     def cp(self) -> cp_model.CpModel:
@@ -52,45 +71,56 @@ class ExactModel:
 
     @property
     def bounds_everything(self) -> bool:
-        """Whether a bound of this model holds for every schedule: not where overlapped blocks had to be left out."""
-        return self.model.has_all_blocks
+        """Whether a bound of this model holds for every schedule: not where blocks or schedules are left out."""
+        return self.model.has_all_blocks and not self.jobs.restricted
+
+    def _hint(self, starts: Mapping[int, int]) -> None:
+        """Every variable's value in a schedule, if that runs each type in order; CP-SAT checks the rest."""
+        model, known = self.model, self._known_starts(starts)
+        if any(known[one] > known[other] for one, other in model.operations.in_microbatch_order.items()):
+            return
+        for x, start in known.items():
+            model.cp.add_hint(model.start[x], start)
+        chosen = self.jobs.chosen(starts)
+        for choice, options in enumerate(model.chosen):
+            for option, literal in enumerate(options):
+                if isinstance(literal, cp_model.IntVar):
+                    model.cp.add_hint(literal, chosen[choice] == option)
+        for order in model.orders:
+            for x, y, ahead in order.undecided():
+                if isinstance(ahead, cp_model.IntVar) and x in known and y in known:
+                    model.cp.add_hint(ahead, (known[x], x.role is W) < (known[y], y.role is W))
+        hint_idle(model, self.idle, known)
+        for (forward, backward), block in model.together.items():
+            model.cp.add_hint(block, known[forward] == known[backward])
+
+    def _known_starts(self, starts: Mapping[int, int]) -> dict[Operation, int]:
+        """Of operations; the empty W of a fused backward starts where that ends."""
+        operations, found = self.model.operations, dict[Operation, int]()
+        for n, start in starts.items():
+            x = operations.of[n]
+            found[x] = start
+            if self.jobs.jobs[n].task.of.kind is BW and (weight := x._replace(role=W)) in operations.jobs_of:
+                found[weight] = start + self.jobs.jobs[n].steps
+        return found
 
     def most(self, steps: float) -> Fraction:
         """The most that the value in ticks can be of an order that takes so many steps."""
-        return Fraction(round(steps), self.model.scale)
+        return Fraction(round(steps), self.jobs.scale)
 
     def bound(self, steps: float) -> Value:
         """The least value in ticks of an order that takes no fewer steps, given in whole ticks or not.
 
         One that takes no time less than n ticks in whole ones may take less than n, but more than n - 1.
         """
+        return least_above(Fraction(round(steps) - 1 - self.jobs.zeros, self.jobs.scale), self.jobs.parts)
+
+    def starts(self, value_of: Callable[[Literal], int]) -> dict[int, int]:
+        """The start of every job that runs, in steps."""
         model = self.model
-        return least_above(Fraction(round(steps) - 1 - model.zeros, model.scale), model.parts)
+        running = (n for n in range(len(self.jobs.jobs)) if all(value_of(one) for one in model.where_jobs(n)))
+        return {n: value_of(model.start[model.operations.of[n]]) for n in running}
 
-    def decode(self, value_of: Callable[[Literal], int]) -> Schedule:
-        """The order of a solution. Operations that start together form a block."""
-        orders: list[tuple[Slot, ...]] = []
-        for operations in self.model.operations:
-            at: dict[int, list[Pass]] = {}
-            for x in operations:
-                p = self._pass(x, value_of)
-                if p is not None:
-                    at.setdefault(value_of(self.model.start[x]), []).append(p)
-            orders.append(tuple(_slot(at[start]) for start in sorted(at)))
-        return Schedule(tuple(orders), "pipesched")
-
-    def _pass(self, x: Operation, value_of: Callable[[Literal], int]) -> Pass | None:
-        fused = self.model.fused[x.stage, x.microbatch]
-        if not isinstance(fused, bool):
-            fused = bool(value_of(fused))
-        if fused and x.role is W:
-            return None
-        return Pass(BW if fused and x.role is B else x.role, x.stage, x.microbatch)
-
-
-def _slot(passes: list[Pass]) -> Slot:
-    """One pass, or a block with its forward first."""
-    if len(passes) == 1:
-        return (passes[0],)
-    forward, backward = sorted(passes, key=lambda p: p.kind is BW)
-    return forward, backward
+    def decode(self, value_of: Callable[[Literal], int], name: str = "pipesched") -> Schedule | None:
+        """The schedule of a solution, tasks that start together as a block; None where its memory is not safe."""
+        return schedule_of_starts(self.jobs, self.starts(value_of), name)

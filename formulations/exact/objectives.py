@@ -11,7 +11,7 @@ from formulations.exact.work_by_mode import DeviceWork
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
 from pipesched.problem.attainable_spans import Value
-from pipesched.problem.passes import F
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.problem import Objective
 
 
@@ -20,53 +20,55 @@ def post_objective(
     at_most: int,
     at_least: Value,
     idle: Mapping[Operation, cp_model.IntVar],
-    work: Mapping[int, DeviceWork] | None = None,
+    work: Mapping[Resource, DeviceWork],
 ) -> cp_model.IntVar:
     """The objective as a variable, in steps, between the bounds given in ticks.
 
     `idle` is as `post_redundant` gives it, `work` as `post_work` does.
     """
-    # Passes of zero duration take so many steps in all at most.
-    highest = at_most * model.scale + model.zeros
-    value = model.cp.new_int_var(ceil(at_least * model.scale), highest, "value")
-    for device, operations in enumerate(model.operations):
-        begin: cp_model.IntVar | int = 0
-        if model.problem.objective is Objective.SPAN:
-            begin = _begin(model, operations)
-        for x in operations:
-            if x == model.last(x.stage, x.microbatch) and _may_end(model, x):
-                model.cp.add(value >= model.end(x) - begin)
-        if operations and operations[0] in idle:
-            # All work and all idle time of the device: nothing new, and what several last operations cannot say.
-            waited = model.cp.new_int_var(0, model.horizon, "")
-            for x in operations:
-                model.cp.add(waited >= idle[x])
-            model.cp.add(value >= waited + sum(model.shortest[x] for x in operations) - begin)
-        if work and device in work:
-            for waited in work[device].idle:
-                model.cp.add(value >= waited + work[device].total - begin)
+    # Tasks of zero duration take so many steps in all at most.
+    highest = at_most * model.scale + model.jobs.zeros
+    value = model.cp.new_int_var(min(ceil(at_least * model.scale), highest), highest, "value")
+    here: dict[int, list[Operation]] = {}
+    for x in model.start:
+        here.setdefault(model.operations.device(x), []).append(x)
+    span = model.problem.objective is Objective.SPAN
+    begin = {device: _begin(model, operations) if span else 0 for device, operations in here.items()}
+    for device, operations in here.items():
+        for x in _last(model, operations):
+            model.cp.add(value >= model.end(x) - begin[device]).only_enforce_if(model.where(x))
+    for where, order in (model.order or {}).items():
+        if span and len(model.jobs.devices_on(where)) > 1:
+            continue  # its devices open at different times
+        # All work and all idle time of the resource: nothing new, and what several last operations cannot say.
+        waited = model.cp.new_int_var(0, model.horizon, "")
+        for x in order.operations:
+            model.cp.add(waited >= idle[x]).only_enforce_if(model.where(x))
+        opens = begin[model.operations.device(order.operations[0])]
+        model.cp.add(value >= waited + sum(model.shortest[x] for x in order.operations) - opens)
+        if where in work:
+            for waited in work[where].idle:
+                model.cp.add(value >= waited + work[where].total - opens)
     model.cp.minimize(value)
     return value
 
 
-def _begin(model: Model, operations: list[Operation]) -> cp_model.IntVar | int:
-    """The start of a device's first pass: the first forward of the one chain it lies on, or the earlier of several."""
-    chains = model.problem.placement.chain_index
-    firsts: dict[int, Operation] = {}
+def _last(model: Model, operations: list[Operation]) -> list[Operation]:
+    """Those of a device with none behind them that is known to end later."""
+    behind, number = 0, model.operations.number
     for x in operations:
-        known = firsts.get(chains[x.stage])
-        if x.role is F and (known is None or model.static.precedes(x, known)):
-            firsts[chains[x.stage]] = x
-    if len(firsts) <= 1:
-        return next((model.start[x] for x in firsts.values()), 0)
+        if model.operations.always(x):
+            behind |= model.known.before[number[x]]
+    return [x for x in operations if not behind >> number[x] & 1]
+
+
+def _begin(model: Model, operations: list[Operation]) -> cp_model.IntVar:
+    """The start of a device's first task: of one known to precede all others, or the earliest of several."""
+    known, here = model.known, model.known.bits(operations)
+    firsts = [x for x in operations if not known.before[model.operations.number[x]] & here]
+    if len(firsts) == 1 and model.operations.always(firsts[0]):
+        return model.start[firsts[0]]
     begin = model.cp.new_int_var(0, model.horizon, "")
-    for x in firsts.values():
-        model.cp.add(begin <= model.start[x])
+    for x in operations if not all(map(model.operations.always, firsts)) else firsts:
+        model.cp.add(begin <= model.start[x]).only_enforce_if(model.where(x))
     return begin
-
-
-def _may_end(model: Model, x: Operation) -> bool:
-    """Whether x may be its device's last pass of its stage: in micro-batch order, only the last micro-batch's."""
-    if not model.static.in_microbatch_order(x.role, x.stage):
-        return True
-    return x.microbatch == model.problem.microbatches_of[x.stage][-1]

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ortools.sat.python import cp_model
 
+from formulations.variables.literals import negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
-from formulations.variables.order_literals import DeviceOrder
-from pipesched.problem.passes import F
+from formulations.variables.resource_order import ResourceOrder
 from pipesched.problem.problem import Objective
 
 
 def post_redundant(model: Model) -> dict[Operation, cp_model.IntVar]:
-    """Idle-time inequalities and order logic for every device with order literals; returns the idle-time variables."""
+    """Idle-time inequalities and order logic where there are order literals; returns the idle-time variables."""
     idle: dict[Operation, cp_model.IntVar] = {}
-    for device in model.devices_in_order:
-        _order_logic(model, device)
-        idle |= _idle(model, device)
+    for order in model.orders:
+        _order_logic(model, order)
+        idle |= _idle(model, order)
     return idle
 
 
 def post_origin(model: Model) -> None:
-    """The first pass of all starts at 0: without it times could move as one, and nothing is known to be early or late.
+    """The first task of all starts at 0: without it times could move as one, and nothing is known to be early or late.
 
-    Of a span alone, since a makespan counts from 0. Before the first forward of a chain nothing of that chain runs.
+    Of a span alone, since a makespan counts from 0.
     """
     if model.problem.objective is not Objective.SPAN:
         return
-    entries = [chain[0] for chain in model.problem.placement.chains]
-    firsts = [x for x in model.start if x.role is F and x.stage in entries and model.static.before_in_line(x) is None]
+    firsts = [x for x, n in model.operations.number.items() if not model.known.before[n]]
     if len(firsts) == 1:
         model.cp.add(model.start[firsts[0]] == 0)
         return
@@ -38,31 +39,42 @@ def post_origin(model: Model) -> None:
     model.cp.add_bool_or(earliest)
 
 
-def _idle(model: Model, device: DeviceOrder) -> dict[Operation, cp_model.IntVar]:
+def _idle(model: Model, order: ResourceOrder) -> dict[Operation, cp_model.IntVar]:
     """start = idle time before + work before, and idle time is non-decreasing along the order.
 
-    What a device waits at the head and in the middle is carried to its end. As a variable of its own, idle time is
-    worth half the solve time.
+    What a resource waits at the head and in the middle is carried to its end. As a variable of its own, idle time is
+    worth half the solve time. Work that may not be done counts as idle time.
     """
-    idle = {x: model.cp.new_int_var(0, model.horizon, f"R{x}") for x in device.operations}
-    for x in device.operations:
-        work = [model.shortest[y] * device.before(y, x) for y in device.operations if y != x]
-        model.cp.add(model.start[x] == idle[x] + sum(work))
-        for earlier in model.static.just_before(x):
-            model.cp.add(idle[x] >= idle[earlier])
+    idle = {x: model.cp.new_int_var(0, model.horizon, f"R{x}") for x in order.operations}
+    sure = [y for y in order.operations if model.shortest[y]]
+    for x in order.operations:
+        work = [model.shortest[y] * order.before(y, x) for y in sure if y != x]
+        model.cp.add(model.start[x] == idle[x] + sum(work)).only_enforce_if(model.where(x))
+        for earlier in order.just_before[x]:
+            model.cp.add(idle[x] >= idle[earlier]).only_enforce_if(model.where(x, earlier))
     return idle
 
 
-def _order_logic(model: Model, device: DeviceOrder) -> None:
+def _order_logic(model: Model, order: ResourceOrder) -> None:
     """If x runs before y, so does whatever is known to run before x, and x runs before whatever follows y."""
-    just_before = {x: model.static.just_before(x) for x in device.operations}
-    just_after: dict[Operation, list[Operation]] = {x: [] for x in device.operations}
-    for x, earlier in just_before.items():
-        for one in earlier:
+    just_after: dict[Operation, list[Operation]] = {x: [] for x in order.operations}
+    for x, near in order.just_before.items():
+        for one in near:
             just_after[one].append(x)
-    for x, y, ahead in device.undecided():
-        implied = [(one, y) for one in just_before[x]] + [(x, other) for other in just_after[y]]
-        for one, other in implied:
-            truth = device.before(one, other) if one != other else True
+    for x, y, ahead in order.undecided():
+        implied = [(one, y, one) for one in order.just_before[x]] + [(x, other, other) for other in just_after[y]]
+        for one, other, third in implied:
+            if any(model.operations.exclude(third, each) for each in (x, y)):
+                continue
+            truth = one == other or order.before(one, other)
             if truth is not True:
-                model.cp.add_implication(ahead, truth)
+                model.cp.add_bool_or([negation(ahead), truth, *map(negation, model.where(third))])
+
+
+def hint_idle(model: Model, idle: Mapping[Operation, cp_model.IntVar], starts: Mapping[Operation, int]) -> None:
+    """The idle time before each operation that has a start."""
+    for order in model.orders:
+        here = [x for x in order.operations if x in starts]
+        for x in here:
+            work = sum(model.shortest[y] for y in here if starts[y] < starts[x])
+            model.cp.add_hint(idle[x], starts[x] - work)

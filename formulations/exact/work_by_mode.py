@@ -12,9 +12,11 @@ from typing import NamedTuple
 
 from ortools.sat.python import cp_model
 
-from formulations.variables.model_variables import Linear, Model
+from formulations.variables.literals import Linear, Truth, negation
+from formulations.variables.model_variables import Model
 from formulations.variables.operations import Operation
-from formulations.variables.order_literals import DeviceOrder, Truth, negation
+from formulations.variables.resource_order import ResourceOrder
+from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
 
 
@@ -25,21 +27,21 @@ class DeviceWork(NamedTuple):
     idle: list[cp_model.IntVar]
 
 
-def post_work(model: Model) -> dict[int, DeviceWork]:
-    """By device; none of a device whose passes can run in one mode only, or that has no order literals."""
+def post_work(model: Model) -> dict[Resource, DeviceWork]:
+    """By resource; none of one whose passes can run in one mode only, may not run, or have no order literals."""
     found = {}
-    for device in model.devices_in_order:
-        fused = [model.fused[x.stage, x.microbatch] for x in device.operations if x.role is B]
-        if device.together or any(not isinstance(one, bool) for one in fused):
-            number = model.problem.placement.stage_device[device.operations[0].stage]
-            found[number] = _Modes(model, device).post()
+    for where, order in (model.order or {}).items():
+        fused = [model.fused[x.stage, x.microbatch] for x in order.operations if x.role is B]
+        is_open = order.together or any(not isinstance(one, bool) for one in fused)
+        if is_open and all(map(model.operations.always, order.operations)):
+            found[where] = _Modes(model, order).post()
     return found
 
 
 class _Modes:
     """The passes of one device, and which of them are in no block: `alone`."""
 
-    def __init__(self, model: Model, device: DeviceOrder) -> None:
+    def __init__(self, model: Model, device: ResourceOrder) -> None:
         self.model, self.device = model, device
         self.alone = self._alone()
 
@@ -104,7 +106,8 @@ class _Modes:
             kind = BW if kind is B else kind
             if kind is W:
                 return 0
-        return self.model.steps(Pass(kind, x.stage, x.microbatch))
+        ticks = self.model.problem.duration(Pass(kind, x.stage, x.microbatch))
+        return max(1, ticks * self.model.scale)
 
     def _block(self, forward: Operation) -> int:
         blocks = any(forward in pair for pair in self.device.together)

@@ -1,25 +1,22 @@
-"""Decision variables of the exact model: starts of operations, fused or split backwards, the order on every device."""
+"""Decision variables of the exact model: starts of operations, what is chosen, the order on every resource."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from functools import cached_property
+from itertools import islice
 
 from ortools.sat.python import cp_model
 
-from formulations.variables.operations import Operation, StaticOrder
-from formulations.variables.order_literals import DeviceOrder, Truth, literal_count
-from formulations.variables.overlap_literals import Pair, overlap_literals
-from pipesched.errors import PipeschedError
-from pipesched.problem.attainable_spans import largest_denominator
-from pipesched.problem.mode_gains import fused_is_dominated
-from pipesched.problem.passes import BW, B, F, Pass, PassKind, W
-from pipesched.problem.problem import Problem
-
-Linear = cp_model.LinearExpr | cp_model.IntVar | int
-
-# CP-SAT sums 64-bit integers; beyond this horizon a sum of many terms may overflow.
-_LONGEST = 2**50
+from formulations.jobs.jobs import Choice, Jobs
+from formulations.variables.blocks import blocks_that_gain
+from formulations.variables.known_order import KnownOrder
+from formulations.variables.literal_count import open_pairs
+from formulations.variables.literals import Linear, Literal, Truth, negation, refuse_too_long
+from formulations.variables.operations import Operation, Operations
+from formulations.variables.resource_order import Pair, ResourceOrder
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import BW, B, F, Pass
 
 # Beyond this many, order literals cost more than they help; the model then rests on intervals alone.
 MOST_LITERALS = 60_000
@@ -28,101 +25,115 @@ MOST_LITERALS = 60_000
 MOST_BLOCKS = 40_000
 
 
-class TooLong(PipeschedError):
-    """A problem whose times CP-SAT's integers cannot hold; the text says so in one sentence."""
-
-
-def refuse_too_long(horizon: int) -> None:
-    """Raises `TooLong` for a horizon, in steps, that CP-SAT cannot take."""
-    if horizon > _LONGEST:
-        raise TooLong(
-            f"the times need {horizon:.1e} whole steps and CP-SAT takes up to {_LONGEST:.1e}: give them with fewer "
-            "decimals"
-        )
-
-
 class Model:
     """A CP-SAT model under construction, with the variables that constraints speak of.
 
-    Times are in steps, `scale` of them to a tick. Where passes of no duration exist, each of the `zeros` of them takes
-    one step: every pass then has its own place in the order. All these steps together are less than the least part of
-    a tick by which values of orders differ (`attainable_spans`), so a value in steps tells that of the order.
+    Times are in steps, `scale` of them to a tick (see `Jobs`). What does not run starts anywhere. `chosen[c][k]` says
+    whether choice c is option k. Without order literals `order` is None; devices that are left out have no order, and
+    no limit of memory.
     """
 
     def __init__(
-        self, problem: Problem, most_literals: int = MOST_LITERALS, devices: Collection[int] | None = None
+        self,
+        jobs: Jobs,
+        most_literals: float = MOST_LITERALS,
+        devices: Collection[int] | None = None,
+        horizon: int | None = None,
+        numbered: bool = True,
     ) -> None:
-        """Order literals on these devices, if there are not too many; on all devices unless said. Raises `TooLong`."""
-        self.problem = problem
-        self.cp = cp_model.CpModel()
-        self.static = StaticOrder(problem)
-        self.operations = [self.static.operations(device) for device in range(problem.devices)]
-        self.parts, self.zeros = largest_denominator(problem), self._passes_of_no_length()
-        self.scale = self.parts * self.zeros + 1
-        self.horizon = self._horizon()
+        """Order literals on these devices, all unless said, if they are not too many, or some jobs may not run.
+
+        Raises `TooLong`.
+
+        All ends are up to the horizon, in steps; unless given it is all jobs and transfers one after another.
+        """
+        self.jobs, self.problem, self.scale = jobs, jobs.problem, jobs.scale
+        self.operations = Operations(jobs)
+        self.devices = set(range(self.problem.devices) if devices is None else devices)
+        self.known = KnownOrder(self.operations, numbered, devices)
+        whole = sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)
+        self.horizon = whole if horizon is None else horizon
         refuse_too_long(self.horizon)
-        self.start = {x: self.cp.new_int_var(0, self.horizon, f"S{x}") for held in self.operations for x in held}
-        self.fused: dict[tuple[int, int], Truth] = {
-            (x.stage, x.microbatch): self._fused(x.stage, x.microbatch) for x in self.start if x.role is B
-        }
-        self.order: dict[int, DeviceOrder] | None = None
-        devices = range(problem.devices) if devices is None else devices
-        if literal_count(problem, devices) <= most_literals:
-            self.order = {device: DeviceOrder(self.cp, self.static, device) for device in devices}
-        self.together, self.has_all_blocks = self._overlaps()
+        self.cp = cp_model.CpModel()
+        self.start = {x: self.cp.new_int_var(0, self.horizon, f"S{x}") for x in self.operations.jobs_of}
+        self.chosen = [self._options(choice) for choice in jobs.choices]
+        self.order: dict[Resource, ResourceOrder] | None = None
+        self.together: Mapping[Pair, cp_model.IntVar] = {}
+        self.has_all_blocks = self.problem.network.one_task_each or not self.problem.overlaps
+        blocks = blocks_that_gain(self.operations, self.known, self.devices)
+        may_not_run = not all(map(self.operations.always, self.start))
+        if may_not_run or open_pairs(self.known, self.devices) <= most_literals:
+            self._order({pair: pair for pair in blocks})
+        else:
+            self._blocks_without_order(list(islice(blocks, MOST_BLOCKS + 1)))
         self._partners: dict[Operation, list[tuple[Operation, cp_model.IntVar]]] = {}
         for pair, literal in self.together.items():
             for x in pair:
                 self._partners.setdefault(x, []).append((pair[0], literal))
 
+    def _options(self, choice: Choice) -> list[Truth]:
+        """A literal for each option, of which just one holds."""
+        name = f"C{choice.stage}.{choice.microbatch}"
+        if choice.options == 2:
+            second = self.cp.new_bool_var(name)
+            return [negation(second), second]
+        found = [self.cp.new_bool_var(f"{name}={option}") for option in range(choice.options)]
+        self.cp.add_exactly_one(found)
+        return [*found]
+
+    def _order(self, blocks: dict[Pair, Pair]) -> None:
+        either = blocks | {(y, x): pair for (x, y), pair in blocks.items()}
+        self.order = {
+            where: ResourceOrder(self.cp, self.known, here, either)
+            for where, here in self.operations.on.items()
+            if where.device in self.devices
+        }
+        self.together = {pair: literal for order in self.order.values() for pair, literal in order.together.items()}
+
+    def _blocks_without_order(self, pairs: list[Pair]) -> None:
+        """A literal for each block, unless they are too many: then the model bounds nothing."""
+        if len(pairs) > MOST_BLOCKS:
+            self.has_all_blocks = False
+        else:
+            self.together = {pair: self.cp.new_bool_var("&".join(map(str, pair))) for pair in pairs}
+
     @property
-    def devices_in_order(self) -> Collection[DeviceOrder]:
-        """The orders of the devices that have order literals."""
+    def orders(self) -> Collection[ResourceOrder]:
+        """The orders of the resources that have order literals."""
         return self.order.values() if self.order is not None else ()
 
-    def _overlaps(self) -> tuple[dict[Pair, cp_model.IntVar], bool]:
-        """The literals of overlapped blocks, and whether there is one for every block that can gain.
+    def runs_job(self, n: int) -> Truth:
+        """Whether a job runs: known, or decided by what is chosen."""
+        job = self.jobs.jobs[n]
+        return True if job.choice is None else self.chosen[job.choice][job.option]
 
-        A device that is relaxed to delays needs none: its passes last as long as their shortest way to run there.
-        """
-        if self.order is not None:
-            return {pair: block for device in self.order.values() for pair, block in device.together.items()}, True
-        together = overlap_literals(self.cp, self.static, range(self.problem.devices), MOST_BLOCKS)
-        return together or {}, together is not None
+    def runs(self, x: Operation) -> Truth:
+        """Whether an operation runs; one that always does may have no length."""
+        return True if self.operations.always(x) else self.runs_job(self.operations.jobs_of[x][0])
 
-    def _fused(self, stage: int, j: int) -> Truth:
-        """Whether the backward runs in one go: known, or for CP-SAT to decide."""
-        if not self.problem.splittable:
-            return True
-        if fused_is_dominated(self.problem, stage):
-            return False
-        return self.cp.new_bool_var(f"fused{stage}.{j}")
+    def where(self, *operations: Operation) -> list[Literal]:
+        """The literals that say that these run."""
+        return [runs for runs in map(self.runs, operations) if not isinstance(runs, bool)]
 
-    def _passes_of_no_length(self) -> int:
-        passes = [p for held in self.operations for x in held for p in self._passes(x)]
-        zeros = sum(self.problem.duration(p) == 0 for p in passes)
-        if self.problem.overlaps:
-            zeros += sum(p.kind is F and self.problem.stages[p.stage].overlapped == 0 for p in passes)
-        return zeros
+    def where_jobs(self, *jobs: int) -> list[Literal]:
+        return [runs for runs in map(self.runs_job, jobs) if not isinstance(runs, bool)]
 
-    def _passes(self, x: Operation) -> list[Pass]:
-        """The passes that may stand for an operation."""
-        kinds: tuple[PassKind, ...] = (x.role,)
-        if x.role is B:
-            kinds = (B, BW) if self.problem.splittable else (BW,)
-        return [Pass(kind, x.stage, x.microbatch) for kind in kinds]
+    def before(self, x: Operation, y: Operation) -> Truth | None:
+        """Whether x ends before y starts, by order: known, a literal, or None where they are ordered by no literal."""
+        here = (self.order or {}).get(self.operations.resource(x))
+        return None if here is None or self.operations.resource(y) != self.operations.resource(x) else here.before(x, y)
 
-    def _horizon(self) -> int:
-        """No start need be later than all passes and transfers one after another."""
-        problem = self.problem
-        passes = sum(max(self.steps(p) for p in self._passes(x)) for held in self.operations for x in held)
-        lags = (need.lag for needs in problem.network.needs.values() for need in needs)
-        transfers = problem.microbatches * sum(lags)
-        return passes + transfers * self.scale
-
-    def steps(self, p: Pass) -> int:
-        """A pass's duration in steps."""
-        return max(1, self.problem.duration(p) * self.scale)
+    @cached_property
+    def fused(self) -> dict[tuple[int, int], Truth]:
+        """Whether the backward of (stage, micro-batch) runs in one go: known, or for CP-SAT to decide."""
+        found: dict[tuple[int, int], Truth] = {}
+        for n, job in enumerate(self.jobs.jobs):
+            p = job.task.of
+            if p.kind is BW:
+                found[p[1:]] = self.runs_job(n)
+            elif p.kind is B:
+                found.setdefault(p[1:], negation(self.runs_job(n)))
+        return found
 
     @cached_property
     def shortest(self) -> dict[Operation, int]:
@@ -130,15 +141,15 @@ class Model:
 
         A block of two is shorter than one after the other; the forward bears the difference.
         """
-        shortest = {x: min(self.steps(p) for p in self._passes(x)) for x in self.start}
-        for (stage, j), fused in self.fused.items():
-            weight = Operation(W, stage, j)
-            if weight in shortest and fused is not False:
-                shortest[weight] = 0
+        ops, jobs = self.operations, self.jobs.jobs
+        shortest = {
+            x: 0 if not ops.always(x) or ops.is_empty_if_fused(x) else min(jobs[n].steps for n in ops.jobs_of[x])
+            for x in self.start
+        }
         for forward, backward in self.together:
-            block, full = self.block(forward), self.steps(Pass(BW, backward.stage, backward.microbatch))
+            block = self.block(forward)
             shortest[backward] = min(shortest[backward], block)
-            shortest[forward] = min(shortest[forward], max(0, block - full))
+            shortest[forward] = min(shortest[forward], max(0, block - self._whole(backward)))
         return shortest
 
     def block(self, forward: Operation) -> int:
@@ -146,6 +157,10 @@ class Model:
         ticks = self.problem.stages[forward.stage].overlapped
         assert ticks is not None
         return max(1, ticks * self.scale)
+
+    def _whole(self, backward: Operation) -> int:
+        """The steps of a full backward."""
+        return max(1, self.problem.duration(Pass(BW, backward.stage, backward.microbatch)) * self.scale)
 
     def duration(self, x: Operation) -> Linear:
         """How long an operation takes, in steps: a number, or what follows from fused and block literals.
@@ -155,34 +170,26 @@ class Model:
         alone, partners = self.alone(x), self._partners.get(x)
         if not partners:
             return alone
-        base = self.steps(Pass(F if x.role is F else BW, x.stage, x.microbatch))
+        base = self.jobs.jobs[self.operations.jobs_of[x][0]].steps if x.role is F else self._whole(x)
         return alone + sum((self.block(forward) - base) * literal for forward, literal in partners)
 
     def alone(self, x: Operation) -> Linear:
         """How long an operation takes that is in no block, in steps."""
-        fused = self.fused[x.stage, x.microbatch]
-        if x.role is F:
-            return self._least_in_block(x, self.steps(Pass(F, x.stage, x.microbatch)))
-        if x.role is W:
-            weight = self.steps(Pass(W, x.stage, x.microbatch))
-            return weight * (1 - fused) if not isinstance(fused, bool) else weight
-        whole = self._least_in_block(x, self.steps(Pass(BW, x.stage, x.microbatch)))
-        if fused is True:
-            return whole
-        split = self.steps(Pass(B, x.stage, x.microbatch))
-        return split if fused is False else split + (whole - split) * fused
+        jobs = self.operations.jobs_of[x]
+        steps = {self.jobs.jobs[n].option: self._least_in_block(x, n) for n in jobs}
+        if self.operations.is_empty_if_fused(x):
+            return steps[0] * self.runs_job(jobs[0])
+        if len(jobs) == 1:
+            return next(iter(steps.values()))
+        return steps[0] + (steps[1] - steps[0]) * self.fused[x.stage, x.microbatch]
 
-    def _least_in_block(self, x: Operation, alone: int) -> int:
-        """On a device that is relaxed to delays: alone, or in the shortest block that it may be in."""
-        device = self.problem.placement.stage_device[x.stage]
-        if self.order is None or device in self.order or not self.problem.overlaps:
+    def _least_in_block(self, x: Operation, n: int) -> int:
+        """On a device that is relaxed to delays: a job alone, or in the shortest block that it may be in."""
+        p, alone, device = self.jobs.jobs[n].task.of, self.jobs.jobs[n].steps, self.operations.device(x)
+        if self.order is None or device in self.devices or not self.problem.overlaps or p.kind not in (F, BW):
             return alone
-        mates = [x.stage] if x.role is F else self.problem.placement.stages_of[device]
-        return min(alone, *(self.block(Operation(F, mate, x.microbatch)) for mate in mates))
+        mates = [p.stage] if p.kind is F else self.problem.placement.stages_of[device]
+        return min([alone, *(self.block(Operation(F, mate, p.microbatch)) for mate in mates)])
 
     def end(self, x: Operation) -> Linear:
         return self.start[x] + self.duration(x)
-
-    def last(self, stage: int, j: int) -> Operation:
-        """The operation that ends a micro-batch's work on a stage."""
-        return Operation(W if self.problem.splittable else B, stage, j)

@@ -1,143 +1,178 @@
-"""The operations of the exact model (forward, backward, weight), and the orders between them that are implied.
+"""Operations: what has a start of its own in a model. A job each; B and fused backward of one micro-batch are one.
 
-An operation stands for a pass whose kind is not yet decided: role B is the backward that sends the gradient on, run as
-B or as BW; role W is the weight pass, of zero duration where the backward is fused.
+Where a backward is one task in either mode, B and BW share the operation of role B, which lasts as long as the one that
+runs, and W is an operation of no length right behind it where the backward is fused. So the order of a device has one
+literal for both modes. All other jobs of choices are operations that may not run.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
-from pipesched.problem.mode_gains import fused_is_dominated
-from pipesched.problem.passes import B, F, PassKind, W
-from pipesched.problem.problem import Problem
+from formulations.jobs.jobs import Jobs
+from pipesched.problem.network.task_network import Resource
+from pipesched.problem.passes import BW, B, PassKind, W
 
 
 class Operation(NamedTuple):
-    """Role F, B or W of one micro-batch on one stage."""
+    """Task `part` of a pass of one micro-batch on one stage, by role: F, B, W, or another kind of pass."""
 
     role: PassKind
     stage: int
     microbatch: int
+    part: int = 0
 
 
-class StaticOrder:
-    """The orders of operations on a device that hold in some optimal schedule of every problem.
+class Arc(NamedTuple):
+    """`after` starts no sooner than `lag` steps after the end of `before`.
 
-    Micro-batches of a chain are identical, so on each stage forwards run in micro-batch order, and so do backwards, and
-    weight passes where backwards are never fused: sorting the starts of one kind keeps a schedule valid. Where the
-    order of unequal micro-batches is fixed, forwards and backwards of all stages of one queue run in it by rule.
+    `jobs` are the pairs (before, after) of which that is said; `whole` where those are all that the two stand for.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        if problem.microbatch_scale:
-            raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
-        self.problem = problem
-        self.roles: tuple[PassKind, ...] = (F, B, W) if problem.splittable else (F, B)
-        placement = problem.placement
-        self._place = {stage: place for chain in placement.chains for place, stage in enumerate(chain)}
-        queue = problem.queue_of
-        # Chains whose micro-batches keep one order have one number.
-        self._course = [queue[placement.chains[chain][0]] for chain in placement.chain_index]
-        self._holder = {(queue[s], j): s for s, walked in enumerate(problem.microbatches_of) for j in walked}
-        # Where backwards may be fused, a weight pass of zero duration runs at its backward, out of micro-batch order.
-        self._weights_in_microbatch_order = [fused_is_dominated(problem, stage) for stage in range(placement.stages)]
+    before: Operation
+    after: Operation
+    lag: int
+    jobs: Sequence[tuple[int, int]]
+    whole: bool
 
-    def operations(self, device: int) -> list[Operation]:
-        """All operations of a device."""
+
+class Held(NamedTuple):
+    """As `Holding`, of operations; an empty W stands for what a fused backward gives back as one.
+
+    `where` is the job with which it takes, and, unless its operation always runs, without which it gives nothing.
+    """
+
+    pool: int
+    takes: int
+    gives: int
+    first: Sequence[Operation]
+    last: Sequence[Operation]
+    where: int
+
+
+class Operations:
+    """The operations of jobs. `of[n]` is that of job n, `jobs_of[x]` are the jobs that x stands for: one or two."""
+
+    def __init__(self, jobs: Jobs) -> None:
+        self.jobs = jobs
+        self.merged = _one_task_backwards(jobs)
+        self.of: list[Operation] = []
+        self.jobs_of: dict[Operation, tuple[int, ...]] = {}
+        for n, job in enumerate(jobs.jobs):
+            kind, stage, j = job.task.of
+            # A backward that is fused in every way is of role B as well.
+            role = B if kind is BW and (job.choice is None or job.choice in self.merged) else kind
+            x = Operation(role, stage, j, job.task.part)
+            self.of.append(x)
+            self.jobs_of[x] = (*self.jobs_of.get(x, ()), n)
+        self.number = {x: n for n, x in enumerate(self.jobs_of)}
+        self.on: dict[Resource, list[Operation]] = {}
+        for x in self.jobs_of:
+            self.on.setdefault(self.resource(x), []).append(x)
+
+    def resource(self, x: Operation) -> Resource:
+        return self.jobs.jobs[self.jobs_of[x][0]].resource
+
+    def device(self, x: Operation) -> int:
+        """The device of an operation's stage, whatever stream it runs on."""
+        return self.jobs.device(self.jobs_of[x][0])
+
+    def always(self, x: Operation) -> bool:
+        """Whether it runs whatever is chosen, if only with no length."""
+        choice = self.choice(x)
+        return choice is None or choice in self.merged
+
+    def choice(self, x: Operation) -> int | None:
+        return self.jobs.jobs[self.jobs_of[x][0]].choice
+
+    def mode(self, x: Operation) -> tuple[int | None, int]:
+        """The choice on which it depends whether x runs, and the option with which it does."""
+        job = self.jobs.jobs[self.jobs_of[x][0]]
+        return job.choice, job.option
+
+    def is_empty_if_fused(self, x: Operation) -> bool:
+        """Whether it is the W of a backward that may be fused."""
+        return x.role is W and self.choice(x) in self.merged
+
+    def exclude(self, x: Operation, y: Operation) -> bool:
+        """Whether never both of them run."""
+        (choice, option), (other_choice, other_option) = self.mode(x), self.mode(y)
+        return choice == other_choice and option != other_option and not self.always(x)
+
+    @cached_property
+    def arcs(self) -> list[Arc]:
+        """What precedences say, each two operations and lag once; it holds where both jobs run."""
+        pairs: dict[tuple[Operation, Operation, int], dict[tuple[int, int], None]] = {}
+        for after, alternatives, lag, _ in self.jobs.precedences:
+            for before in alternatives:
+                key = self.of[before], self.of[after], lag
+                pairs.setdefault(key, {})[before, after] = None
+        return [Arc(*key, tuple(found), self._is_whole(*key[:2], len(found))) for key, found in pairs.items()]
+
+    def _is_whole(self, before: Operation, after: Operation, pairs: int) -> bool:
+        empty = self.is_empty_if_fused(before) or self.is_empty_if_fused(after)
+        return not empty and pairs == len(self.jobs_of[before]) * len(self.jobs_of[after])
+
+    @cached_property
+    def in_microbatch_order(self) -> dict[Operation, Operation]:
+        """Operations with that of the same type in the next micro-batch, which in some best schedule comes after it.
+
+        Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
+        memory is taken no sooner and given back no later. Not so a W that may be empty, which runs at its backward;
+        nor where micro-batches may differ in more than how backwards run.
+        """
+        if len(self.merged) < len(self.jobs.choices):
+            return {}
+        types: dict[tuple[PassKind, int, int], list[Operation]] = {}
+        for x in self.jobs_of:
+            if not self.is_empty_if_fused(x):
+                types.setdefault((x.role, x.stage, x.part), []).append(x)
+        lines = (sorted(line, key=lambda x: x.microbatch) for line in types.values())
+        return dict(pair for line in lines for pair in pairwise(line))
+
+    @cached_property
+    def alike(self) -> list[tuple[Operation, Operation]]:
+        """Where micro-batches may differ in more: the first task of each with that of the next, which begins later."""
+        if len(self.merged) == len(self.jobs.choices):
+            return []
+        return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
+
+    @cached_property
+    def held(self) -> list[Held]:
+        """What takes and gives back memory; B and W of a backward that may be fused do so for BW."""
+        here = (one for one in self.jobs.holdings if not self._is_other_mode(one.where))
         return [
-            Operation(role, stage, j)
-            for stage in self.problem.placement.stages_of[device]
-            for role in self.roles
-            for j in self.problem.microbatches_of[stage]
+            Held(one.pool, one.takes, one.gives, self._operations(one.first), self._operations(one.last), one.where)
+            for one in here
         ]
 
-    def in_microbatch_order(self, role: PassKind, stage: int) -> bool:
-        """Whether operations of this role run in micro-batch order on the stage."""
-        return role is not W or self._weights_in_microbatch_order[stage]
+    def _operations(self, jobs: Sequence[int]) -> tuple[Operation, ...]:
+        return tuple(self.of[n] for n in jobs)
 
-    def line(self, role: PassKind, stage: int) -> tuple[PassKind, int]:
-        """What operations in micro-batch order have in common: their role, and their stage or its queue."""
-        return role, stage if role is W else self.problem.queue_of[stage]
+    def _is_other_mode(self, n: int) -> bool:
+        job = self.jobs.jobs[n]
+        return job.choice in self.merged and job.task.of.kind is BW
 
-    def before_in_line(self, x: Operation) -> Operation | None:
-        """The operation of the micro-batch before in the line of x, if there is one."""
-        stage = self._holder.get((self.problem.queue_of[x.stage], x.microbatch - 1))
-        if stage is None or (x.role is W and stage != x.stage):
-            return None
-        return Operation(x.role, stage, x.microbatch - 1)
 
-    def precedes(self, x: Operation, y: Operation) -> bool:
-        """Whether x is known to run before y; both are operations of one device, and differ."""
-        if self._course[x.stage] != self._course[y.stage] or x.microbatch > y.microbatch:
-            return False
-        if x.role is y.role and self.line(x.role, x.stage) == self.line(y.role, y.stage):
-            return self.in_microbatch_order(x.role, x.stage)
-        return self._on_the_way(x, y) or self._forced(x, y)
-
-    def _forced(self, x: Operation, y: Operation) -> bool:
-        """Whether memory alone forces x before y: a forward of the same stage does not fit before x has run.
-
-        With operations in micro-batch order, x of micro-batch i not run means none of a later one has either. Then at
-        most i micro-batches have given all back, and those from i on at most what their B gives back if x is a W.
-        """
-        if x.stage != y.stage or x.role is F or y.role is W or not self.in_microbatch_order(x.role, x.stage):
-            return False
-        if y.role is B:
-            # What must run before a forward must run before its backward too; for B itself that is known already.
-            return x.role is W and self._forced(x, Operation(F, y.stage, y.microbatch))
-        network, first = self.problem.network, self.problem.microbatches_of[x.stage].start
-        capacity = self.problem.room[self.problem.placement.stage_device[x.stage]]
-        i, j = x.microbatch - first, y.microbatch - first
-        if capacity is None or i >= j:
-            return False
-        activation, freed = network.held_in_flight[x.stage], network.freed_by_backward[x.stage]
-        most = i * activation + ((j - i) * max(0, freed) if x.role is W else 0)
-        return most < (j + 1) * activation - capacity
-
-    def _on_the_way(self, x: Operation, y: Operation) -> bool:
-        """Whether a micro-batch passes through x's place before y's, of another role or stage.
-
-        With forwards and backwards in micro-batch order, x of an earlier micro-batch then also precedes y.
-        """
-        here, there = self._place[x.stage], self._place[y.stage]
-        if x.role is F:
-            return y.role is not F or here < there
-        if x.role is B:
-            return (y.role is B and here > there) or (y.role is W and here >= there)
-        return False
-
-    def just_before(self, x: Operation) -> list[Operation]:
-        """Operations of x's device known to run before x, the nearest of each line: the others follow from these."""
-        stage, j = x.stage, x.microbatch
-        near: list[Operation] = []
-        earlier = self.before_in_line(x)
-        if earlier is not None and self.in_microbatch_order(x.role, stage):
-            near.append(earlier)
-        if x.role is B:
-            near.append(Operation(F, stage, j))
-        if x.role is W:
-            near.append(Operation(B, stage, j))
-        if x.role is F:
-            near += self._forced_before(x)
-        neighbour = self._neighbour_on_device(stage, forwards=x.role is F)
-        if x.role is not W and neighbour is not None:
-            near.append(Operation(x.role, neighbour, j))
-        return near
-
-    def _forced_before(self, x: Operation) -> list[Operation]:
-        """The latest B and the latest W that memory forces before a forward."""
-        found = []
-        for role in self.roles[1:]:
-            earlier = range(self.problem.microbatches_of[x.stage].start, x.microbatch)
-            forced = [j for j in earlier if self._forced(Operation(role, x.stage, j), x)]
-            found += [Operation(role, x.stage, forced[-1])] if forced else []
-        return found
-
-    def _neighbour_on_device(self, stage: int, forwards: bool) -> int | None:
-        """The stage of the same device and chain that a micro-batch visits just before this one."""
-        placement = self.problem.placement
-        chain = placement.chains[placement.chain_index[stage]]
-        mates = [s for s in chain if placement.stage_device[s] == placement.stage_device[stage]]
-        at = mates.index(stage) + (-1 if forwards else 1)
-        return mates[at] if 0 <= at < len(mates) else None
+def _one_task_backwards(jobs: Jobs) -> frozenset[int]:
+    """The choices of how a backward runs where that is one task in each mode, on one stream, and holds as much."""
+    by_choice: dict[int, list[int]] = {}
+    for n, job in enumerate(jobs.jobs):
+        if job.choice is not None:
+            by_choice.setdefault(job.choice, []).append(n)
+    net: dict[int, dict[int, int]] = {}
+    for one in jobs.holdings:
+        change = net.setdefault(one.where, {})
+        change[one.pool] = change.get(one.pool, 0) + one.gives - one.takes
+    found = set()
+    for choice, held in by_choice.items():
+        of = {jobs.jobs[n].task.of.kind: n for n in held}
+        if len(held) == len(of) == 3 and of.keys() == {B, W, BW} and len({jobs.jobs[n].resource for n in held}) == 1:
+            split, weight, fused = (net.get(of[kind], {}) for kind in (B, W, BW))
+            pools = split.keys() | weight.keys() | fused.keys()
+            if all(split.get(pool, 0) + weight.get(pool, 0) == fused.get(pool, 0) for pool in pools):
+                found.add(choice)
+    return frozenset(found)

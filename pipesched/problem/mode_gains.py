@@ -31,30 +31,27 @@ def saved_by_block(problem: Problem, forward: int, backward: int) -> int:
 
 
 def fused_is_dominated(problem: Problem, stage: int) -> bool:
-    """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by."""
-    own = problem.stages[stage]
-    if own.weight is None or own.freed < 0:
-        return False
-    split = _split_ticks(own)
-    mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
-    gains = any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
-    return own.ticks(BW) >= split and not gains
+    """Whether B directly followed by W is never worse than BW: not longer, no more memory, no block to gain by.
 
-
-def fused_is_never_better(problem: Problem, stage: int) -> bool:
-    """The same for passes of several tasks: a fused backward is no more than the tasks of B and W, or takes longer.
-
-    Here what B keeps may be more where memory is not limited, and a problem with blocks is left as it is.
+    Of passes of several tasks: a fused backward is no more than the tasks of B and W, or takes longer. What B keeps may
+    be more where memory is not limited; and where there are blocks, nothing is said of several tasks.
     """
     own = problem.stages[stage]
     takes_more = own.freed < 0 and problem.room[problem.placement.stage_device[stage]] is not None
-    if own.weight is None or takes_more or problem.overlaps:
+    if own.weight is None or takes_more:
         return False
     fused, backward, weight = (own.tasks_of(kind) for kind in (BW, B, W))
     if len(fused) == len(backward) == len(weight) == 1:
-        streams = {task.stream for task in (*fused, *backward, *weight)}
-        return len(streams) == 1 and own.ticks(BW) >= _split_ticks(own)
-    return _is_woven(fused, backward, weight)
+        one_stream = len({task.stream for task in (*fused, *backward, *weight)}) == 1
+        return one_stream and own.ticks(BW) >= _split_ticks(own) and not _gains_by_block(problem, stage)
+    return not problem.overlaps and _is_woven(fused, backward, weight)
+
+
+def _gains_by_block(problem: Problem, stage: int) -> bool:
+    """Whether a fused backward in a block could be shorter than a forward with B and W."""
+    split = _split_ticks(problem.stages[stage])
+    mates = (problem.stages[mate] for mate in problem.placement.on_device_of(stage))
+    return any(mate.overlapped is not None and mate.overlapped < mate.ticks(F) + split for mate in mates)
 
 
 def _is_woven(fused: Sequence[TaskSpec], backward: Sequence[TaskSpec], weight: Sequence[TaskSpec]) -> bool:

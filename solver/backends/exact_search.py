@@ -1,4 +1,4 @@
-"""CP-SAT on the exact model of all passes: better schedules and better bounds, reported as they come."""
+"""CP-SAT on the exact model: better schedules and better bounds, reported as they come."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from threading import Event
 
 from formulations.exact.exact_model import ExactModel
-from formulations.exact.full_horizon import FullHorizon
 from pipesched.errors import Disagreement
-from pipesched.problem.attainable_spans import Value, largest_denominator, least_above
+from pipesched.problem.attainable_spans import Value, least_above
 from pipesched.schedule.timeline import Timeline
 from solver.backends.cp_sat import EXHAUSTIVE, Answer, Callbacks, Parameters, ValueOf, solve_model
 from solver.construction.timing import times_within
@@ -28,7 +27,7 @@ class CpSatResult:
 
 
 def improve(
-    model: FullHorizon, limits: Limits, seconds: float, stop: Event, callback: Callback, from_below: bool = False
+    model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, from_below: bool = False
 ) -> CpSatResult:
     """Search for better schedules and better bounds until optimal, told to stop, or out of time.
 
@@ -48,7 +47,7 @@ def at_most(
     search, answer = _searched(model, limits, seconds, stop, callback)
     if not model.bounds_everything:
         return CpSatResult(search.best, 0)
-    whole = least_above(asked, largest_denominator(model.problem))
+    whole = least_above(asked, model.jobs.parts)
     return CpSatResult(search.best, whole if answer.infeasible else model.bound(answer.bound))
 
 
@@ -78,7 +77,10 @@ class _Search:
 
     def on_solution(self, value_of: ValueOf, objective: float) -> None:
         claimed = self._model.most(objective)
-        timeline = times_within(self._model.problem, self._model.decode(value_of), claimed)
+        schedule = self._model.decode(value_of)
+        if schedule is None:
+            raise Disagreement("CP-SAT gives an order whose memory is not safe", EXHAUSTIVE)
+        timeline = times_within(self._model.jobs.problem, schedule, claimed)
         if timeline is None:
             text = f"CP-SAT claims {claimed} ticks for an order that cannot be run in that time"
             raise Disagreement(text, EXHAUSTIVE)

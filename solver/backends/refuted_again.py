@@ -8,9 +8,8 @@ from threading import Event
 from ortools.sat.python import cp_model
 
 from formulations.exact.exact_model import ExactModel
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.task_model import TaskModel
-from formulations.variables.model_variables import TooLong
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.variables.literals import TooLong
 from pipesched.checking.attainable import greatest_attainable_below
 from pipesched.checking.finding import NotCoveredError
 from pipesched.errors import Disagreement
@@ -52,13 +51,11 @@ def _model(problem: Problem, at_most: int, devices: Collection[int] | None) -> c
     if problem.objective is Objective.PERIOD:
         raise NotCoveredError("no search by CP-SAT bounds a period")
     try:
-        if not problem.network.one_task_each:
-            if problem.overlaps or devices is not None:
-                raise NotCoveredError("no search by CP-SAT bounds passes of several tasks that overlap")
-            return TaskModel(jobs_of(problem), at_most).cp
-        model = ExactModel(problem, at_most, 0, devices=devices)
+        model = ExactModel(jobs_of(problem), at_most, 0, devices=devices)
     except TooLong as why:
         raise NotCoveredError(str(why)) from None
     if not model.bounds_everything:
-        raise NotCoveredError("there are too many overlapped blocks to search them all")
+        raise NotCoveredError(
+            "there are too many overlapped blocks to search them all, or passes of several tasks overlap"
+        )
     return model.cp

@@ -15,8 +15,10 @@ from threading import Event
 from typing import NamedTuple
 
 from formulations.exact.exact_model import ExactModel
-from formulations.variables.model_variables import MOST_LITERALS, TooLong
-from formulations.variables.order_literals import literal_count
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.variables.literal_count import literal_count
+from formulations.variables.literals import TooLong
+from formulations.variables.model_variables import MOST_LITERALS
 from pipesched.problem.attainable_spans import Value, largest_denominator, least_above, most_below
 from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.problem.problem import Problem
@@ -100,7 +102,9 @@ def destructive_bounds(
             groups = groups[1:]
         elif answer.has_solution and len(groups[0]) == problem.devices:
             found = value
-            yield model.decode(answer.value_of)
+            schedule = model.decode(answer.value_of)
+            assert schedule is not None, "one stream keeps its memory by its order"
+            yield schedule
         elif share <= _LEAST_SHARE:
             return
         else:
@@ -117,7 +121,7 @@ def _model_at(problem: Problem, value: Value, low: Value, literals: int, devices
     """The schedules of at most this value, in ticks of which it is a whole number; None if there are too many."""
     fine = finer(problem, value.denominator)
     try:
-        return ExactModel(fine, value.numerator, low * value.denominator, literals, devices=devices)
+        return ExactModel(jobs_of(fine), value.numerator, low * value.denominator, literals, devices=devices)
     except TooLong:
         return None
 

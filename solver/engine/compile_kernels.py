@@ -9,7 +9,7 @@ from threading import Event
 
 import numpy as np
 
-from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.checking.check import check_bound
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem

@@ -8,7 +8,7 @@ from functools import partial
 from threading import Event
 from typing import Protocol
 
-from formulations.variables.order_literals import literal_count
+from formulations.variables.literal_count import literal_count
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import MicrobatchChains
 from pipesched.problem.problem import Problem
@@ -117,7 +117,7 @@ class Search:
     @property
     def refutable(self) -> bool:
         """Whether the exact model is so small that CP-SAT refutes more than orders of steps do in the same time."""
-        return literal_count(self.problem, range(self.problem.devices)) <= REFUTABLE_LITERALS
+        return literal_count(self.problem) <= REFUTABLE_LITERALS
 
     @property
     def takes_long_to_state(self) -> bool:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from math import exp
 from random import Random
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
 from pipesched.problem.passes import BW, OFFLOAD, RELOAD, B, F, Pass, W
 from pipesched.schedule.schedule import Schedule, schedule_of

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
 
-from formulations.tasks.jobs import Holding, Jobs
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs import Holding, Jobs
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import B, Pass, W

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
 
-from formulations.tasks.jobs import Jobs
+from formulations.jobs.jobs import Jobs
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.schedule.schedule import Schedule

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from formulations.tasks.placed_jobs import PlacedJobs
+from formulations.jobs.placed_jobs import PlacedJobs
 from pipesched.problem.network.task_network import TaskType
 from solver.local_search.units.order_units import Orders
 from solver.tasks.job_graph import arcs_of_orders, graph_of

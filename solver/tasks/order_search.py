@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 
-from formulations.tasks.placed_jobs import PlacedJobs
+from formulations.jobs.placed_jobs import PlacedJobs
 from solver.limits import Limits
 from solver.local_search.annealing import Annealer, AnnealingParameters, orders_of
 from solver.tasks.job_units import JobUnits

@@ -8,10 +8,10 @@ from fractions import Fraction
 from math import ceil
 from threading import Event
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
-from formulations.tasks.task_model import TaskModel
+from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.arguments import A_PROBLEM, refuse_other
 from pipesched.errors import BadInput, Disagreement
 from pipesched.problem.attainable_spans import Value
@@ -81,8 +81,10 @@ def pair(
     jobs = jobs_of(own, [_FORWARD, *_backwards(own)])
     starts = min((_dispatched(jobs, fused) for fused in (False, True)), key=lambda found: _steps(jobs, found))
     least = min(_least(jobs, fused) for fused in (False, True))
-    model = TaskModel(jobs, Fraction(_steps(jobs, starts), jobs.scale), least, starts)
-    parameters = Parameters(limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap)
+    model = ExactModel(jobs, Fraction(_steps(jobs, starts), jobs.scale), least, starts=starts)
+    parameters = Parameters(
+        limits.seconds, limits.deterministic, limits.seed, limits.workers, limits.gap, clauses_only=True
+    )
     answer = solve_model(model.cp, parameters, stop)
     if answer.infeasible:
         raise Disagreement("CP-SAT finds no order of a pair although one is known", EXHAUSTIVE)

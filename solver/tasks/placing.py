@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.placed_jobs import PlacedJobs
-from formulations.tasks.schedule_of_starts import schedule_of_starts
-from formulations.tasks.window_jobs import WindowJobs
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.schedule_of_starts import schedule_of_starts
+from formulations.window.window_jobs import WindowJobs
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
 from pipesched.problem.passes import Task

@@ -15,7 +15,7 @@ from random import Random
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.tasks.jobs import Jobs
+from formulations.jobs.jobs import Jobs
 from pipesched.problem.passes import BW, B, F, W
 from solver.tasks.job_graph import JobArc, graph_of
 from solver.tasks.serial_kernel import Gaps, Shop, generate

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Event
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.problem.passes import BW, REDUCE, STEP, B, F, PassKind, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage

@@ -7,8 +7,8 @@ from itertools import pairwise
 from random import Random
 from threading import Event
 
-from formulations.tasks.placed_jobs import PlacedJobs
-from formulations.tasks.task_window import TaskWindow
+from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.window.task_window import TaskWindow
 from solver.backends.cp_sat import Parameters, solve_model
 from solver.limits import Limits
 from solver.tasks.placing import put_back

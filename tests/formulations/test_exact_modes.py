@@ -10,9 +10,9 @@ import pytest
 
 from benchmarks.proofs.exhaustive.optimum import NotTiny, least_value
 from formulations.exact import exact_model
-from formulations.exact.exact_model import ExactModel
-from formulations.exact.full_horizon import FullHorizon
+from formulations.exact.exact_model import ExactModel, improving
 from formulations.exact.work_by_mode import post_work
+from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables import model_variables
 from formulations.variables.operations import Operation
 from pipesched.problem.passes import BW, B, F, Pass
@@ -76,7 +76,7 @@ def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it()
             continue
         assert least is not None
         for literals in (60_000, -1):
-            found = improve(FullHorizon(one, start, value, 0, literals), SURE, 60, Event(), lambda *_: None)
+            found = improve(improving(one, start, value, 0, literals), SURE, 60, Event(), lambda *_: None)
             timeline = found.timeline or start
             assert validate(timeline) == []
             reached = value_of(one, timeline)
@@ -86,7 +86,7 @@ def test_the_optimum_is_that_of_trying_everything_and_relaxations_are_below_it()
         blocks += any(len(slot) == 2 for order in timeline.schedule.orders for slot in order)
         fused += one.splittable and len(timeline.schedule.fused) > 0
         for devices in ([0], [one.devices - 1]):
-            relaxed = ExactModel(one, ceil(least), 0, devices=devices)
+            relaxed = ExactModel(jobs_of(one), ceil(least), 0, devices=devices)
             answer = solve_model(relaxed.cp, Parameters(60, 20, 0, first_solution=True, clauses_only=True), Event())
             assert not answer.infeasible, seed
     assert (blocks > 5, fused > 8) == (True, True), (blocks, fused)
@@ -96,7 +96,7 @@ def test_a_relaxed_device_runs_each_pass_as_short_as_it_can_be() -> None:
     """Blocks of 3 and of 7 ticks: forwards of 5 and 9 take 3 and 7, full backwards of 6 take 3; a B of 2 stays."""
     times = {"forward": [5, 9], "backward": [2, 2], "weight": [6, 6], "fused": [6, 6], "overlapped": [3, 7]}
     one = problem(2, 2, placement=[0, 0, 1], times={k: [*v, 1] for k, v in times.items()})
-    relaxed, whole = (ExactModel(one, 100, 0, devices=devices).model for devices in ([1], [0, 1]))
+    relaxed, whole = (ExactModel(jobs_of(one), 100, 0, devices=devices).model for devices in ([1], [0, 1]))
     for stage, ticks in ((0, 3), (1, 7)):
         assert relaxed.duration(Operation(F, stage, 0)) == ticks
         backward = Operation(B, stage, 0)
@@ -116,7 +116,7 @@ def test_work_by_mode_refutes_in_less_work(counted: bool, monkeypatch: pytest.Mo
         monkeypatch.setattr(exact_model, "post_work", lambda model: {})
     times = {"forward": 5, "backward": 5, "weight": 5, "overlapped": 12}
     one = problem(2, 6, placement="bidirectional", times=times, memory={"capacity": 2})
-    model = ExactModel(one, 81, 50)
+    model = ExactModel(jobs_of(one), 81, 50)
     answer = solve_model(model.cp, Parameters(60, 0.12, 0, first_solution=True, clauses_only=True), Event())
     assert answer.infeasible is counted
 
@@ -126,9 +126,9 @@ def test_work_is_counted_only_where_modes_are_open(splits: bool) -> None:
     """On the device that keeps its order, before its first and last forward and backward."""
     times = {"forward": 2, "backward": 3, "overlapped": 4} | ({"weight": 2, "fused": 4} if splits else {})
     plain = {"forward": 2, "backward": 3, "weight": 2}
-    assert post_work(ExactModel(problem(2, 3, times=plain), 100, 0).model) == {}
-    found = post_work(ExactModel(problem(2, 3, times=times), 100, 0, devices=[1]).model)
-    assert {device: len(work.idle) for device, work in found.items()} == {1: 4}
+    assert post_work(ExactModel(jobs_of(problem(2, 3, times=plain)), 100, 0).model) == {}
+    found = post_work(ExactModel(jobs_of(problem(2, 3, times=times)), 100, 0, devices=[1]).model)
+    assert {where.device: len(work.idle) for where, work in found.items()} == {1: 4}
 
 
 @pytest.mark.parametrize("most", (0, 40_000))
@@ -138,7 +138,7 @@ def test_blocks_that_are_too_many_are_left_out_and_bound_nothing(most: int, monk
     times = {"forward": 10, "backward": 20, "overlapped": 20}
     one = problem(1, 3, times=times)
     known = simulate(one, by_pairs(one))
-    model = FullHorizon(one, known, measure(known).makespan, 0, -1)
+    model = improving(one, known, measure(known).makespan, 0, -1)
     assert model.bounds_everything == (most > 0)
     found = improve(model, SURE, 60, Event(), lambda *_: None)
     assert found.bound == (measure(known).makespan if most else 0)

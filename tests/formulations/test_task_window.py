@@ -9,9 +9,9 @@ from random import Random
 import pytest
 from ortools.sat.python import cp_model
 
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
-from formulations.tasks.task_window import TaskWindow
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
+from formulations.window.task_window import TaskWindow
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.memory_options import Recomputation
 from pipesched.problem.passes import BW, RECOMPUTATIONS, F, Pass

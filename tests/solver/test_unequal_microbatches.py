@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from benchmarks.proofs.unequal_problems import bounds, draw_unequal, optimum_of, solved
-from formulations.variables.operations import StaticOrder
+from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched import problem_from, solve
 from pipesched.errors import BadInput
 from pipesched.problem.microbatch_chains import is_job_shop, microbatch_chains, without_scale
@@ -101,7 +101,7 @@ def test_unequal_microbatches_have_no_period() -> None:
 
 def test_what_reads_stages_alone_refuses_factors() -> None:
 
-    for reader in (StaticOrder, Paths):
+    for reader in (jobs_of, Paths):
         with pytest.raises(ValueError, match="chains"):
             reader(unequal("free"))
 

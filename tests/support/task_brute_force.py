@@ -18,6 +18,7 @@ from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, TaskSpec
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.stream_orders import stream_orders
 from tests.support.columns import Costs, Memory, build, with_tasks
 
 Stream = tuple[int, str]
@@ -378,7 +379,7 @@ def always_fits(problem: Problem, schedule: Schedule) -> bool:
     fused = frozenset((p.stage, p.microbatch) for p in schedule.passes() if p.kind is BW)
     game = Game(problem, fused, {p[1:]: p.kind for p in schedule.passes() if p.kind in (OFFLOAD, *RECOMPUTATIONS)})
     arcs = set(game.lags) | {(wait.before, wait.after) for wait in schedule.waits}
-    for order in schedule.task_orders.values():
+    for order in stream_orders(problem, schedule).values():
         arcs |= set(pairwise(order))
     needs: dict[Task, set[Task]] = {task: set() for task in game.ticks}
     for one, other in arcs:

@@ -8,7 +8,7 @@ from graphlib import TopologicalSorter
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.problem.mode_gains import fused_is_never_better
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.network.task_network import Resource, TaskType
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
@@ -23,7 +23,7 @@ def stream_chains(problem: Problem) -> StreamChains | None:
     """None where nothing is said: one task a pass, or a backward that may gain by being fused."""
     if problem.network.one_task_each or problem.overlaps or problem.microbatch_scale:
         return None
-    if problem.splittable and not all(fused_is_never_better(problem, s) for s in range(problem.placement.stages)):
+    if problem.splittable and not all(fused_is_dominated(problem, s) for s in range(problem.placement.stages)):
         return None
     chains = StreamChains(problem)
     return chains if chains.longest <= _MOST else None

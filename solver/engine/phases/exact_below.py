@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from math import floor
 
 from formulations.exact.exact_model import ExactModel
-from formulations.variables.model_variables import TooLong
-from formulations.variables.order_literals import literal_count
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.variables.literal_count import literal_count
+from formulations.variables.literals import TooLong
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.results.gap import gap
@@ -47,7 +48,7 @@ class ExactModelBelow:
             return False
         if any(len(held) > 1 for held in problem.placement.stages_of) or is_job_shop(problem) or modes_matter(problem):
             return False
-        return self.least_literals <= literal_count(problem, range(problem.devices)) <= self.most_literals
+        return self.least_literals <= literal_count(problem) <= self.most_literals
 
     def run(self, search: Search) -> None:
         clock, incumbent, limits = search.clock, search.incumbent, search.limits
@@ -55,7 +56,7 @@ class ExactModelBelow:
         assert value is not None
         asked = floor(low + self.ask * float(value - low))
         try:
-            model = ExactModel(search.problem, asked, low)
+            model = ExactModel(jobs_of(search.problem), asked, low)
         except TooLong as reason:
             incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
             return

@@ -6,9 +6,10 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import inf
 
-from formulations.exact.full_horizon import FullHorizon
-from formulations.variables.model_variables import MOST_LITERALS, TooLong
-from formulations.variables.order_literals import literal_count
+from formulations.exact.exact_model import improving
+from formulations.variables.literal_count import literal_count
+from formulations.variables.literals import TooLong
+from formulations.variables.model_variables import MOST_LITERALS
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import is_job_shop
 from pipesched.problem.problem import Objective, Problem
@@ -64,7 +65,7 @@ class ExactModel:
             return False
         if not self.least_literals and self.most_literals == inf:
             return True
-        return self.least_literals <= literal_count(search.problem, range(search.problem.devices)) <= self.most_literals
+        return self.least_literals <= literal_count(search.problem) <= self.most_literals
 
     def run(self, search: Search) -> None:
         clock, incumbent = search.clock, search.incumbent
@@ -73,7 +74,7 @@ class ExactModel:
         assert state.value is not None
         literals = MOST_LITERALS if self.literals else -1
         try:
-            model = FullHorizon(search.problem, state.timeline, state.value, state.lower_bound, most_literals=literals)
+            model = improving(search.problem, state.timeline, state.value, state.lower_bound, most_literals=literals)
         except TooLong as reason:
             incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
             return

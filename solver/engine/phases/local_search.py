@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from threading import Event
 
-from formulations.variables.order_literals import literal_count
+from formulations.variables.literal_count import literal_count
 from pipesched.results.gap import gap
 from solver.backends.background import BackgroundIterator
 from solver.engine.bound_search import bounds, take
@@ -42,7 +42,7 @@ class LocalSearch:
         if far and _can_share(search):
             self.with_bounds(search)
             return
-        few = literal_count(search.problem, range(search.problem.devices)) <= self.many_literals
+        few = literal_count(search.problem) <= self.many_literals
         left = search.clock.left()
         improve_orders(search, max(left / 2, left - search.clock.share(self.left_share)) if far or few else left)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.least_held import holding_least
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage

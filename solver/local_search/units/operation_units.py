@@ -6,9 +6,9 @@ joined an overlapped block. The state of a search is what is joined, and an orde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from formulations.variables.operations import Operation, StaticOrder
+from formulations.variables.operations import Operation
 from pipesched.problem.mode_gains import fused_is_dominated, saved_by_block
 from pipesched.problem.passes import BW, B, F, Pass, PassKind, Slot, W
 from pipesched.problem.problem import Problem
@@ -44,6 +44,18 @@ def dominated_split(problem: Problem, schedule: Schedule) -> Schedule:
     return Schedule(orders, schedule.name)
 
 
+def _on_device(problem: Problem, device: int) -> Iterator[Operation]:
+    """All operations of a device."""
+    for stage in problem.placement.stages_of[device]:
+        for role in (F, B, W) if problem.splittable else (F, B):
+            yield from (Operation(role, stage, j) for j in problem.microbatches_of[stage])
+
+
+def _line(problem: Problem, x: Operation) -> tuple[PassKind, int]:
+    """What operations in micro-batch order have in common: their role, and their stage or its queue."""
+    return x.role, x.stage if x.role is W else problem.queue_of[x.stage]
+
+
 class Operations:
     """The operations of a schedule, by number, and how the schedule joins them.
 
@@ -55,13 +67,12 @@ class Operations:
 
     def __init__(self, problem: Problem, schedule: Schedule) -> None:
         self.problem, self.name = problem, schedule.name
-        static = StaticOrder(problem)
-        held = [(device, x) for device in range(problem.devices) for x in static.operations(device)]
+        held = [(device, x) for device in range(problem.devices) for x in _on_device(problem, device)]
         self.device, self.operations = [device for device, _ in held], [x for _, x in held]
         self.number = {x: n for n, x in enumerate(self.operations)}
-        lines = {key: n for n, key in enumerate(dict.fromkeys(static.line(x.role, x.stage) for x in self.operations))}
+        lines = {key: n for n, key in enumerate(dict.fromkeys(_line(problem, x) for x in self.operations))}
         self.lines: list[tuple[PassKind, int]] = list(lines)
-        self.line = [lines[static.line(x.role, x.stage)] for x in self.operations]
+        self.line = [lines[_line(problem, x)] for x in self.operations]
         self.weight = [
             self.number.get(Operation(W, x.stage, x.microbatch), NONE) if x.role is B else NONE for x in self.operations
         ]

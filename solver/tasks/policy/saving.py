@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from formulations.tasks.jobs import Jobs
+from formulations.jobs.jobs import Jobs
 from pipesched.problem.passes import BW, RELOAD, B, F, Pass, PassKind, Task
 from solver.tasks.job_graph import JobArc, JobGraph, graph_of, with_modes
 

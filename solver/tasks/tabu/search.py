@@ -13,7 +13,7 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.tasks.jobs import Jobs
+from formulations.jobs.jobs import Jobs
 from solver.tasks.job_graph import graph_of
 from solver.tasks.tabu.kernel import Effort, tabu_search
 from solver.tasks.tabu.paths import BEFORE, BEHIND, Orders

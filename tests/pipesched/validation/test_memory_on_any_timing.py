@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from ortools.sat.python import cp_model
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
-from formulations.tasks.task_model import TaskModel
+from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import W, parse_pass
 from pipesched.problem.problem import Problem
@@ -171,7 +171,7 @@ def test_what_is_given_back_before_a_pass_behind_begins_is_there() -> None:
     assert validate(timeline) == []
     assert measure(timeline).makespan == 200
     jobs = jobs_of(problem)
-    model = TaskModel(jobs, 200)
+    model = ExactModel(jobs, 200, 0)
     for n, start in starts_of(jobs, STARTS).items():
-        model.cp.add(model.variables.start[n] == start)
+        model.cp.add(model.model.start[model.model.operations.of[n]] == start)
     assert cp_model.CpSolver().solve(model.cp) == cp_model.OPTIMAL

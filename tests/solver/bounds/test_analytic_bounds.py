@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from ortools.sat.python import cp_model
 
-from formulations.exact.full_horizon import FullHorizon
+from formulations.exact.exact_model import improving
 from heuristics.catalogue import HEURISTICS
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
@@ -326,7 +326,7 @@ def test_no_schedule_is_below_whole_forwards(seed: int) -> None:
     assert best.kind == "integral warm-up"
     assert all(other.value < best.value for other in others if other.kind != "integral warm-up")
     incumbent = best_times(problem, sequential(problem))
-    model = FullHorizon(problem, incumbent, measure(incumbent).value(problem.objective), 0)
+    model = improving(problem, incumbent, measure(incumbent).value(problem.objective), 0)
     model.cp.add(model.objective <= best.value * model.model.scale)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1

@@ -10,6 +10,7 @@ from threading import Event
 import pytest
 
 from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.problem.problem import Objective
 from pipesched.schedule.rescale import value_of
 from solver.backends.exact_search import at_most
@@ -31,7 +32,7 @@ def test_what_is_asked_for_is_found_or_refuted(seed: int) -> None:
         return
     best = least.value
     for asked in (ceil(best) - 1, ceil(best), ceil(best) + 3):
-        found = at_most(ExactModel(one, asked, 0), asked, SURE, 60, Event(), lambda *_: None)
+        found = at_most(ExactModel(jobs_of(one), asked, 0), asked, SURE, 60, Event(), lambda *_: None)
         if asked < best:
             assert found.timeline is None and asked < found.bound <= best
         else:

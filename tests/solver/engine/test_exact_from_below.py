@@ -8,8 +8,8 @@ from threading import Event
 
 import pytest
 
-from formulations.exact.exact_model import ExactModel
-from formulations.exact.full_horizon import FullHorizon
+from formulations.exact.exact_model import ExactModel, improving
+from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.variables.operations import Operation
 from pipesched.problem.passes import F
 from pipesched.problem.problem import Objective, Problem
@@ -37,7 +37,7 @@ OPEN = problem(
 
 def delayed(one: Problem, stages: list[int]) -> bool:
     """Whether a schedule is left where the first forwards of these stages start later than 0."""
-    model = ExactModel(one, MUCH, 0)
+    model = ExactModel(jobs_of(one), MUCH, 0)
     for stage in stages:
         model.cp.add(model.model.start[Operation(F, stage, one.microbatches_of[stage][0])] >= 1)
     return not solve_model(model.cp, Parameters(60, 5, 0, first_solution=True), Event()).infeasible
@@ -60,7 +60,7 @@ def test_what_is_proved_from_below_is_the_optimum(seed: int) -> None:
     if best is None:
         return
     worst = best_times(one, sequential(one))
-    model = FullHorizon(one, worst, value_of(one, worst), 0)
+    model = improving(one, worst, value_of(one, worst), 0)
     found = improve(model, SURE, 60, Event(), lambda *_: None, from_below=True)
     assert found.bound <= best.value < found.bound + 1
     if found.timeline is not None:

@@ -10,7 +10,7 @@ from threading import Event
 
 import pytest
 
-from formulations.exact.full_horizon import FullHorizon
+from formulations.exact.exact_model import improving
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.schedule_file import ScheduleFile, read_schedule, to_text
 from pipesched.problem import placement
@@ -119,7 +119,7 @@ def test_no_bound_is_above_a_fraction_of_a_tick_and_the_solve_reaches_it(seed: i
     assert least is not None
     assert least.denominator > 1
     start = best_times(one, random_order(one, Random(seed)))
-    model = FullHorizon(one, start, value_of(one, start), 0)
+    model = improving(one, start, value_of(one, start), 0)
     assert improve(model, SURE, 60, Event(), lambda *_: None).bound <= least
     solution = solve(one, SURE)
     assert (solution.status, solution.lower_bound_ticks * solution.problem.tick) == (Status.OPTIMAL, least * one.tick)

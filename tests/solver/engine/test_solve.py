@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from formulations.exact.full_horizon import FullHorizon
+from formulations.exact.exact_model import ExactModel, improving
 from pipesched.errors import Disagreement
 from pipesched.files.problem_file import problem_from, with_objective
 from pipesched.problem.problem import Objective
@@ -54,10 +54,10 @@ def test_published_zb_1p_of_1_5b_is_proved_optimal_by_an_argument_in_words() -> 
 
 @pytest.mark.parametrize("literals", [10**6, -1], ids=["order literals", "intervals"])
 def test_claims_hold_against_brute_force(literals: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    def limited(*arguments: object, **_: object) -> FullHorizon:
-        return FullHorizon(*arguments, most_literals=literals)  # type: ignore[arg-type]
+    def limited(*arguments: object, **_: object) -> ExactModel:
+        return improving(*arguments, most_literals=literals)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(exact_model, "FullHorizon", limited)
+    monkeypatch.setattr(exact_model, "improving", limited)
     proved = 0
     for seed in range(24):
         one = tiny_problem(Random(seed))

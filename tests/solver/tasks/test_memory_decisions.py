@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.passes import OFFLOAD, RECOMPUTATIONS

@@ -8,8 +8,8 @@ from threading import Event
 
 import numpy as np
 
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.files.problem_file import read_problem
 from pipesched.problem.passes import RECOMPUTATIONS, RELOAD, B, F, Pass, Task, W
 from pipesched.problem.placement import interleaved, linear

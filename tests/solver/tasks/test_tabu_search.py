@@ -8,9 +8,9 @@ from threading import Event
 
 import numpy as np
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.problem.microbatch_chains import without_scale
 from pipesched.problem.placement import interleaved
 from pipesched.schedule.rescale import value_of

@@ -9,9 +9,9 @@ from threading import Event
 import numpy as np
 import pytest
 
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.placed_jobs import PlacedJobs
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.problem.placement import linear
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status

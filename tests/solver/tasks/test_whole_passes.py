@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.catalogue import HEURISTICS
 from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.placement import interleaved, linear

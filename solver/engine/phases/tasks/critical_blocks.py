@@ -6,9 +6,9 @@ import os
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.problem.microbatch_chains import is_job_shop
 from solver.engine.kernels import TABU_KERNELS
 from solver.engine.search import Search

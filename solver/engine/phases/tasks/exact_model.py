@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.jobs import Jobs, restricted_to_microbatch_order
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.known_order import KnownOrder
-from formulations.tasks.order_of_jobs import literal_count
-from formulations.tasks.schedule_of_starts import schedule_of_starts
-from formulations.tasks.task_model import TaskModel
-from formulations.variables.model_variables import TooLong
-from pipesched.errors import Disagreement
-from solver.backends.cp_sat import EXHAUSTIVE, Callbacks, Parameters, ValueOf, solve_model
+from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs import restricted_to_microbatch_order
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.variables.known_order import KnownOrder
+from formulations.variables.literal_count import open_pairs
+from formulations.variables.literals import TooLong
+from formulations.variables.operations import Operations
+from pipesched.problem.attainable_spans import Value
+from pipesched.schedule.timeline import Timeline
+from solver.backends.exact_search import improve
 from solver.engine.search import Search
 from solver.tasks.placing import placed_in
 
@@ -43,39 +44,26 @@ class TaskExactModel:
 
     def run(self, search: Search) -> None:
         jobs = jobs_of(search.problem)
-        if literal_count(jobs, KnownOrder(jobs)) > self.most_literals:
+        if open_pairs(KnownOrder(Operations(jobs))) > self.most_literals:
             return
-        state = search.incumbent.state
+        incumbent, limits, state = search.incumbent, search.limits, search.incumbent.state
         assert state.timeline is not None
         assert state.value is not None
         # A schedule known need not keep the order.
         placed = None if self.in_order else placed_in(jobs, state.timeline)
         jobs = restricted_to_microbatch_order(jobs) if self.in_order else jobs
         try:
-            model = TaskModel(jobs, state.value, state.lower_bound, None if placed is None else placed.start)
+            starts = None if placed is None else placed.start
+            model = ExactModel(jobs, state.value, state.lower_bound, starts=starts)
         except TooLong as reason:
-            search.incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
+            incumbent.note(f"CP-SAT was not asked for a better schedule: {reason}")
             return
-        self._solve(search, jobs, model)
 
-    def _solve(self, search: Search, jobs: Jobs, model: TaskModel) -> None:
-        incumbent, limits = search.incumbent, search.limits
-
-        def on_solution(value_of: ValueOf, _: float) -> None:
-            schedule = schedule_of_starts(jobs, model.starts(value_of), "optimal")
-            if schedule is None:
-                raise Disagreement("CP-SAT gives an order whose memory is not safe", EXHAUSTIVE)
-            search.offer_order(schedule)
-
-        def on_bound(bound: float) -> None:
-            if not (search.problem.overlaps or self.in_order) and bound >= 0:
-                incumbent.claim(model.bound(bound))
+        def callback(timeline: Timeline | None, bound: Value) -> None:
+            if timeline is not None:
+                incumbent.offer(timeline)
+            incumbent.claim(bound)
 
         seconds = max(_LEAST_SECONDS, min(search.clock.left(self.share), search.clock.left()))
-        parameters = Parameters(seconds, limits.deterministic, limits.seed, limits.workers, limits.gap)
-        answer = solve_model(model.cp, parameters, search.stop, Callbacks(on_solution, on_bound))
-        if answer.infeasible:
-            if self.in_order:
-                return
-            raise Disagreement("CP-SAT finds no order of tasks although a valid schedule is known", EXHAUSTIVE)
-        on_bound(answer.bound)
+        outcome = improve(model, limits, seconds, search.stop, callback)
+        callback(outcome.timeline, outcome.bound)

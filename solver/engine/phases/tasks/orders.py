@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from formulations.tasks.placed_jobs import PlacedJobs
+from formulations.jobs.placed_jobs import PlacedJobs
 from solver.engine.search import Search
 from solver.tasks.order_search import TaskOrderSearch
 from solver.tasks.placing import jobs_placed_as, schedule_of

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.tasks.jobs_of_problem import jobs_of
-from formulations.tasks.schedule_of_starts import schedule_of_starts
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.schedule.metrics import measure
 from solver.engine.cooling import falling_temperatures
 from solver.engine.search import Search

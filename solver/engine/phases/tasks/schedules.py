@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.jobs.jobs_of_problem import jobs_of
 from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
 from pipesched.errors import Deadlock, DoesNotApply
 from pipesched.problem.passes import BW, B, F, W

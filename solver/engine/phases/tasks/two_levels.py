@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from formulations.tasks.jobs_of_problem import jobs_of
+from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Problem
 from solver.engine.search import Engine, Search

@@ -1,18 +1,20 @@
-"""A schedule from the starts of jobs: the order on every stream, and the waits between streams that memory rests on."""
+"""A schedule from the starts of jobs and back: the order on every stream, and waits between streams for memory."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from formulations.tasks.jobs import Holding, Job, Jobs
+from formulations.jobs.jobs import Holding, Job, Jobs
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import Pass, Slot
+from pipesched.problem.passes import BW, B, Pass, Slot, Task, W
 from pipesched.schedule.schedule import Schedule, Wait
+from pipesched.schedule.timeline import Timeline
 
 
 def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") -> Schedule | None:
     """The schedule whose jobs start so (steps); None where it takes more memory than there is.
 
+    Where each pass is one task on one stream, a forward and a backward that start together are a block.
     Waits for what has ended change no start: so memory that is kept at every start can always be made safe.
     """
     running = {job.task: start for job, start in ((jobs.jobs[n], start) for n, start in starts.items())}
@@ -22,7 +24,6 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
         first[task.of] = min(start, first.get(task.of, start))
     for p, start in first.items():
         orders[jobs.problem.device(p)].append((start, p))
-    slots: tuple[tuple[Slot, ...], ...] = tuple(tuple((p,) for _, p in sorted(order)) for order in orders)
     running_on = {where: [n for n in here if n in starts] for where, here in jobs.on.items()}
     streams = {where: sorted(here, key=starts.__getitem__) for where, here in running_on.items()}
     task_orders = {where: tuple(jobs.jobs[n].task for n in order) for where, order in streams.items() if order}
@@ -33,10 +34,41 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
             return None
         waits += found
     network = jobs.problem.network
-    single = len(jobs.problem.streams) == 1 and all(len(one) == 1 for one in network.tasks.values())
-    if jobs.problem.stage_arcs and single and not network.options:
-        return Schedule(slots, name)  # the order of passes says all
-    return Schedule(slots, name, task_orders, waits)
+    if len(jobs.problem.streams) == 1 and all(len(one) == 1 for one in network.tasks.values()) and not network.options:
+        return Schedule(tuple(tuple(_slots(order)) for order in orders), name)  # the order of passes says all
+    return Schedule(tuple(tuple((p,) for _, p in sorted(order)) for order in orders), name, task_orders, waits)
+
+
+def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:
+    """The passes of a device in the order of their starts, a forward and a backward that start together as one."""
+    by_start: dict[int, list[Pass]] = {}
+    for start, p in sorted(order):
+        by_start.setdefault(start, []).append(p)
+    for passes in by_start.values():
+        if len(passes) == 1:
+            yield (passes[0],)
+        else:
+            forward, backward = sorted(passes, key=lambda p: p.kind is BW)
+            yield forward, backward
+
+
+def starts_of(jobs: Jobs, timeline: Timeline) -> dict[int, int] | None:
+    """The starts of jobs, in steps, in a timeline, which may be in finer ticks: rounded down to whole ticks.
+
+    A fused backward that is not among the jobs is B and W behind it; None where it has no such W or is several tasks.
+    """
+    parts, found = int(jobs.problem.tick / timeline.problem.tick), dict[int, int]()
+    for task, start in timeline.starts.items():
+        steps = start // parts * jobs.scale
+        if task in jobs.number:
+            found[jobs.number[task]] = steps
+            continue
+        split = [Task(task.of._replace(kind=kind)) for kind in (B, W)]
+        if task.part or not all(one in jobs.number for one in split):
+            return None
+        backward, weight = (jobs.number[one] for one in split)
+        found |= {backward: steps, weight: steps + jobs.jobs[backward].steps}
+    return found
 
 
 class _Memory:

@@ -87,6 +87,7 @@ class Jobs:
     room: tuple[int | None, ...]
     parts: int
     zeros: int
+    restricted: bool = False  # to some of the schedules, so that no bound holds for all
 
     @property
     def scale(self) -> int:
@@ -169,7 +170,7 @@ def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:
     """The jobs restricted to schedules that run what always runs in the order of micro-batches, type by type."""
     always = ((n, job) for n, job in enumerate(jobs.jobs) if job.choice is None)
     turns = (Precedence(later, (earlier,), 0) for earlier, later in _next_microbatches(always))
-    return replace(jobs, precedences=(*jobs.precedences, *turns))
+    return replace(jobs, precedences=(*jobs.precedences, *turns), restricted=True)
 
 
 def _next_microbatches(jobs: Iterable[tuple[int, Job]]) -> Iterator[tuple[int, int]]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
-from formulations.tasks.jobs import Choice, Holding, Job, Jobs, Precedence, limited_hosts
+from formulations.jobs.jobs import Choice, Holding, Job, Jobs, Precedence, limited_hosts
 from pipesched.problem.attainable_spans import largest_denominator
-from pipesched.problem.mode_gains import fused_is_never_better
+from pipesched.problem.mode_gains import fused_is_dominated
 from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork
 from pipesched.problem.passes import BW, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
@@ -18,12 +18,12 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
     if problem.microbatch_scale:
         raise ValueError("unequal micro-batches are solved as chains (`microbatch_chains`)")
     network = problem.network
+    dominated = [fused_is_dominated(problem, stage) for stage in range(problem.placement.stages)]
     held = dict.fromkeys(
         Pass(kind, stage, j)
         for kind, stage in network.tasks
         for j in network.numbers[kind, stage]
-        if (passes is None or Pass(kind, stage, j) in passes)
-        and not (kind is BW and fused_is_never_better(problem, stage))
+        if (passes is None or Pass(kind, stage, j) in passes) and not (kind is BW and dominated[stage])
     )
     modes: dict[tuple[int, int], set[bool]] = {}
     for p in held:
@@ -50,6 +50,7 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
 
     types = network.tasks
     zeros = sum(task.ticks == 0 for p in held for task in types[p.kind, p.stage])
+    zeros += sum(p.kind is F and problem.stages[p.stage].overlapped == 0 for p in held)
     parts = largest_denominator(problem)
     scale = parts * zeros + 1
     jobs = tuple(

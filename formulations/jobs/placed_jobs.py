@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
-from formulations.tasks.jobs import Jobs
+from formulations.jobs.jobs import Jobs
 from pipesched.problem.network.task_network import Resource
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from formulations.tasks.jobs import Jobs
-from formulations.tasks.placed_jobs import PlacedJobs
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.placed_jobs import PlacedJobs
 from pipesched.problem.passes import BW, B, W
 
 # (job, another, steps): the other starts no sooner than so many steps after the end of the one.

@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 
-from formulations.tasks.jobs import Holding, Jobs, Precedence
-from formulations.tasks.open_choices import arcs_of_idle_jobs, idle_jobs, open_choices
-from formulations.tasks.placed_jobs import PlacedJobs
+from formulations.jobs.jobs import Holding, Jobs, Precedence
+from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.window.open_choices import arcs_of_idle_jobs, idle_jobs, open_choices
 from pipesched.problem.network.task_network import Resource
 
 
@@ -65,14 +65,14 @@ class WindowJobs:
         where = inside.get(one.where, (first or last)[0])
         return Holding(one.pool, takes, gives, first or last, last, where)
 
-    def held(self, taker: Holding) -> int:
-        """What passes hold that began before the window.
+    def held(self, pool: int, taker: int) -> int:
+        """What passes hold of a memory that began before the window, as a job inside takes some.
 
         Of what gives back before, that counts which has ended when the pass has begun so far; it waits for that.
         """
-        placed, begin = self.placed, self._begun(self.inside[taker.first[0]])
+        placed, begin = self.placed, self._begun(self.inside[taker])
         level = 0
-        for one in self._outside[taker.pool]:
+        for one in self._outside[pool]:
             level += one.takes if placed.start[one.first[0]] < self.since else 0
             level -= one.gives if max(map(placed.end, one.last)) <= begin else 0
         return level

@@ -1,0 +1,34 @@
+"""Overlapped blocks that a model may choose: a forward and a full backward of a device that run as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from formulations.variables.known_order import KnownOrder
+from formulations.variables.operations import Operation, Operations
+from formulations.variables.resource_order import Pair
+from pipesched.problem.mode_gains import fused_is_dominated
+from pipesched.problem.passes import B, F
+from pipesched.problem.problem import Problem
+
+
+def blocks_that_gain(operations: Operations, known: KnownOrder, devices: set[int]) -> Iterator[Pair]:
+    """(forward, backward) of these devices whose order is open, and where a block can gain.
+
+    A block that is no shorter than the forward and behind it the full backward ends nothing sooner, and none can gain
+    where B and W are never worse than the full backward.
+    """
+    problem = operations.jobs.problem
+    if not problem.overlaps or not problem.network.one_task_each:
+        return
+    for here in operations.on.values():
+        backwards = [x for x in here if x.role is B and not fused_is_dominated(problem, x.stage)]
+        for forward in here:
+            if forward.role is F and operations.device(forward) in devices:
+                mates = (x for x in backwards if _gains(problem, forward, x) and not known.knows(forward, x))
+                yield from ((forward, x) for x in mates)
+
+
+def _gains(problem: Problem, forward: Operation, backward: Operation) -> bool:
+    own = problem.stages[forward.stage]
+    return own.overlapped is not None and own.overlapped < own.forward + problem.stages[backward.stage].fused

@@ -1,0 +1,89 @@
+"""Orders that memory alone forces: what takes some does not fit before something else has given some back.
+
+What x has not given back nothing that x precedes has either. So if a forward begins before x has ended, the forwards
+known to precede it hold at least all that x and those behind it would give back; if that is too much, x comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.variables.operations import Held, Operation, Operations
+
+Array = NDArray[np.int64]
+
+
+class _Activation(NamedTuple):
+    """What a forward holds, and what it is at least relieved of as each of its micro-batch's passes ends, in turn."""
+
+    taker: int
+    takes: int
+    givers: Sequence[tuple[int, int]]
+
+
+def forced_by_memory(
+    operations: Operations, before: Sequence[int], pools: Collection[int]
+) -> Iterator[tuple[Operation, Operation]]:
+    """(x, y) where x must end before y starts. `before` is all that is known to precede each operation, as bits."""
+    names = list(operations.jobs_of)
+    for pool in pools:
+        room = operations.jobs.room[pool]
+        if room is not None:
+            held = _activations(operations, before, pool)
+            for x, y in _forced(held, before, room) if held else ():
+                yield names[x], names[y]
+
+
+def _activations(operations: Operations, before: Sequence[int], pool: int) -> list[_Activation]:
+    """Those of a memory of which it is certain what is held until when."""
+    number, found = operations.number, list[_Activation]()
+    by_pass: dict[tuple[int, int], list[Held]] = {}
+    for one in operations.held:
+        if one.pool == pool:
+            by_pass.setdefault(one.first[0][1:3], []).append(one)
+    for held in by_pass.values():
+        held.sort(key=lambda one: before[number[(one.last or one.first)[0]]].bit_count())
+        takers = [one for one in held if one.takes]
+        if not takers or not all(operations.always(x) for one in held for x in (*one.first, *one.last)):
+            continue
+        first, left, givers = takers[0], takers[0].takes, list[tuple[int, int]]()
+        ends = [one for one in held if one.gives]
+        chain = [number[x] for one in (first, *ends) for x in one.last[:1]]
+        single = len(first.first) == 1 and all(len(one.last) == 1 for one in ends)
+        if single and all(before[y] >> x & 1 for x, y in pairwise(chain)):
+            for one in ends:
+                givers.append((number[one.last[0]], min(left, one.gives)))
+                left -= givers[-1][1]
+            found.append(_Activation(number[first.first[0]], first.takes, givers))
+    return found
+
+
+def _forced(held: Sequence[_Activation], before: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
+    """(x, y) by number, of several x one after the other the last one."""
+    takers = np.array([one.taker for one in held])
+    of, givers, gives = np.array(
+        [(n, *giver) for n, one in enumerate(held) for giver in one.givers], np.int64
+    ).reshape(-1, 3).T  # fmt: skip
+    by_taker, by_giver = _bits(before, takers), _bits(before, givers)
+    takes = np.array([one.takes for one in held], np.int64)
+    earlier = by_taker[:, takers]  # whether the second is known to take before the first
+    may_have_ended = earlier[:, of] & ~by_giver[:, takers].T
+    level = takes + earlier @ takes - may_have_ended @ gives
+    behind = by_giver[:, givers] | np.eye(len(givers), dtype=np.bool_)
+    too_much = level[:, None] + (may_have_ended * gives) @ behind > room
+    forced = too_much & may_have_ended & ~by_taker[:, givers]
+    last = forced & (forced.astype(np.int64) @ by_giver[:, givers] == 0)
+    for y, x in zip(*np.nonzero(last), strict=True):
+        yield int(givers[x]), int(takers[y])
+
+
+def _bits(before: Sequence[int], rows: Array) -> NDArray[np.bool_]:
+    """A row of truths for each of these sets of bits."""
+    size = (len(before) + 7) // 8
+    packed = np.frombuffer(b"".join(before[n].to_bytes(size, "little") for n in rows.tolist()), np.uint8)
+    return np.unpackbits(packed.reshape(-1, size), axis=1, bitorder="little").astype(np.bool_)

@@ -1,0 +1,129 @@
+"""The order of operations that precedences and memory alone fix: predecessors of every operation, as sets of bits."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
+
+from formulations.variables.forced_by_memory import forced_by_memory
+from formulations.variables.operations import Operation, Operations
+
+
+class KnownOrder:
+    """`precedes(x, y)`: whether x ends before y starts in every schedule that runs both and keeps micro-batch order.
+
+    `numbered` says whether micro-batches are numbered as they begin, where that is all that can be said of their order.
+    Of the memory of `devices` alone, unless it is None, follows an order.
+    """
+
+    def __init__(self, operations: Operations, numbered: bool = False, devices: Collection[int] | None = None) -> None:
+        self.operations, self.numbered = operations, numbered
+        self._names, self._number = list(operations.jobs_of), operations.number
+        self._backward = {operations.choice(x): n for n, x in enumerate(self._names) if len(operations.jobs_of[x]) > 1}
+        self._same_mode = self._operations_by_mode()
+        # Of each operation by its jobs, the groups of which one operation has to end; and what has to if it runs.
+        self._into: list[list[list[Sequence[int]]]] = [[[] for _ in jobs] for jobs in operations.jobs_of.values()]
+        self._if_it_runs: list[list[int]] = [[] for _ in self._names]
+        self._read_precedences()
+        self._further: list[list[int]] = [[] for _ in self._names]
+        self._add([*operations.in_microbatch_order.items(), *(operations.alike if numbered else ())])
+        self.before = self._closed()
+        self.forced: list[tuple[Operation, Operation]] = []  # by memory
+        if operations.in_microbatch_order:
+            every = enumerate(operations.jobs.pools)
+            pools = [pool for pool, on in every if devices is None or set(on) <= set(devices)]
+            self.forced = list(forced_by_memory(operations, self.before, pools))
+            self._add(self.forced)
+            with suppress(CycleError):  # where nothing fits at all
+                self.before = self._closed()
+
+    def precedes(self, x: Operation, y: Operation) -> bool:
+        return bool(self.before[self._number[y]] >> self._number[x] & 1)
+
+    def knows(self, x: Operation, y: Operation) -> bool:
+        """Whether nothing of the order of two operations is left to decide."""
+        return self.precedes(x, y) or self.precedes(y, x) or self.operations.exclude(x, y)
+
+    def just_before(self, x: Operation, among: Sequence[Operation]) -> list[Operation]:
+        """Those `among` others, a few of all, known to run before x, less those which others between imply."""
+        left, found = self.before[self._number[x]] & self.bits(among), list[Operation]()
+        for y in sorted((y for y in among if left >> self._number[y] & 1), key=self._count, reverse=True):
+            if left >> self._number[y] & 1:
+                found.append(y)
+                if self.operations.always(y):
+                    left &= ~self.before[self._number[y]]
+        return found
+
+    def bits(self, operations: Iterable[Operation]) -> int:
+        """A set of operations as `before` has them."""
+        found = 0
+        for x in operations:
+            found |= 1 << self._number[x]
+        return found
+
+    def _count(self, x: Operation) -> int:
+        return self.before[self._number[x]].bit_count()
+
+    def _add(self, pairs: Iterable[tuple[Operation, Operation]]) -> None:
+        for before, after in pairs:
+            self._further[self._number[after]].append(self._number[before])
+
+    def _operations_by_mode(self) -> dict[tuple[int | None, int], int]:
+        """The operations that run if a choice is an option."""
+        found: dict[tuple[int | None, int], int] = {}
+        for n, x in enumerate(self._names):
+            mode = self.operations.mode(x)
+            found[mode] = found.get(mode, 0) | 1 << n
+        return found
+
+    def _read_precedences(self) -> None:
+        ops = self.operations
+        for arc in ops.jobs.precedences:
+            after = ops.of[arc.after]
+            group = list(dict.fromkeys(self._number[ops.of[n]] for n in arc.alternatives))
+            if arc.optional:
+                self._if_it_runs[self._number[after]] += group
+            else:
+                self._into[self._number[after]][ops.jobs_of[after].index(arc.after)].append(group)
+
+    def _closed(self) -> list[int]:
+        """All that precedes each operation."""
+        ops, found = self.operations, [0] * len(self._names)
+        direct = [
+            {one for groups in self._into[n] for group in groups for one in group}.union(also, further)
+            for n, (also, further) in enumerate(zip(self._if_it_runs, self._further, strict=True))
+        ]
+        for n in TopologicalSorter(dict(enumerate(direct))).static_order():
+            x = self._names[n]
+            if ops.is_empty_if_fused(x):
+                backward = self._backward[ops.choice(x)]
+                found[n] = found[backward] | 1 << backward
+            else:
+                common = -1  # whichever of its jobs it is
+                for groups in self._into[n]:
+                    here = 0
+                    for group in groups:
+                        here |= self._one_of(group, found)
+                    common &= here
+                found[n] = common
+            for one in self._if_it_runs[n]:
+                found[n] |= self._with(one, found)
+            for one in self._further[n]:
+                found[n] |= found[one] | 1 << one
+        return found
+
+    def _one_of(self, group: Sequence[int], found: Sequence[int]) -> int:
+        """What precedes whichever of the group runs, and those that run only if that one does."""
+        common, own = found[group[0]] | 1 << group[0], 0
+        for one in group:
+            common &= found[one] | 1 << one
+            own |= self._with(one, found)
+        return common | own
+
+    def _with(self, n: int, found: Sequence[int]) -> int:
+        """The operation itself and what precedes it, of that what runs only if it does."""
+        ops, x, before = self.operations, self._names[n], found[n] | 1 << n
+        if ops.choice(x) is None:
+            return before
+        return 0 if ops.always(x) else before & self._same_mode[ops.mode(x)]

@@ -1,0 +1,62 @@
+"""Order literals: for two operations of a resource, a Boolean `x runs before y`, fixed or decided by CP-SAT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations
+
+from ortools.sat.python import cp_model
+
+from formulations.variables.known_order import KnownOrder
+from formulations.variables.literals import Literal, Truth, negation
+from formulations.variables.operations import Operation
+
+# A forward and a backward, both of one device.
+Pair = tuple[Operation, Operation]
+
+
+class ResourceOrder:
+    """The order of one resource's operations. A literal means nothing unless both of its operations run.
+
+    `before(x, y)` for every two; `together` where a forward and a full backward may run as one block, which `blocks`
+    names for two of them in either order.
+    """
+
+    def __init__(
+        self, cp: cp_model.CpModel, known: KnownOrder, operations: Sequence[Operation], blocks: Mapping[Pair, Pair]
+    ) -> None:
+        self.operations, self._known = operations, known
+        self._truth: dict[Pair, Truth] = {}
+        self.together: dict[Pair, cp_model.IntVar] = {}
+        for y, x in combinations(operations, 2):
+            if known.knows(x, y):
+                self._truth[x, y], self._truth[y, x] = known.precedes(x, y), known.precedes(y, x)
+                continue
+            ahead = cp.new_bool_var(f"{_name(x)}<{_name(y)}")
+            self._truth[x, y], self._truth[y, x] = ahead, negation(ahead)
+            if (x, y) in blocks:
+                behind, block = (
+                    cp.new_bool_var(f"{_name(a)}{sign}{_name(b)}") for a, sign, b in ((y, "<", x), (x, "&", y))
+                )
+                self._truth[y, x], self.together[blocks[x, y]] = behind, block
+                cp.add_exactly_one(ahead, behind, block)
+
+    def before(self, x: Operation, y: Operation) -> Truth:
+        """Whether x ends before y starts; they may be the same, which does not."""
+        return x != y and self._truth[x, y]
+
+    def undecided(self) -> Iterator[tuple[Operation, Operation, Literal]]:
+        """(x, y, literal) for every ordered pair that CP-SAT decides."""
+        for (x, y), truth in self._truth.items():
+            if not isinstance(truth, bool):
+                yield x, y, truth
+
+    @cached_property
+    def just_before(self) -> Mapping[Operation, Sequence[Operation]]:
+        """By operation, those known to run before it; what follows from others between is left out."""
+        return {x: self._known.just_before(x, self.operations) for x in self.operations}
+
+
+def _name(x: Operation) -> str:
+    return f"{x.role.value}{x.stage}.{x.microbatch}" + (f"/{x.part}" if x.part else "")
