@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter, _MutuallyExclusiveGroup
+from argparse import Action, ArgumentParser, Namespace, RawDescriptionHelpFormatter, _MutuallyExclusiveGroup
 from collections.abc import Generator, Iterable, Sequence
 from typing import Any, NoReturn
 
@@ -56,6 +56,20 @@ class _CommandParser(_Parser):
         if self._searches and not _LIMITS.isdisjoint(names):
             return self._limits.add_argument(*names, **keywords)
         return (self._asked if _OUTPUT.isdisjoint(names) else self._output).add_argument(*names, **keywords)
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Namespace | None = None
+    ) -> tuple[Namespace, list[str]]:
+        """As of any parser; an option that the command has not is refused with the nearest one it has."""
+        known, left = super().parse_known_args(args, namespace)
+        unknown = [word.partition("=")[0] for word in left if word.startswith("--")]
+        for word in unknown:
+            complain(
+                f"unknown option {word}{did_you_mean(word, self._option_string_actions)} (see `{self.prog} --help`)"
+            )
+        if unknown:
+            raise SystemExit(Exit.BAD_INPUT)
+        return known, left
 
     def add_mutually_exclusive_group(self, **keywords: Any) -> _MutuallyExclusiveGroup:
         """Of what is asked."""

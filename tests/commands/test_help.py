@@ -59,6 +59,26 @@ def test_the_options_of_a_command_are_grouped(capsys: pytest.CaptureFixture[str]
     assert "limits:" not in capsys.readouterr().out, "its seed is that of the noise"
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["solve", "examples/start.yaml", "--time-limt", "3"], "--time-limit"),
+        (["solve", "--timelimit=3", "examples/start.yaml"], "--time-limit"),
+        (["plan", "examples/start.yaml", "--settigs", "all"], "--settings"),
+        (["new", "--from", "x", "--num-microbatches", "8"], "--microbatches"),
+    ],
+)
+def test_a_misspelt_option_is_refused_with_the_nearest_one(
+    words: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(words)
+    said = capsys.readouterr().err
+    assert left.value.code == 2 and len(said.splitlines()) == 1
+    assert said.startswith("pipesched: unknown option --") and f"(see `pipesched {words[0]} --help`)" in said
+    assert f"did you mean '{meant}'?" in said
+
+
 def test_go_names_every_command() -> None:
     words = (go.__doc__ or "").replace(",", " ").split()
     assert {*COMMANDS.names()} <= {*words}

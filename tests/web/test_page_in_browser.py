@@ -219,6 +219,7 @@ def test_stop_reload_and_two_tabs_at_once(tab: Tab, browser: Any, url: str) -> N
     tab.says("#verdict", "Best found: .* It was stopped")
     gap = float(re.sub(r"[^\d.]", "", tab.text("#gap")))
     assert 0 < gap < 100 and tab.page.is_enabled("#begin") and other.wrong == []
+    assert tab.text("#phase") == "stopped" and other.text("#phase") == "ended"
     assert tab.page.is_visible("#history canvas") and "lower bound at" in tab.text("#history-text")
 
 

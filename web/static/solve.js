@@ -146,7 +146,7 @@ function verdict() {
   byId("bound").textContent = withUnit(shown.bound ?? shown.lower_bound, of.timeUnit);
   byId("gap").textContent = percent(shown.gap);
   byId("time").textContent = `${(solution?.wall_seconds ?? moment.seconds).toFixed(1)} s`;
-  byId("phase").textContent = solution ? solution.status : moment.phase;
+  byId("phase").textContent = solution ? (solution.interrupted ? "stopped" : "ended") : moment.phase;
   byId("why").hidden = !solution?.certificate;
   byId("certificate").textContent = solution?.certificate?.text ?? "";
   course.draw(now.history, solution?.wall_seconds ?? moment.seconds, of);
