@@ -10,10 +10,10 @@ from math import inf
 from threading import Event
 
 from heuristics.catalogue import HEURISTICS, schedule_named
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 from pipesched.results.candidate import Candidate
 from pipesched.results.comparison import OURS, Comparison, with_solution
-from pipesched.results.solution import Solution
+from pipesched.results.solution import Solution, Status
 from solver.backends.interruptible import run_within
 from solver.limits import Limits
 from solver.published import candidate
@@ -38,7 +38,8 @@ def compare(problem: Problem, limits: Limits | None = None, schedules: Sequence[
 def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solution:
     """With the schedules named that the search did not try: it tries no more than it has time and use for.
 
-    They get what the search left of the time limit, or a tenth of it.
+    They get what the search left of the time limit, or a tenth of it. One that fits and is better than what the search
+    found is the solution's schedule.
     """
     untried = sorted({*names} - {one.name for one in solution.candidates})
     left = max(limits.seconds - solution.wall_seconds, _SHARE * limits.seconds)
@@ -49,4 +50,21 @@ def all_tried(solution: Solution, names: Sequence[str], limits: Limits) -> Solut
         work = partial(candidate, solution.problem, schedule_named(name))
         found = run_within(until - time.monotonic(), Event(), work)
         published.append(found or Candidate(name, None, None, False, "time limit reached", tried=False))
-    return replace(solution, candidates=(*solution.candidates, *published))
+    return _with_best_of(published, replace(solution, candidates=(*solution.candidates, *published)))
+
+
+def _with_best_of(published: Sequence[Candidate], solution: Solution) -> Solution:
+    """A search whose time was short may have found less than a published schedule."""
+    problem, known = solution.problem, solution.value_ticks
+    if problem.objective is Objective.PERIOD:
+        return solution
+    found = [
+        (one.metrics.value(problem.objective), one)
+        for one in published
+        if one.fits and one.metrics is not None and one.timeline is not None and one.timeline.problem == problem
+    ]
+    value, best = min(found, key=lambda each: each[0], default=(None, None))
+    if best is None or value is None or (known is not None and value >= known):
+        return solution
+    status = Status.OPTIMAL if value == solution.lower_bound_ticks else Status.FEASIBLE
+    return replace(solution, timeline=best.timeline, metrics=best.metrics, status=status)
