@@ -8,6 +8,7 @@ from pathlib import Path
 
 from commands.options.search import add_limits, not_interrupted, refuse_period, search
 from commands.reports import robustness, text_gantt
+from commands.reports.from_state import run_from_state
 from commands.reports.html.origin import typed
 from commands.reports.html.solve import solve_report
 from commands.reports.min_memory import add_less_memory, reduce_memory
@@ -63,6 +64,9 @@ def configure(parser: ArgumentParser) -> None:
         "--start", metavar="SCHEDULE", help="go on from this schedule file: the result is never worse than it"
     )
     parser.add_argument(
+        "--from-state", metavar="STATE", help="keep the passes that have begun by this state file, order the rest anew"
+    )
+    parser.add_argument(
         "-o",
         "--output",
         metavar="DIR",
@@ -78,6 +82,8 @@ def run(args: Namespace) -> Exit:
     if args.robust is not None and args.memory_within is not None:
         raise BadInput("found --robust with --memory-within or --then-memory; allowed: one of them")
     problem = problem_of(args.problem, args.objective)
+    if args.from_state is not None:
+        return run_from_state(args, problem)
     if args.measured:
         problem = with_measured_times(problem, read_measured(args.measured))
     whole = problem

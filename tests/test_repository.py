@@ -14,6 +14,7 @@ import pipesched
 from heuristics.catalogue import HEURISTICS
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.files.problems.schema import json_schema
+from pipesched.files.state_file import json_schema as state_schema
 from pipesched.problem.passes import F
 from pipesched.registry import Registry
 from tests.support.columns import costs_of
@@ -73,6 +74,7 @@ def test_a_registry_refuses_two_of_one_name() -> None:
 
 def test_the_schema_for_editors_is_current() -> None:
     assert json.loads((ROOT / "docs" / "problem.schema.json").read_text()) == json_schema()
+    assert json.loads((ROOT / "docs" / "state.schema.json").read_text()) == state_schema()
 
 
 def test_the_examples_and_the_documented_problem_are_read() -> None:

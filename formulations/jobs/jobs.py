@@ -88,6 +88,13 @@ class Jobs:
     parts: int
     zeros: int
     restricted: bool = False  # to some of the schedules, so that no bound holds for all
+    # Before these steps no job starts, where an iteration is under way: 0 for all if empty. Micro-batches of a chain
+    # are then not alike.
+    release: tuple[int, ...] = ()
+
+    def released(self, n: int) -> int:
+        """Before which step a job does not start."""
+        return self.release[n] if self.release else 0
 
     @property
     def scale(self) -> int:
@@ -136,7 +143,7 @@ class Jobs:
 
         Micro-batches of a chain are alike, so they may be numbered as they begin.
         """
-        if not self.choices:
+        if not self.choices or self.release:
             return ()
         first = {chain[0] for chain in self.problem.placement.chains}
         found: dict[int, list[tuple[int, int]]] = {stage: [] for stage in first}
@@ -161,7 +168,7 @@ class Jobs:
         Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
         memory is taken no sooner and given back no later. Not so where micro-batches may differ in what is chosen.
         """
-        if self.choices:
+        if self.choices or self.release:
             return ()
         return tuple(_next_microbatches(enumerate(self.jobs)))
 

@@ -52,10 +52,13 @@ class Model:
         self.devices = set(range(self.problem.devices) if devices is None else devices)
         self.known = KnownOrder(self.operations, numbered, devices)
         whole = sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)
-        self.horizon = whole if horizon is None else horizon
+        self.horizon = whole + max(jobs.release, default=0) if horizon is None else horizon
         refuse_too_long(self.horizon)
         self.cp = cp_model.CpModel()
-        self.start = {x: self.cp.new_int_var(0, self.horizon, f"S{x}") for x in self.operations.jobs_of}
+        self.start = {
+            x: self.cp.new_int_var(min(map(jobs.released, own)), self.horizon, f"S{x}")
+            for x, own in self.operations.jobs_of.items()
+        }
         self.chosen = [self._options(choice) for choice in jobs.choices]
         self.order: dict[Resource, ResourceOrder] | None = None
         self.together: Mapping[Pair, cp_model.IntVar] = {}

@@ -124,7 +124,7 @@ class Operations:
         memory is taken no sooner and given back no later. Not so a W that may be empty, which runs at its backward;
         nor where micro-batches may differ in more than how backwards run.
         """
-        if len(self.merged) < len(self.jobs.choices):
+        if len(self.merged) < len(self.jobs.choices) or self.jobs.release:
             return {}
         types: dict[tuple[PassKind, int, int], list[Operation]] = {}
         for x in self.jobs_of:

@@ -46,7 +46,7 @@ class WindowJobs:
         running = placed.start.keys() | set(self._idle)
         holdings = [one for one in placed.jobs.holdings if self._is_free(one.pool) and one.where in running]
         own = [found for one in holdings if (found := self._inside_of(one)) is not None]
-        return replace(placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own))
+        return replace(placed.jobs, jobs=jobs, precedences=precedences, holdings=tuple(own), release=())
 
     def _is_free(self, pool: int) -> bool:
         """Whether all devices that take of a memory are free."""
@@ -114,7 +114,7 @@ class WindowJobs:
         for n in self.inside:
             ends = [placed.end(b) + lag for b, lag in placed.before.get(n, ()) if b not in self._number]
             opening = placed.opening[placed.jobs.device(n)]
-            found[n] = max([opening, begin.get(placed.jobs.jobs[n].resource, 0), *ends])
+            found[n] = max([opening, placed.jobs.released(n), begin.get(placed.jobs.jobs[n].resource, 0), *ends])
         for before, n in self.kept_waits:
             if n in found and before not in found:
                 found[n] = max(found[n], placed.end(before))

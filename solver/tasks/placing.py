@@ -35,7 +35,7 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
     waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]
     in_order = arcs_of_orders(orders_of(jobs, schedule).values())
     graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *in_order])
-    return placed_at(jobs, graph.heads(lambda n: opening[jobs.device(n)]), opening)
+    return placed_at(jobs, graph.heads(lambda n: max(opening[jobs.device(n)], jobs.released(n))), opening)
 
 
 def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> PlacedJobs | None:
@@ -47,7 +47,7 @@ def placed_at(jobs: Jobs, starts: Mapping[int, int], opening: Sequence[int]) -> 
     waits = _waits(jobs, schedule, orders)
     bare = graph_of(jobs, starts)
     whole = graph_of(jobs, starts, [*((one, other, 0) for one, other in waits), *arcs_of_orders(orders.values())])
-    start = whole.heads(lambda n: opening[jobs.device(n)])
+    start = whole.heads(lambda n: max(opening[jobs.device(n)], jobs.released(n)))
     return PlacedJobs(jobs, orders, start, opening, bare.before, bare.after, waits)
 
 
@@ -84,7 +84,7 @@ def put_back(window: WindowJobs, inside: Mapping[int, int]) -> PlacedJobs | None
     def release(n: int) -> int:
         if n in inside or placed.start[n] < window.since:
             return starts[n]
-        return opening[jobs.device(n)]
+        return max(opening[jobs.device(n)], jobs.released(n))
 
     return placed_at(jobs, graph.heads(release), opening)
 

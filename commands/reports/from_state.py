@@ -1,0 +1,67 @@
+"""`solve --from-state`: what remains of an iteration under way, ordered anew."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import Namespace
+from itertools import islice
+from pathlib import Path
+
+from commands.options.search import interrupt_sets, limits_of
+from commands.shared.catalogue import Exit
+from commands.shared.output import files_written, write_json
+from commands.shared.output_folder import record_output
+from commands.shared.watch import stop_event
+from pipesched.errors import BadInput
+from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.exact_numbers import write_json as json_text
+from pipesched.files.state_file import read_state
+from pipesched.problem.formatting import amount
+from pipesched.problem.pass_names import pass_text
+from pipesched.problem.problem import Problem
+from pipesched.results.replanned import Replanned
+from pipesched.results.solution import Status
+from solver.replanning.replan import replan
+
+# Of each device, the passes that come next.
+_SHOWN = 6
+# Options that are about whole iterations.
+_ALONE = {
+    "start": "--start", "measured": "--measured", "explain": "--explain", "robust": "--robust", "target": "--for",
+    "memory_within": "--memory-within", "text": "--text", "watch": "--watch",
+}  # fmt: skip
+
+
+def run_from_state(args: Namespace, problem: Problem) -> Exit:
+    """Search, print, write `replanned.json`."""
+    for key, option in _ALONE.items():
+        if getattr(args, key, None) not in (None, False):
+            raise BadInput(f"found {option} with --from-state; allowed: one of them")
+    problem, state = read_state(args.from_state, problem)
+    folder = make_folder(args.output) if args.output else None
+    begun, stop = time.monotonic(), stop_event(args)
+
+    def report(better: Replanned) -> None:
+        print(f"{time.monotonic() - begun:6.1f} s  {better.text()}", file=sys.stderr, flush=True)
+
+    with interrupt_sets(stop):
+        found = replan(problem, state, limits_of(args), report, stop)
+    files: list[Path] = []
+    if folder is not None:
+        files = [write_whole(folder / "replanned.json", json_text(found.document()))]
+        record_output(folder, "solve", files)
+    if args.json:
+        write_json(found.document() | {"files": list(map(str, files))})
+    else:
+        print(found.text())
+        for device, order in enumerate(found.orders() if found.passes else []):
+            coming = [p for p in order if p not in state.ran]
+            texts = [f"{pass_text(problem, p)} at {amount(problem, (found.passes or {})[p].start)}"
+                     for p in islice(coming, _SHOWN)]  # fmt: skip
+            more = f", and {len(coming) - _SHOWN} more" if len(coming) > _SHOWN else ""
+            print(f"device {device}: {', '.join(texts) or 'nothing is left'}{more}")
+        files_written(files)
+    if stop.is_set():
+        return Exit.INTERRUPTED
+    return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)

@@ -1,0 +1,1 @@
+"""Ordering anew what remains of an iteration under way."""

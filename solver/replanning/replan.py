@@ -1,0 +1,166 @@
+"""Orders anew what remains of an iteration: a first answer at once, then CP-SAT on all of it or on windows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Event
+
+from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_that_remain import jobs_that_remain
+from formulations.jobs.placed_jobs import PlacedJobs
+from formulations.variables.known_order import KnownOrder
+from formulations.variables.literal_count import open_pairs
+from formulations.variables.literals import TooLong
+from formulations.variables.operations import Operations
+from pipesched.errors import Disagreement
+from pipesched.problem.passes import BW, B, W
+from pipesched.problem.problem import Problem
+from pipesched.problem.state import Ran, State
+from pipesched.results.replanned import Replanned
+from pipesched.results.solution import Status
+from pipesched.validation.state_rules import validate_from_state
+from solver.backends.cp_sat import Parameters, solve_model
+from solver.limits import Limits
+from solver.replanning.first_orders import first_orders
+from solver.tasks.placing import placed_at
+from solver.tasks.window_search import WindowSearch
+
+# Jobs and order literals up to which all that remains is one model.
+_MOST_JOBS, _MOST_LITERALS = 2_500, 20_000
+# Of the time, for that model before windows; windows that gain nothing, after which it has all the rest.
+_EXACT_SHARE, _PATIENCE = 0.3, 12
+# Windows where CP-SAT's work is counted instead of time.
+_WINDOWS = 10
+
+Report = Callable[[Replanned], None]
+
+
+def replan(
+    problem: Problem, state: State, limits: Limits, report: Report = lambda _: None, stop: Event | None = None
+) -> Replanned:
+    """The best order found of what remains; `report` is called at every better one, and first within a second.
+
+    Bounds are CP-SAT's and the work that is left: those of whole iterations do not know what has begun.
+    """
+    search = _Search(problem, state, limits, report, stop or Event())
+    if search.jobs.jobs:
+        search.run()
+    else:
+        search.told({})
+    return search.result()
+
+
+@dataclass
+class _Search:
+    problem: Problem
+    state: State
+    limits: Limits
+    report: Report
+    stop: Event
+
+    def __post_init__(self) -> None:
+        self._end = time.monotonic() + self.limits.seconds
+        self.jobs = jobs_that_remain(self.problem, self.state)
+        self.bound = max([least_end(self.jobs), *(one.end for one in self.state.ran.values())], default=0)
+        self.placed: PlacedJobs | None = None
+        self.best: Replanned | None = None
+        self._infeasible = False
+
+    def run(self) -> None:
+        for starts in first_orders(self.jobs):
+            placed = placed_at(self.jobs, starts, [0] * self.problem.devices)
+            if placed is not None and not self._done:
+                self._keep(placed)
+        exact = len(self.jobs.jobs) <= _MOST_JOBS
+        exact = exact and open_pairs(KnownOrder(Operations(self.jobs))) <= _MOST_LITERALS
+        if exact:
+            self._exact(_EXACT_SHARE if self.placed is not None else 1.0)
+        self._windows(_PATIENCE if exact else None)
+        if exact:
+            self._exact(1.0)
+
+    def told(self, starts: Mapping[int, int]) -> None:
+        """A better order by the steps at which its jobs start, judged before it is told of."""
+        jobs, ran = self.jobs, dict(self.state.ran)
+        for n, step in sorted(starts.items(), key=lambda one: one[1]):
+            p = jobs.jobs[n].task.of
+            start = step // jobs.scale
+            ran[p] = Ran(start, start + self.problem.duration(p))
+        wrong = validate_from_state(self.problem, self.state, ran)
+        if wrong:
+            raise Disagreement(f"ordering anew gave a schedule that is not valid: {wrong[0].text}", "replanning")
+        self.best = Replanned(self.problem, self.state, Status.FEASIBLE, self.bound, ran)
+        self.report(self.result())
+
+    def result(self) -> Replanned:
+        """The best so far, with what is proved by now."""
+        if self.best is None:
+            status = Status.INFEASIBLE if self._infeasible else Status.UNKNOWN
+            return Replanned(self.problem, self.state, status, self.bound)
+        assert self.best.value is not None
+        status = Status.OPTIMAL if self.bound >= self.best.value else Status.FEASIBLE
+        return Replanned(self.problem, self.state, status, self.bound, self.best.passes)
+
+    def _keep(self, placed: PlacedJobs) -> None:
+        if self.placed is None or placed.value < self.placed.value:
+            self.placed = placed
+            self.told(placed.start)
+
+    @property
+    def _done(self) -> bool:
+        over = self.limits.deterministic is None and time.monotonic() >= self._end
+        proved = self.best is not None and self.best.value is not None and self.best.value <= self.bound
+        return over or proved or self._infeasible or self.stop.is_set()
+
+    def _exact(self, share: float) -> None:
+        if self._done:
+            return
+        jobs = self.jobs
+        known = None if self.placed is None else self.placed.start
+        ample = sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences) + max(jobs.release)
+        value = self.best.value if self.best is not None and self.best.value is not None else -(-ample // jobs.scale)
+        try:
+            model = ExactModel(jobs, value, self.bound if known else 0, starts=known)
+        except TooLong:
+            return
+        limits = self.limits
+        seconds = share * (self._end - time.monotonic())
+        parameters = Parameters(seconds, limits.deterministic, limits.seed, limits.workers, limits.gap)
+        answer = solve_model(model.cp, parameters, self.stop)
+        if answer.infeasible:
+            self._infeasible = True
+            return
+        if answer.bound >= 0 and model.bounds_everything:
+            self.bound = max(self.bound, int(model.bound(answer.bound)))
+        if answer.has_solution:
+            placed = placed_at(jobs, model.starts(answer.value_of), [0] * self.problem.devices)
+            if placed is not None:
+                self._keep(placed)
+
+    def _windows(self, patience: int | None) -> None:
+        if self.placed is None:
+            return
+        search, vain, counted = WindowSearch(self.placed, self.limits), 0, self.limits.deterministic is not None
+        solved = 0
+        while not self._done and (patience is None or vain < patience) and not (counted and solved >= _WINDOWS):
+            better = search.step(self._end - time.monotonic(), self.stop)
+            vain, solved = 0 if better else vain + 1, solved + 1
+            if better:
+                self._keep(search.placed)
+
+
+def least_end(jobs: Jobs) -> int:
+    """What every device has left to run, after the first of it can start, in ticks."""
+    most = 0
+    for here in jobs.on.values():
+        begin = min(jobs.released(n) for n in here) // jobs.scale
+        sure = {jobs.jobs[n].task.of for n in here if jobs.jobs[n].choice is None}
+        fused = {p for n in here if (p := jobs.jobs[n].task.of).kind is BW} - sure
+        ticks = jobs.problem.duration
+        work = sum(ticks(p) for p in sure)
+        work += sum(min(ticks(p), ticks(p._replace(kind=B)) + ticks(p._replace(kind=W))) for p in fused)
+        most = max(most, begin + work)
+    return most

@@ -1,0 +1,153 @@
+"""Ordering anew what remains of an iteration: every order of tiny ones, the validator, the state file, the command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import jsonschema
+import pytest
+
+from commands.main import main
+from pipesched.errors import BadInput
+from pipesched.files.state_file import json_schema, state_from
+from pipesched.problem.passes import BW, B, F, Pass
+from pipesched.problem.problem import Problem
+from pipesched.problem.state import Ran, State
+from pipesched.results.replanned import Replanned
+from pipesched.results.solution import Status
+from pipesched.validation.state_rules import validate_from_state
+from solver.limits import Limits
+from solver.replanning.replan import replan
+from tests.support.makers import problem
+from tests.support.states import least_end, tiny_state
+
+SURE = Limits(workers=1, deterministic=5)
+STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_against_every_order_of_what_remains(first: int) -> None:
+    """Changed times and transfers, split and fused, pieces, several stages a device, memory that binds."""
+    compared = 0
+    for seed in range(first, first + 20):
+        one, state = tiny_state(Random(seed))
+        try:
+            best = least_end(one, state, 20_000)
+        except ValueError:
+            continue
+        told: list[Replanned] = []
+        found = replan(one, state, SURE, told.append)
+        compared += 1
+        if best is None:
+            assert found.status is Status.INFEASIBLE, seed
+            continue
+        assert (found.status, found.value) == (Status.OPTIMAL, best), seed
+        for better in (*told, found):
+            assert better.passes is not None and better.lower_bound <= best <= (better.value or 0), seed
+            assert validate_from_state(one, state, better.passes) == [], seed
+    assert compared > 10
+
+
+def held() -> tuple[Problem, State]:
+    """A device with room for two; two forwards have run, the second still does."""
+    one = problem(1, 3, times={"forward": 2, "backward": 3}, memory={"capacity": 2, "activation": 1})
+    return one, State(3, {Pass(F, 0, 0): Ran(0, 2), Pass(F, 0, 1): Ran(2, 9)})
+
+
+def test_what_has_begun_stays_and_nothing_else_starts_before_now() -> None:
+    one, state = held()
+    found = replan(one, state, SURE)
+    assert found.value == 9 + 3 * 3 + 2 and found.passes is not None
+    assert dict(state.ran).items() <= dict(found.passes).items()
+    assert min(times.start for p, times in found.passes.items() if p not in state.ran) == 9
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({Pass(F, 0, 1): Ran(2, 8)}, "state"),
+        ({Pass(BW, 0, 0): Ran(9, 10)}, "state"),
+        ({Pass(BW, 0, 0): Ran(8, 11)}, "overlap"),
+        ({Pass(BW, 0, 2): Ran(9, 12), Pass(BW, 0, 0): Ran(17, 20)}, "precedence"),
+        ({Pass(F, 0, 2): Ran(9, 11), Pass(BW, 0, 0): Ran(11, 14), Pass(BW, 0, 1): Ran(14, 17)}, "memory"),
+        ({Pass(B, 0, 2): Ran(30, 33)}, "complete"),
+    ],
+)
+def test_the_validator_finds_what_is_wrong(change: dict[Pass, Ran], rule: str) -> None:
+    one, state = held()
+    right = {**state.ran, Pass(BW, 0, 0): Ran(9, 12), Pass(F, 0, 2): Ran(12, 14),
+             Pass(BW, 0, 1): Ran(14, 17), Pass(BW, 0, 2): Ran(17, 20)}  # fmt: skip
+    assert validate_from_state(one, state, right) == []
+    assert rule in {violation.rule for violation in validate_from_state(one, state, right | change)}
+
+
+def test_a_state_that_memory_never_lets_go_on_is_infeasible() -> None:
+    """Both micro-batches wait for memory on the device of their last stage."""
+    one = problem(1, 2, placement=[0, 0], times={"forward": 1, "backward": 1}, memory={"capacity": 2, "activation": 1})
+    state = State(2, {Pass(F, 0, 0): Ran(0, 1), Pass(F, 0, 1): Ran(1, 2)})
+    assert least_end(one, state) is None
+    assert replan(one, state, SURE).status is Status.INFEASIBLE
+
+
+def test_nothing_remains() -> None:
+    one = problem(1, 1, times={"forward": 1, "backward": 1})
+    found = replan(one, State(5, {Pass(F, 0, 0): Ran(0, 1), Pass(BW, 0, 0): Ran(2, 6)}), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, 6)
+
+
+def test_a_state_file_is_read_in_ticks_that_are_fine_enough() -> None:
+    one = problem(1, 2, times={"forward": 1, "backward": 1})
+    document = {"now": 1.25, "passes": [{"name": "F0.0", "start": 0, "end": 0.5}, {"name": "F0.1", "start": 1}]}
+    jsonschema.validate(document, json_schema())
+    finer, state = state_from(document, one)
+    assert finer.in_units(state.now) == 1.25
+    assert [finer.in_units(state.ran[Pass(F, 0, 1)].end)] == [2]
+
+
+@pytest.mark.parametrize(
+    ("document", "mistakes"),
+    [
+        ({}, ["now: missing", "passes: missing"]),
+        ({"now": -1, "passes": []}, ["now: found -1"]),
+        ({"now": 1, "passes": [{"name": "F0.0", "begin": 0}]}, ["passes[0].begin: unknown key"]),
+        ({"now": 1, "passes": [{"name": "F0.0"}]}, ["passes[0]: found no start"]),
+        ({"now": 1, "passes": [{"name": "X", "start": 0}]}, ["passes[0].name: found 'X'"]),
+        ({"now": 1, "passes": [{"name": "F7.0", "start": 0}]}, ["passes[0].name: found 'F7.0'"]),
+        ({"now": 1, "passes": [{"name": "F0.0", "start": 2}]}, ["passes[0].start: found 2; allowed: up to now, 1"]),
+        ({"now": 9, "passes": [{"name": "F0.0", "start": 2, "end": 1}, {"name": "F0.0", "start": 3}]},
+         ["passes[0].end: found 1", "passes[1].name: F0.0 appears twice"]),
+        ({"now": 9, "passes": [{"name": "F0.0", "start": 2, "end": 4}, {"name": "F0.1", "start": 3, "end": 5}]},
+         ["passes: F0.1 starts before F0.0 ends on device 0"]),
+        ({"now": 9, "passes": [{"name": "F1.0", "start": 2, "end": 4}]},
+         ["passes: F1.0 needs F0.0, which has not begun"]),
+    ],
+)  # fmt: skip
+def test_mistakes_are_one_line_each(document: dict[str, Any], mistakes: list[str]) -> None:
+    one = problem(2, 2, times={"forward": 2, "backward": 2})
+    with pytest.raises(BadInput) as error:
+        state_from(document, one)
+    found = [line.removeprefix("state: ") for line in error.value.mistakes]
+    assert len(found) == len(mistakes)
+    assert all(line.startswith(start) for line, start in zip(found, mistakes, strict=True)), found
+
+
+def test_problems_of_several_tasks_a_pass_are_refused() -> None:
+    one = problem(1, 1, times={"forward": 2, "backward": 2})
+    with pytest.raises(BadInput, match="allowed with a state: makespan"):
+        state_from({"now": 0, "passes": []}, replace(one, objective=type(one.objective).SPAN))
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    call = ["solve", str(STATES / "slow-device.yaml"), "--from-state", str(STATES / "slow-device.state.json")]
+    assert main([*call, "--json", "--workers", "1", "-o", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["status"], found["value"], found["lower_bound"]) == ("optimal", 402, 402)
+    assert [sum(not one["fixed"] for one in order) for order in found["orders"]] == [17, 17, 18, 18]
+    assert json.loads((tmp_path / "replanned.json").read_text())["value"] == 402
+    assert main([*call, "--explain"]) == 2
+    assert capsys.readouterr().err == "pipesched: found --explain with --from-state; allowed: one of them\n"
+    assert main([*call[:3], str(tmp_path / "none.json")]) == 2
