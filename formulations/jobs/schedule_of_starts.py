@@ -24,6 +24,9 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
         first[task.of] = min(start, first.get(task.of, start))
     for p, start in first.items():
         orders[jobs.problem.device(p)].append((start, p))
+    blocks = [tuple(_slots(order)) for order in orders] if _one_task_on_one_stream(jobs) else []
+    if any(len(slot) > 1 for slots in blocks for slot in slots):
+        return Schedule(tuple(blocks), name)  # on one stream, where blocks end is not known to jobs
     running_on = {where: [n for n in here if n in starts] for where, here in jobs.on.items()}
     streams = {where: sorted(here, key=starts.__getitem__) for where, here in running_on.items()}
     task_orders = {where: tuple(jobs.jobs[n].task for n in order) for where, order in streams.items() if order}
@@ -33,10 +36,15 @@ def schedule_of_starts(jobs: Jobs, starts: Mapping[int, int], name: str = "") ->
         if found is None:
             return None
         waits += found
-    network = jobs.problem.network
-    if len(jobs.problem.streams) == 1 and all(len(one) == 1 for one in network.tasks.values()) and not network.options:
-        return Schedule(tuple(tuple(_slots(order)) for order in orders), name)  # the order of passes says all
+    if _one_task_on_one_stream(jobs):
+        return Schedule(tuple(blocks), name)  # the order of passes says all
     return Schedule(tuple(tuple((p,) for _, p in sorted(order)) for order in orders), name, task_orders, waits)
+
+
+def _one_task_on_one_stream(jobs: Jobs) -> bool:
+    network = jobs.problem.network
+    single = all(len(tasks) == 1 for tasks in network.tasks.values())
+    return len(jobs.problem.streams) == 1 and single and not network.options
 
 
 def _slots(order: list[tuple[int, Pass]]) -> Iterator[Slot]:

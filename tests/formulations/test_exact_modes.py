@@ -149,3 +149,14 @@ def by_pairs(one: Problem) -> Schedule:
     """One device: each backward with the next forward."""
     middle = [(Pass(F, 0, j + 1), Pass(BW, 0, j)) for j in range(one.microbatches - 1)]
     return Schedule((((Pass(F, 0, 0),), *middle, (Pass(BW, 0, one.microbatches - 1),)),))
+
+
+def test_what_a_block_gives_back_is_there_when_it_ends() -> None:
+    """Blocks of 6 with backwards of 15, room for two: each forward starts as the block before ends."""
+    times = {"forward": 10, "backward": 15, "overlapped": 6}
+    one = problem(1, 4, times=times, memory={"activation": 3, "capacity": 8})
+    start = best_times(one, sequential(one))
+    found = improve(improving(one, start, value_of(one, start), 0), SURE, 60, Event(), lambda *_: None)
+    assert found.timeline is not None
+    assert validate(found.timeline) == []
+    assert found.bound == measure(found.timeline).makespan == 10 + 3 * 6 + 15
