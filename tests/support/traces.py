@@ -93,14 +93,8 @@ def write_nsys(timeline: Timeline, folder: Path, steps: int = 2) -> list[Path]:
     return paths
 
 
-def write_primus(
-    timeline: Timeline, folder: Path, named: bool, steps: int = 2, ran: Mapping[Pass, tuple[float, float]] | None = None
-) -> list[Path]:
-    """Of an interleaved or linear placement; `named`: with chunk and micro-batch of each pass.
-
-    `ran` has the milliseconds of start and end where they are not the timeline's ticks.
-    """
-    ran = ran or {p: (float(timeline.start(p)), float(timeline.end(p))) for p in timeline.schedule.passes()}
+def write_primus(timeline: Timeline, folder: Path, named: bool, steps: int = 2) -> list[Path]:
+    """Of an interleaved or linear placement; `named`: with chunk and micro-batch of each pass."""
     devices = timeline.problem.devices
     chunks = timeline.problem.placement.stages // devices
     (folder / "config.json").write_text(json.dumps({"pp_size": devices, "vp_size": chunks}))
@@ -111,7 +105,8 @@ def write_primus(
             held: dict[str, Any] = {"total": 1.0, "memory": 12.5}
             for name, kinds in (("fwd", (F,)), ("bwd", (B, BW)), ("wgrad", (W,))):
                 own = [p for p in timeline.schedule.passes_on(device) if p.kind in kinds]
-                held[f"{name}_start"], held[f"{name}_end"] = ([ran[p][end] for p in own] for end in (0, 1))
+                held[f"{name}_start"] = [float(timeline.start(p)) for p in own]
+                held[f"{name}_end"] = [float(timeline.end(p)) for p in own]
                 held[f"{name}_minibatch"] = [p.microbatch for p in own] if named else []
                 held[f"{name}_chunk"] = [p.stage // devices for p in own] if named else []
             document[str(step)] = held

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +15,7 @@ from pipesched.errors import BadInput
 from pipesched.files.exact_numbers import read_yaml
 from pipesched.files.problem_file import problem_from, read_problem
 from pipesched.measurement.comparison import compared, executed
-from pipesched.problem.passes import BW, B, F, Pass, W
+from pipesched.problem.passes import BW, B, F, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
@@ -242,48 +241,3 @@ def test_one_command_says_measured_this_order_and_the_optimum(
     assert main(["profile", "--from-trace", *paths, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
     assert document["format"] == "kineto" and document["run"][0]["steps"] == 2
-
-
-def as_run(timeline: Timeline, milliseconds: Callable[[Pass], float]) -> dict[Pass, tuple[float, float]]:
-    """Start and end of each pass of a linear order of F and BW, where each takes as long as is said."""
-    last, ran = timeline.problem.placement.stages - 1, dict[Pass, tuple[float, float]]()
-    for p in sorted(timeline.schedule.passes(), key=timeline.start):
-        row = timeline.schedule.passes_on(p.stage)
-        before = {row[row.index(p) - 1]} if row[0] != p else set()
-        before |= {Pass(F, p.stage - 1, p.microbatch)} if p.kind is F and p.stage else set()
-        before |= {Pass(BW, p.stage + 1, p.microbatch)} if p.kind is BW and p.stage < last else set()
-        start = max((ran[one][1] for one in before), default=0.0)
-        ran[p] = start, start + milliseconds(p)
-    return ran
-
-
-def test_a_published_run_is_predicted_and_the_optimum_proved(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """AMD's Primus, 8 ranks, 1F1B of 16 micro-batches: 3237.3 ms measured.
-
-    Published are sums of medians: forwards of ranks 0 to 6 416.41 ms, their backwards 487.03, both of rank 7 141.61.
-    Here they are shared out alike, and seven micro-batches of rank 7 take so much longer that the run takes as long.
-    """
-    one = problem(8, 16, times={"forward": 1, "backward": 1})
-    timeline = simulate(one, HEURISTICS["1f1b"].order(one))
-    longer = (3237.3 - (416.41 + 487.03 + 16 * 141.61)) / 7
-
-    def milliseconds(p: Pass) -> float:
-        if p.stage == 7:
-            return 141.61 / 2 + (longer if p.kind is F and p.microbatch in range(3, 10) else 0)
-        return (416.41 if p.kind is F else 487.03) / 7
-
-    ran = as_run(timeline, milliseconds)
-    write_primus(timeline, tmp_path, named=True, ran=ran)
-    command = ["compare", "--measured", str(tmp_path), "--time-limit", "20", "--workers", "1"]
-    assert main([*command, "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    (row,) = said["rows"]
-    assert 1000 * row["measured"] == pytest.approx(3237.3, abs=0.05)
-    assert said["optimum"]["status"] == "optimal"
-    assert said["optimum"]["value"] == pytest.approx(3169.2, abs=0.05)
-    assert main(command) == 0
-    text = capsys.readouterr().out
-    assert "measured 3237.300 ms; this order with these times 3169.2" in text
-    assert "none is below 3169.2" in text
