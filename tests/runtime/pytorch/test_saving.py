@@ -171,7 +171,11 @@ def run(folder: Path, number: int) -> list[tuple[int, str]]:
         environment = os.environ | own | {"PYTHONPATH": str(ROOT), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "script.py", "cases.json"]
         ranks.append(subprocess.Popen(command, cwd=folder, env=environment, stderr=subprocess.PIPE, text=True))
-    return [(one.wait(), said) for one in ranks for said in [one.communicate(timeout=120)[1]]]
+    try:
+        return [(one.wait(), said) for one in ranks for said in [one.communicate(timeout=300)[1]]]
+    finally:
+        for one in ranks:
+            one.kill()
 
 
 def of(name: str, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
