@@ -155,7 +155,8 @@ FEATURES = (
     Feature(
         "micro-batches overtake each other",
         {
-            PYTORCH: Cell(TRAINED, JOBS, "random"), MEGATRON: Cell(TRAINED, GPT, "interleaved, random"),
+            PYTORCH: Cell(TRAINED, JOBS, "random"), OURS: Cell(TRAINED, JOBS, "bidirectional"),
+            MEGATRON: Cell(TRAINED, GPT, "interleaved, random"),
             DEEPSPEED: Cell(MODEL, EXP + "test_deepspeed_with_micro_batches_that_overtake"),
         },
         _by_hand("F0.0 F0.1 BW0.1 BW0.0", "F1.1 BW1.1 F1.0 BW1.0"),
