@@ -2,11 +2,13 @@
 
     python -m venv titan && titan/bin/pip install torch==2.14.1 torchtitan==0.3.0
     python -m benchmarks.torchtitan_trainer --python titan/bin/python --write docs/results/torchtitan.md
+    python -m benchmarks.torchtitan_trainer --python titan/bin/python --only Interleaved1F1B --profile runs
 
 Four processes over gloo train torchtitan's `llama3_debugmodel` for three steps, in float32: first by its own 1F1B, then
 by CSVs of ours, set by the exported flags or by `apply`, and all are compared with it; where a schedule has two devices
 FSDP shards each stage over two processes, and torchtitan's 1F1B does so too. Two controls leave the chunked loss to a
-last stage whose backwards are split, once with our CSV and once with torchtitan's own schedule.
+last stage whose backwards are split, once with our CSV and once with torchtitan's own schedule. With `--profile`
+torchtitan's profiler records the last step of each run, for `pipesched profile --from-trace`.
 """
 
 from __future__ import annotations
@@ -38,6 +40,11 @@ BASE = (
     f"--training.steps {STEPS} --training.seq_len 32 --training.local_batch_size {MICROBATCHES}"
     " --training.mixed_precision_param float32 --training.disable_cuda_graphs --lr_scheduler.warmup_steps 0"
     " --checkpoint.no-enable --validator.no-enable"
+).split()
+
+PROFILED = (
+    f"--profiler.enable_profiling --profiler.profile_freq {STEPS} --profiler.profiler_warmup 0"
+    " --profiler.profiler_active 1"
 ).split()
 
 
@@ -100,10 +107,10 @@ def export(case: Case, folder: Path, seconds: float) -> Mapping[str, Any]:
     return runpy.run_path(str(path))
 
 
-def run(case: Case, python: str, folder: Path, seconds: float) -> tuple[list[Step], str]:
+def run(case: Case, python: str, folder: Path, seconds: float, more: Sequence[str]) -> tuple[list[Step], str]:
     """The steps of a run, gathered from its ranks, and which stages' backwards are split."""
-    folder.mkdir()
-    flags, module, split = [*BASE, "--dump_folder", str(folder / "dump")], None, "none"
+    folder.mkdir(parents=True)
+    flags, module, split = [*BASE, *more, "--dump_folder", str(folder / "dump")], None, "none"
     if case.own:
         flags += ["--parallelism.pipeline_parallel_degree", str(case.devices)]
         flags += ["--parallelism.pipeline_parallel_schedule", case.own, *case.more]
@@ -175,12 +182,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--python", required=True, help="the Python of an environment with torchtitan")
     parser.add_argument("--seconds", type=float, default=5, help="of each search (default: 5)")
     parser.add_argument("--only", default="", help="of the schedules, besides the first, those whose names hold this")
+    parser.add_argument("--profile", type=Path, metavar="DIR", help="keep all runs here, with the profiler's traces")
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     args = parser.parse_args(arguments)
     rows, right = list[list[str]](), dict[int, list[Step]]()
     with tempfile.TemporaryDirectory() as name:
+        folder, more = (args.profile.resolve(), PROFILED) if args.profile else (Path(name), [])
         for number, case in enumerate(one for one in CASES if args.only in one.name or one.own == "1F1B"):
-            steps, split = run(case, args.python, Path(name) / str(number), args.seconds)
+            steps, split = run(case, args.python, folder / str(number), args.seconds, more)
             rows.append(row(case, steps, split, right.setdefault(case.devices, steps)))
             print(*rows[-1], sep=" | ", file=sys.stderr)
     put_or_print(args.write, COMMAND, f"{versions(args.python)}\n\n{table(HEAD, rows)}")

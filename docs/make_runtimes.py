@@ -99,6 +99,7 @@ THEIR_V = EXP + "test_deepspeed_takes_a_v_of_full_backwards_in_any_order"
 THEIR_JAXPP = EXP + "test_jaxpp_gets_the_same_order"
 THEIR_NODES = EXP + "test_node_lists_are_read_back_with_their_times"
 EVALUATED = MEG + "test_executor.py::test_evaluation_gives_what_it_gave_before"
+TRACED = "tests/runtime/traces/"
 PLACED = "tests/runtime/exporters/test_torch_reads_csv.py::test_torchs_own_lowering_is_the_one_that_was_proved"
 
 FEATURES = (
@@ -236,7 +237,6 @@ SETTINGS = (
      Cell(READ, PLANS + "test_megatron_core.py::test_a_block_recomputes_what_the_hook_says")),
     ("torchtitan: flags and configuration of a plan",
      Cell(READ, PLANS + "test_plan_settings.py::test_what_settings_say_is_what_their_runtime_takes")),
-    ("torchtitan: trainer under its chunked loss", Cell(BY_HAND, TRAINER)),
     ("torchtitan: what its chunked loss does to a split last stage",
      Cell(TRAINED, PYT + "test_chunked_loss.py::test_a_chunked_loss_needs_whole_backwards_of_the_last_stage")),
     ("DeepSpeed: where layers are cut",
@@ -246,6 +246,16 @@ SETTINGS = (
     ("programs of several streams",
      Cell(MODEL, "tests/runtime/exporters/test_streams.py::test_an_executor_of_streams_needs_the_file_alone")),
     ("sends and receives as PyTorch places them", Cell(READ, PLACED)),
+    ("traces of PyTorch's pipeline runtime, with waits of known length",
+     Cell(READ, TRACED + "test_torch_profiler.py::test_a_wait_inside_a_pass_is_no_work")),
+    ("traces of torchtitan's profiler", Cell(BY_HAND, TRAINER)),
+    ("traces of Primus: two public runs",
+     Cell(READ, "tests/pipesched/measurement/test_late_starts.py::"
+          "test_two_public_runs_are_predicted_within_two_percent")),
+    ("traces of Nsight Systems", Cell(MODEL, TRACED + "test_traces.py::test_a_run_is_read_back", "write_nsys")),
+    ("timers of Megatron", Cell(MODEL, TRACED + "test_traces.py::test_megatron_timers_are_totals_of_a_step")),
+    ("memory snapshots",
+     Cell(MODEL, TRACED + "test_memory_snapshots.py::test_passes_and_peaks_come_from_the_snapshots")),
 )  # fmt: skip
 
 HEADER = f"""# Runtimes: what was tested, and how
@@ -253,7 +263,7 @@ HEADER = f"""# Runtimes: what was tested, and how
 | cell | means |
 |---|---|
 | {TRAINED} | processes over gloo trained a small model: every gradient is right, the order the planned one |
-| {READ} | the runtime's own code read or checked it; nothing was trained |
+| {READ} | the runtime's own code read or checked it, or a record of its own was read; nothing was trained |
 | {MODEL} | a model of the runtime's rules, in our tests |
 | {BY_HAND} | a command that is no part of the tests, with its result |
 | {REFUSED} | in one line; without a number: by the exporter, tried anew whenever this page is made |
