@@ -1,4 +1,4 @@
-"""One solve: lower bounds and schedules, phase by phase, until they meet or time is up."""
+"""One solve: lower bounds and schedules, slice by slice, until they meet or time is up."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from pipesched.results.solution import Solution
 from pipesched.schedule.chain_timelines import timeline_into
 from pipesched.schedule.timeline import Timeline
 from solver.cyclic.solve_period import solve_period
-from solver.engine.engine import WITHOUT_SEARCH, engine_of
+from solver.engine.engine import ENGINE, WITHOUT_SEARCH
 from solver.engine.incumbent import Report
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.engine.start import Start, start_timelines
 from solver.engine.unequal import report_of, solution_of
@@ -36,14 +37,14 @@ def solve(
 
     `seconds` is the time limit, instead of that of the `limits`. `report` is called at every improvement; setting
     `stop` ends the search with what was found. `start` is a schedule, a timeline or a previous solution to go on from:
-    the result is never worse. `engine` has other phases than the usual, to measure what they are worth. `BadInput`
+    the result is never worse. `engine` has other parts than the usual, to measure what they are worth. `BadInput`
     where the times are too large to be added up, where the start does not fit the problem, or for what is no problem.
     """
     refuse_other("solve", problem, Problem, A_PROBLEM)
     limits = limits_from("solve", limits, seconds)
     refuse_overflow(problem)
     report, stop = report or (lambda _: None), stop or Event()
-    engine = engine or engine_of(problem)
+    engine = engine or ENGINE
     if problem.objective is Objective.PERIOD:
         if problem.microbatch_scale:
             allowed = "makespan or span, since unequal micro-batches have no steady state"
@@ -71,7 +72,7 @@ def _searched(search: Search, known: Sequence[Timeline], reason: str | None) -> 
         search.incumbent.phase = "start"
     for timeline in known:
         search.start_from_timeline(timeline)
-    search.run()
+    run(search)
     return search.engine.finish(search)
 
 

@@ -1,7 +1,7 @@
 """The parts of the engine that the ablation leaves out one at a time: their names, and the engine without each.
 
-Most parts are phases, which are left out by the name under which `Solution.parts` counts their seconds. Bounds of one
-family are left out of the analytic ones; what runs within a phase or beside phases has a flag of the engine.
+Parts and openings are left out by the names under which `Solution.parts` counts their seconds. Bounds of one family are
+left out of the analytic ones; local search beside other parts has a flag of the engine.
 """
 
 from __future__ import annotations
@@ -12,23 +12,19 @@ from dataclasses import dataclass, replace
 from pipesched.problem.problem import Problem
 from solver.bounds.analytic.catalogue import BOUNDS
 from solver.engine.engine import ENGINE
-from solver.engine.part_times import DESTRUCTIVE, MEANWHILE
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.exact_model import ExactModel
-from solver.engine.phases.list_schedules import ListSchedules
-from solver.engine.phases.mirrored_schedules import MirroredSchedules
-from solver.engine.phases.published import Published
-from solver.engine.phases.sequential import Sequential
-from solver.engine.search import Engine, Phase
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.published import Published
+from solver.engine.opening.sequential import Sequential
+from solver.engine.part_times import BESIDE
+from solver.engine.parts.exact_model import ExactModel
+from solver.engine.parts.list_schedules import ListSchedules
+from solver.engine.parts.mirrored_schedules import MirroredSchedules
+from solver.engine.search import Engine
+from solver.engine.search import Part as EnginePart
 
 _LOAD = "load"
-# They give a first schedule where nothing else does, or are left out by flags or with the problems of other engines.
-NO_PARTS = (
-    "one micro-batch after the other",
-    "orders of micro-batches",
-    "destructive bounds of a job shop",
-    "destructive bounds alone",
-)
+# They give a first schedule where nothing else does, or are for problems of other kinds than these.
+NO_PARTS = ("one micro-batch after the other", "orders of micro-batches")
 
 
 @dataclass(frozen=True)
@@ -51,28 +47,22 @@ class Part:
         return f"no {self.name}"
 
 
-def without_phases(engine: Engine, *names: str) -> Engine:
-    """The engine but for the phases of these names, also where a phase searches another problem."""
+def without(engine: Engine, *names: str) -> Engine:
+    """The engine but for what has these names, also where a part searches another problem."""
 
-    def kept(phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
-        return tuple(map(inner, (phase for phase in phases if phase.name not in names)))
+    def inner(part: EnginePart) -> EnginePart:
+        return replace(part, engine=without(part.engine, *names)) if isinstance(part, MirroredSchedules) else part
 
-    def inner(phase: Phase) -> Phase:
-        return (
-            replace(phase, engine=without_phases(phase.engine, *names))
-            if isinstance(phase, MirroredSchedules)
-            else phase
-        )
-
-    return replace(engine, opening=kept(engine.opening), phases=kept(engine.phases))
+    opening = tuple(one for one in engine.opening if one.name not in names)
+    return replace(engine, opening=opening, parts=tuple(inner(one) for one in engine.parts if one.name not in names))
 
 
 def plain() -> Engine:
     """Published and list schedules, then CP-SAT on plain intervals, with the load for a bound."""
-    phases = (ListSchedules(), ExactModel(literals=False))
     opening = (Published(share=0.5), Sequential())
+    parts = (ListSchedules(), ExactModel(literals=False))
     bounds = AnalyticBounds(load_only=True)
-    return replace(ENGINE, bounds=bounds, opening=opening, phases=phases, raise_bounds=False)
+    return replace(ENGINE, bounds=bounds, opening=opening, parts=parts, raise_bounds=False, beside=False)
 
 
 def _bounds(*kinds: str, name: str = "") -> Part:
@@ -81,26 +71,23 @@ def _bounds(*kinds: str, name: str = "") -> Part:
     return Part(name or f"bound: {kinds[0]}", left_out, kinds=frozenset(kinds))
 
 
-def _phases() -> Iterator[Part]:
-    """Each phase of the engine, or several that do the same at different times."""
-    for name in dict.fromkeys(phase.name for phase in (*ENGINE.opening, *ENGINE.phases)):
+def _engine_parts() -> Iterator[Part]:
+    """Each opening and part that can serve a problem of plain passes."""
+    names = [*(one.name for one in ENGINE.opening), *(one.name for one in ENGINE.parts)]
+    for name in dict.fromkeys(names):
         if name == "CP-SAT":
-            yield _phase(name, "CP-SAT, intervals", called="CP-SAT over the full horizon")
+            yield _part(name, called="CP-SAT over the full horizon")
         elif name == "diagrams of all orders":
-            yield _phase(name, where=lambda problem: not problem.overlaps)
-            yield _phase(name, called="diagrams of all orders and blocks", where=lambda problem: problem.overlaps)
-        elif name not in (*NO_PARTS, "CP-SAT, intervals"):
-            yield _phase(name)
+            yield _part(name, where=lambda problem: not problem.overlaps)
+            yield _part(name, called="diagrams of all orders and blocks", where=lambda problem: problem.overlaps)
+        elif name not in NO_PARTS:
+            yield _part(name)
 
 
-def _phase(name: str, *others: str, called: str = "", where: Callable[[Problem], bool] = lambda _: True) -> Part:
-    """A phase, or several that do the same at different times."""
+def _part(name: str, *others: str, called: str = "", where: Callable[[Problem], bool] = lambda _: True) -> Part:
+    """What has a name, or several that do the same in other ways."""
     names = (name, *others)
-    return Part(called or name, without_phases(ENGINE, *names), names, frozenset((called or name,)), where)
-
-
-def _flag(name: str, flag: str, *takes: str) -> Part:
-    return Part(name, replace(ENGINE, **{flag: False}), takes)  # type: ignore[arg-type]
+    return Part(called or name, without(ENGINE, *names), names, frozenset((called or name,)), where)
 
 
 def _parts() -> tuple[Part, ...]:
@@ -108,9 +95,8 @@ def _parts() -> tuple[Part, ...]:
     return (
         _bounds(*families, name="analytic bounds but the load"),
         *map(_bounds, families),
-        *_phases(),
-        _flag("destructive bounds", "destructive", DESTRUCTIVE),
-        _flag(MEANWHILE, "meanwhile", MEANWHILE),
+        *_engine_parts(),
+        Part(BESIDE, replace(ENGINE, beside=False), (BESIDE,)),
     )
 
 

@@ -27,9 +27,9 @@ class Objective(StrEnum):
     """What to minimise; defined in docs/concepts.md."""
 
     MAKESPAN = "makespan"
-    ITERATION = "iteration"
     SPAN = "span"
     PERIOD = "period"
+    ITERATION = "iteration"
 
     @property
     def with_article(self) -> str:

@@ -13,8 +13,8 @@ from pipesched.problem.feasibility import why_infeasible
 from pipesched.problem.problem import Problem
 from pipesched.results.solution import Solution
 from solver.analysis.list_fallback import with_list_schedule
-from solver.engine.engine import engine_of
-from solver.engine.search import Engine, Search
+from solver.engine.engine import ENGINE
+from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
 
@@ -22,9 +22,8 @@ _POLL = 0.05  # seconds between looks at the clock
 _GRACE = 2.0
 
 
-def _value_alone(problem: Problem) -> Engine:
-    """A question is about a value and its bound, not about which of the schedules of that value is best otherwise."""
-    return replace(engine_of(problem), finish=Search.solution)
+# A question is about a value and its bound, not about which of the schedules of that value is best otherwise.
+_VALUE_ALONE = replace(ENGINE, finish=Search.solution)
 
 
 class Budget:
@@ -53,13 +52,13 @@ class Budget:
         units = self.limits.deterministic
         if units is not None:
             part = replace(self.limits, deterministic=units / self._questions, target=target)
-            return solve(problem, part, None, self.stop, engine=_value_alone(problem))
+            return solve(problem, part, None, self.stop, engine=_VALUE_ALONE)
         left = max(0.0, self.limits.seconds - self.seconds)
         part = replace(self.limits, seconds=left / max(1, self._questions - self._asked), target=target)
         self._asked += 1
         # Published schedules take no notice of the time limit, and are worth a little more than their part.
         with _stopping_after(min(_GRACE * part.seconds, left), self.stop) as stop:
-            found = solve(problem, part, None, stop, engine=_value_alone(problem))
+            found = solve(problem, part, None, stop, engine=_VALUE_ALONE)
             cut_short = stop.is_set() and not self.stop.is_set()
         if cut_short and not why_infeasible(problem):
             return with_list_schedule(found, part, self.stop)

@@ -8,9 +8,9 @@ from threading import Event
 
 from formulations.exact.exact_model import ExactModel
 from pipesched.errors import Disagreement
-from pipesched.problem.attainable_spans import Value, least_above
+from pipesched.problem.attainable_spans import Value
 from pipesched.schedule.timeline import Timeline
-from solver.backends.cp_sat import EXHAUSTIVE, Answer, Callbacks, Parameters, ValueOf, solve_model
+from solver.backends.cp_sat import EXHAUSTIVE, Callbacks, Parameters, ValueOf, solve_model
 from solver.construction.timing import times_within
 from solver.limits import Limits
 
@@ -33,27 +33,6 @@ def improve(
 
     `from_below` asks for schedules of the lower bound first.
     """
-    search, answer = _searched(model, limits, seconds, stop, callback, from_below)
-    if answer.infeasible and model.bounds_everything:
-        # The incumbent itself is a solution of the model, so there must be one.
-        raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)
-    return CpSatResult(search.best, model.bound(answer.bound) if model.bounds_everything else 0)
-
-
-def at_most(
-    model: ExactModel, asked: int, limits: Limits, seconds: float, stop: Event, callback: Callback
-) -> CpSatResult:
-    """The best schedule of no more than the ticks that are `asked` for, or the bound that there is none."""
-    search, answer = _searched(model, limits, seconds, stop, callback)
-    if not model.bounds_everything:
-        return CpSatResult(search.best, 0)
-    whole = least_above(asked, model.jobs.parts)
-    return CpSatResult(search.best, whole if answer.infeasible else model.bound(answer.bound))
-
-
-def _searched(
-    model: ExactModel, limits: Limits, seconds: float, stop: Event, callback: Callback, from_below: bool = False
-) -> tuple[_Search, Answer]:
     search = _Search(model, callback)
     parameters = Parameters(
         seconds,
@@ -64,7 +43,11 @@ def _searched(
         clauses_only=model.model.order is not None,
         from_below=from_below,
     )
-    return search, solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    if answer.infeasible and model.bounds_everything:
+        # The incumbent itself is a solution of the model, so there must be one.
+        raise Disagreement("CP-SAT finds the model infeasible although a valid schedule is known", EXHAUSTIVE)
+    return CpSatResult(search.best, model.bound(answer.bound) if model.bounds_everything else 0)
 
 
 class _Search:

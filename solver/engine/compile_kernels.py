@@ -25,14 +25,16 @@ from solver.diagram.all_chains.bound import bounds_of_chains
 from solver.diagram.all_orders import bounds_of_all_orders
 from solver.diagram.below import bounds_of_devices
 from solver.diagram.whole_weights.bound import bounds_of_whole_weights
-from solver.engine.final_phase import finished, task_level
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.local_search import LocalSearch
-from solver.engine.phases.published import Published
-from solver.engine.phases.tasks.orders import TaskOrders
-from solver.engine.phases.tasks.policies import TaskPolicies
-from solver.engine.phases.tasks.ranks import SerialSchedules, TaskRanks
-from solver.engine.phases.tuned_lists import TunedListSchedules
+from solver.engine.finish import finished
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.published import Published
+from solver.engine.opening.serial_schedules import SerialSchedules
+from solver.engine.parts.local_search import LocalSearch
+from solver.engine.parts.tasks.orders import TaskOrders
+from solver.engine.parts.tasks.policies import TaskPolicies
+from solver.engine.parts.tasks.ranks import TaskRanks
+from solver.engine.parts.tuned_lists import TunedListSchedules
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.step_orders.schedules import schedule_with
@@ -53,29 +55,22 @@ _WITH_TASKS = _PROBLEM | {
 _LIMITS = Limits(workers=1, deterministic=40)  # each of the annealings that differ in the types of their numbers
 _ENGINE = Engine(
     AnalyticBounds(load_only=True),
-    (Published(),),
-    (TunedListSchedules(counted_runs=1), LocalSearch()),
+    (Published(), SerialSchedules()),
+    (
+        *(TunedListSchedules(counted_runs=1), LocalSearch()),
+        *(TaskPolicies(rounds=1, tries=1), TaskRanks(tries=3), TaskOrders()),
+    ),
     finished,
     raise_bounds=False,
-)
-_TASK_PHASES = (TaskPolicies(rounds=1, tries=1), TaskRanks(tries=3), TaskOrders())
-_TASK_ENGINE = Engine(
-    AnalyticBounds(load_only=True),
-    (Published(), SerialSchedules()),
-    _TASK_PHASES,
-    task_level,
-    raise_bounds=False,
-    several_tasks=True,
 )
 
 
 def compile_kernels(which: str = "") -> None:
     """Call every kernel once; Numba keeps what it compiles on disk."""
     problem = {"modes": _WITH_BLOCKS, "tasks": _WITH_TASKS}.get(which, _PROBLEM)
-    engine = _TASK_ENGINE if which == "tasks" else _ENGINE
-    search = Search(problem_from(problem), _LIMITS, lambda _: None, Event(), engine)
-    search.run()
-    engine.finish(search)
+    search = Search(problem_from(problem), _LIMITS, lambda _: None, Event(), _ENGINE)
+    run(search)
+    finished(search)
 
 
 def compile_bounds(

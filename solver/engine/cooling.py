@@ -1,18 +1,18 @@
-"""Cooling of simulated annealing: temperatures that fall evenly over a share of the time, or over so many tries."""
+"""Cooling of simulated annealing: temperatures that fall evenly over a slice, or over so many tries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from solver.engine.search import Search
+from solver.engine.slices import Slice
 
 
-def falling_temperatures(search: Search, share: float, tries: int, first: float) -> Iterator[float]:
-    """One for each try, from `first` down to 0: over a share of the time limit, or over `tries` of counted work."""
-    clock = search.clock
-    begin, whole, tried = clock.seconds, clock.left(share), 0
+def falling_temperatures(search: Search, slice_: Slice, tries: int, first: float) -> Iterator[float]:
+    """One for each try, from `first` down to 0: over the slice, or over `tries` of counted work."""
+    whole, tried = slice_.left(), 0
     while not search.done():
-        gone = tried / tries if clock.counts_work else (clock.seconds - begin) / whole
+        gone = tried / tries if search.clock.counts_work else 1 - slice_.left() / whole if whole else 1.0
         if gone >= 1:
             return
         tried += 1

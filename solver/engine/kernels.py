@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from typing import Any
+from typing import Any, ClassVar
 
 from pipesched.checking.crossing_chains.alone import fill_in, has_a_way_on
 from pipesched.checking.crossing_chains.fewer import fewer
@@ -52,7 +52,12 @@ _POLL = 0.05  # seconds between looks at the process
 
 
 class Kernels:
-    """Numba functions, and the module whose run as a program, with these arguments, calls them all."""
+    """Numba functions, and the module whose run as a program, with these arguments, calls them all.
+
+    One process compiles at a time, so that what is wanted first is there first.
+    """
+
+    _compiling: ClassVar[Popen[bytes] | None] = None
 
     def __init__(self, functions: Sequence[Any], module: str, *arguments: str) -> None:
         self.functions, self.module, self.arguments = functions, module, arguments
@@ -63,19 +68,27 @@ class Kernels:
         """Start to compile what is not, once; where no process can be started, the first call compiles."""
         self._ready = self._ready or all(map(is_compiled, self.functions))
         frozen = getattr(sys, "frozen", False)  # a program in one file, which is no interpreter
-        if self._ready or self._compiler is not None or frozen or not sys.executable:
+        if self._ready or self._compiler is not None or self._must_wait():
+            return
+        if frozen or not sys.executable:
+            self._ready = True  # where it is called it is compiled
             return
         # Modules are found where this process finds them, and not in its own folder.
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)}
         command = [sys.executable, "-P", "-m", self.module, *self.arguments]
-        self._compiler = Popen(
+        self._compiler = Kernels._compiling = Popen(
             command, env=environment, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
         )
+
+    def _must_wait(self) -> bool:
+        """Whether a process compiles other kernels."""
+        return Kernels._compiling is not None and Kernels._compiling.poll() is None
 
     def wait(self, over: Callable[[], bool]) -> bool:
         """Whether a call would not compile, waiting for that until `over`. True where no process compiles."""
         while not self._ready:
-            if self._compiler is None or self._compiler.poll() is not None:
+            self.begin()
+            if self._compiler is not None and self._compiler.poll() is not None:
                 self._ready = True
             elif over():
                 return False

@@ -9,13 +9,12 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-# Parts that are no phases; a phase has its own name.
-ANALYTIC, MEANWHILE = "analytic bounds", "local search beside bounds"
-DESTRUCTIVE = "destructive bounds"
+# What is no part or opening; these have their own names.
+ANALYTIC, BESIDE = "analytic bounds", "local search beside others"
 
 
 class PartTimes:
-    """Seconds by name. Parts that run beside each other count both; a phase that searches another problem is one."""
+    """Seconds by name. Parts that run beside each other count both; a part that searches another problem is one."""
 
     def __init__(self) -> None:
         self._seconds: dict[str, float] = {}

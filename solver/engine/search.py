@@ -1,14 +1,13 @@
-"""One search: the phases of an engine in turn, around an incumbent, within the limits."""
+"""One search: the parts of an engine around an incumbent, within the limits."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from threading import Event
 from typing import Protocol
 
-from formulations.variables.literal_count import literal_count
 from pipesched.problem.attainable_spans import Value
 from pipesched.problem.microbatch_chains import MicrobatchChains
 from pipesched.problem.problem import Problem
@@ -16,23 +15,22 @@ from pipesched.results.candidate import Candidate
 from pipesched.results.certificate import Certificate
 from pipesched.results.gap import gap
 from pipesched.results.solution import Solution, Status
-from pipesched.schedule.rescale import value_of
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
-from solver.backends.interruptible import run_within
 from solver.construction.timing import best_times
 from solver.engine.clock import Clock
 from solver.engine.common_ticks import in_common_ticks
 from solver.engine.incumbent import Incumbent, Report
 from solver.engine.kernels import Kernels, kernels_for
 from solver.engine.part_times import ANALYTIC, PartTimes
-from solver.engine.tuning import MANY_PASSES, OTHER_STARTS, REFUTABLE_LITERALS, STATING_SECONDS_A_PASS
+from solver.engine.slices import Work
+from solver.engine.tuning import LOCAL_SEARCH_SECONDS_A_PASS, MANY_PASSES, OTHER_STARTS, STATING_SECONDS_A_PASS
 from solver.limits import Limits
 from solver.local_search.portfolio import OrderSearch
 
 
-class Phase(Protocol):
-    """A part of the search, under a name that progress shows. Phases are data: frozen, with their tuning as fields."""
+class Opening(Protocol):
+    """What looks for a first schedule, under a name that progress shows. Data: frozen, with its tuning as fields."""
 
     @property
     def name(self) -> str: ...
@@ -41,7 +39,31 @@ class Phase(Protocol):
         """Whether it has anything to do."""
 
     def run(self, search: Search) -> None:
-        """Offer schedules to the incumbent, or claim bounds. May be ended between any two steps."""
+        """Offer schedules to the incumbent, or claim bounds, and keep to the time. May be ended between two steps."""
+
+
+class Part(Protocol):
+    """What shares the time of a search with others, slice by slice. Data, as an opening."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parallel(self) -> bool:
+        """Whether it uses all workers. Local search goes on beside one that does not."""
+
+    @property
+    def restarts(self) -> bool:
+        """Whether each slice begins anew, so that a longer one does more than several."""
+
+    def serves(self, search: Search, /) -> bool:
+        """Whether it can do anything for the problem; never whether that is worth it."""
+
+    def kernels(self, search: Search, /) -> Kernels | None:
+        """The compiled code that it calls; it has no slice before that is there."""
+
+    def work(self, search: Search, /) -> Work:
+        """Offer schedules to the incumbent, or claim bounds, within one slice after the other."""
 
 
 class Bounding(Protocol):
@@ -55,25 +77,22 @@ class Bounding(Protocol):
 class Engine:
     """What a solve is made of. A part may be replaced or left out; what remains is still correct, only weaker.
 
-    `opening` phases look for a first schedule and keep to the time by themselves; `phases` follow while something is
-    open and time is left. `raise_bounds` lets phases look for lower bounds besides schedules: by refutation
-    (`destructive`). Local search goes on beside phases that use one core (`meanwhile`).
-    `finish` turns a search that is over into its solution. `several_tasks`
-    says that all of it holds too where passes are several tasks.
+    What is in `opening` runs first, one after the other, and keeps to the time by itself; then the `parts` that serve
+    the problem share the time while something is open (`Allocation`). `raise_bounds` lets parts look for lower bounds
+    besides schedules. Local search goes on `beside` parts that use one core. `finish` turns a search that is over into
+    its solution.
     """
 
     bounds: Bounding
-    opening: tuple[Phase, ...]
-    phases: tuple[Phase, ...]
+    opening: tuple[Opening, ...]
+    parts: tuple[Part, ...]
     finish: Callable[[Search], Solution]
     raise_bounds: bool = True
-    destructive: bool = True
-    meanwhile: bool = True
-    several_tasks: bool = False
+    beside: bool = True
 
 
 class Search:
-    """What the phases work on: problem, limits, clock, incumbent, and the schedules that local search starts from.
+    """What the parts work on: problem, limits, clock, incumbent, and the schedules that local search starts from.
 
     `over` is asked besides: whether the search has become pointless. `chains` are given where the problem is theirs and
     stands for one of unequal micro-batches.
@@ -89,11 +108,9 @@ class Search:
         over: Callable[[], bool] = lambda: False,
         chains: MicrobatchChains | None = None,
     ) -> None:
-        if not (engine.several_tasks or problem.network.one_task_each):
-            raise ValueError("an engine for passes of one task each, and a problem whose passes are several")
         self.problem, self.limits, self.stop, self.engine, self.chains = problem, limits, stop, engine, chains
-        self.clock, self.parts = Clock(limits), PartTimes()
-        with self.parts.of(ANALYTIC):
+        self.clock, self.times = Clock(limits), PartTimes()
+        with self.times.of(ANALYTIC):
             certificates, late = engine.bounds.certificates(problem, self.clock, stop)
         self.incumbent = Incumbent(problem, certificates, self.clock, report)
         if late:
@@ -102,8 +119,10 @@ class Search:
         self.orders: OrderSearch | None = None
         self._starts: dict[Value, Timeline] = {}
         self.kernels = kernels_for(problem)
-        self.entered: set[str] = set()  # the names of phases that have begun
-        self._over, self._ended = over, False
+        # The best value of the schedules, and bound, that the part under way has found, better than those known or not.
+        self.own_value: Value | None = None
+        self.own_bound: Value | None = None
+        self._over, self.ended = over, False
 
     @property
     def passes(self) -> int:
@@ -115,56 +134,51 @@ class Search:
         return self.passes > MANY_PASSES
 
     @property
-    def refutable(self) -> bool:
-        """Whether the exact model is so small that CP-SAT refutes more than orders of steps do in the same time."""
-        return literal_count(self.problem) <= REFUTABLE_LITERALS
+    def plain_passes(self) -> bool:
+        """Whether each pass is one task, of which nothing is to be chosen."""
+        return self.problem.network.one_task_each and not self.problem.network.options
+
+    @property
+    def workers(self) -> int:
+        return self.limits.workers or os.cpu_count() or 1
+
+    @property
+    def can_improve_orders(self) -> bool:
+        """Whether local search is for such passes, and there is time for a first move."""
+        return self.plain_passes and self.clock.allowed() > self.passes * LOCAL_SEARCH_SECONDS_A_PASS
+
+    def open_ticks(self) -> tuple[float, float]:
+        """What is proved, and the value of a schedule that is known."""
+        state = self.incumbent.state
+        assert state.value is not None
+        return float(state.lower_bound), float(state.value)
 
     @property
     def takes_long_to_state(self) -> bool:
         """Whether stating a model of all passes takes more than what is left of the time, and gigabytes."""
-        return self.clock.left() <= self.passes * STATING_SECONDS_A_PASS
+        network = self.problem.network
+        tasks = sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
+        return self.clock.left() <= tasks * STATING_SECONDS_A_PASS
 
-    def run(self) -> None:
-        """Every phase until done."""
-        if self.engine.phases and not self.problem.network.options and not self.clock.counts_work:
-            self.kernels.begin()
-        for phase in self.engine.opening:
-            if not self._ended:
-                with self.incumbent.defects_noted():
-                    self._run(phase)
-        for phase in self.engine.phases:
-            if not self._ended and not self.done() and self.incumbent.timeline is not None and self.clock.left() > 0:
-                with self.incumbent.defects_noted():
-                    run_within(self.clock.allowed(), self.stop, partial(self._run, phase))
-
-    def _run(self, phase: Phase) -> None:
-        if phase.applies(self):
-            self.incumbent.enter(phase.name)
-            self.entered.add(phase.name)
-            with self.parts.of(phase.name):
-                phase.run(self)
+    def over(self) -> bool:
+        """Whether no part has another slice."""
+        return self.ended or self.done() or self.clock.left() <= 0
 
     def end(self) -> None:
-        """No more phases: what was found will do."""
-        self._ended = True
+        """No more parts: what was found will do."""
+        self.ended = True
 
-    def kernels_ready(self, share: float = 1.0) -> bool:
-        """Whether local search could begin at once, waiting for that until this share of the time left is over."""
-        if self.clock.counts_work:
-            return True
-        left = (1 - share) * self.clock.left()
-        return self.kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
+    def compiled(self, kernels: Kernels | None) -> bool:
+        """Whether they could be called at once; begins to compile them. Counted work compiles where it calls them."""
+        return self.wait_for(kernels, 0.0)
 
-    def compiled(self, kernels: Kernels, share: float) -> bool:
-        """Whether a phase could call these at once, waiting for that within its share of the time.
-
-        Counted work compiles where it calls them.
-        """
-        if self.clock.counts_work:
+    def wait_for(self, kernels: Kernels | None, share: float) -> bool:
+        """The same, waiting for that until this share of the time left is over."""
+        if kernels is None or self.clock.counts_work:
             return True
         kernels.begin()
-        until = self.clock.left() - self.clock.left(share)
-        return kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= until)
+        left = (1 - share) * self.clock.left()
+        return kernels.wait(lambda: self.stop.is_set() or self.clock.left() <= left)
 
     def done(self) -> bool:
         """Whether nothing is left to search: proved within the gap, the target reached or refuted, or told to stop."""
@@ -185,19 +199,26 @@ class Search:
 
     def start_from_timeline(self, timeline: Timeline) -> None:
         """As `start_from`, with its times."""
-        self._starts.setdefault(value_of(self.problem, timeline), timeline)
-        self.incumbent.offer(timeline)
+        value = self.incumbent.offer(timeline)
+        self._starts.setdefault(value, timeline)
+        self.own_value = value if self.own_value is None else min(value, self.own_value)
 
-    def improve_orders(self, seconds: float, workers: int, done: Callable[[], bool]) -> None:
-        """Local search from the best schedule for so many seconds; it goes on from where the one before ended."""
-        best, limits = self.incumbent.timeline, replace(self.limits, workers=workers)
+    def found_bound(self, bound: Value) -> None:
+        """A bound of the part under way, which need not be better than those known."""
+        self.own_bound = bound if self.own_bound is None else max(bound, self.own_bound)
+
+    def improve_orders(
+        self, limits: Limits, done: Callable[[], bool], offer: Callable[[Schedule], Timeline | None]
+    ) -> None:
+        """Local search from the best schedule within the limits; it goes on from where the one before ended."""
+        best = self.incumbent.timeline
         if best is None:
             return
         if self.orders is None:
             self.orders = OrderSearch(best, self.starts(), limits, done)
         else:
             self.orders.go_on(best, limits, done)
-        self.orders.run(seconds, self.offer_order)
+        self.orders.run(limits.seconds, offer)
 
     @property
     def has_starts(self) -> bool:
@@ -228,6 +249,6 @@ class Search:
             wall_seconds=self.clock.seconds,
             interrupted=self.stop.is_set(),
             notes=state.notes,
-            parts=self.parts.taken(),
+            parts=self.times.taken(),
         )
         return in_common_ticks(found, state.timeline, state.certificate)

@@ -1,4 +1,4 @@
-"""Tuning constants that several phases of the engine share; those of one phase are the fields of its dataclass."""
+"""Tuning constants that several parts of the engine share; those of one part are the fields of its dataclass."""
 
 from __future__ import annotations
 
@@ -13,5 +13,11 @@ STATING_SECONDS_A_PASS = 0.001
 LOCAL_SEARCH_SECONDS_A_PASS = 1e-4
 # How many schedules besides the best one local search starts from.
 OTHER_STARTS = 6
-# Up to so many order literals CP-SAT refutes more by an exhaustive search than relaxed decision diagrams do.
-REFUTABLE_LITERALS = 6_000
+# The first slice of a part, of the time limit; where work is counted, of that of a part, which has all of it in turn.
+FIRST_SLICE, COUNTED_SLICE = 1 / 64, 1 / 8
+# What a slice closed counts so much with the next one.
+DISCOUNT = 0.5
+# The share of the gap that a part is hoped to close in as much time as it had so far.
+HOPE = 0.1
+# A slice of a part that begins anew is longer by so much than all of its slices before.
+LONGER = 3.0

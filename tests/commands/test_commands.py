@@ -20,7 +20,7 @@ from pipesched.results.certificate import Certificate
 from pipesched.results.solution import Progress
 from pipesched.validation.validator import validate
 from pipesched.version import VERSION
-from solver.engine.phases.bounds import analytic_bounds
+from solver.engine.opening import analytic_bounds
 from tests.support.makers import problem
 from tests.support.report_text import report_text
 

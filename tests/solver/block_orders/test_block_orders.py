@@ -22,11 +22,12 @@ from solver.block_orders.tables import covers, walks_of
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
-from solver.engine.phases import block_orders
-from solver.engine.phases.block_orders import BlockOrders
+from solver.engine.parts import block_orders
+from solver.engine.parts.block_orders import BlockOrders
 from solver.engine.search import Search
 from solver.limits import Limits
 from tests.support.makers import problem
+from tests.support.slices import run_slice
 
 _PREFERS = Preference(10.0, 0.0, 3.0, 10.0, 1.0)
 
@@ -117,7 +118,7 @@ def test_orders_that_cannot_end_below_the_best_make_room_for_better_ones() -> No
     assert best_order(walks, prefers, 100, 2, halt, below._replace(value=guided.value * 9 // 10)) is None
 
 
-def test_the_phase_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch) -> None:
     """The narrowest width without what follows, then each search below the incumbent; of two chains none."""
     values = list[tuple[int | None, Value | None]]()
 
@@ -135,7 +136,7 @@ def test_the_phase_goes_on_below_the_best_value(monkeypatch: pytest.MonkeyPatch)
         search.offer_order(sequential(of))
         before = search.incumbent.state.value
         values.clear()
-        BlockOrders().run(search)
+        run_slice(BlockOrders(), search)
         assert before is not None
         assert search.incumbent.state.value is not None
         assert search.incumbent.state.value < before

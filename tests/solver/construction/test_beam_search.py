@@ -18,8 +18,8 @@ from solver.construction.beam_search import BeamSearch
 from solver.construction.beam_tables import beam_run, ceilings, covers, line_of, schedule_of_run
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
-from solver.engine.phases.beam_schedules import BeamSchedules
-from solver.engine.phases.sequential import Sequential
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.beam_schedules import BeamSchedules
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve
@@ -151,11 +151,9 @@ def test_a_search_that_is_over_offers_nothing_more() -> None:
     assert offered
 
 
-def test_the_phase_finds_schedules_far_below_one_micro_batch_after_the_other() -> None:
+def test_a_search_by_it_alone_finds_schedules_far_below_one_micro_batch_after_the_other() -> None:
     times = {"forward": 10, "backward": 10, "weight": 10, "fused": 17}
     case = problem(6, 24, times=times, memory={"activation": 1, "capacity": 4}, objective="span")
-    phases = tuple(phase for phase in ENGINE.phases if isinstance(phase, BeamSchedules))
-    assert phases
-    engine = replace(ENGINE, opening=(Sequential(),), phases=phases, finish=Search.solution, raise_bounds=False)
+    engine = replace(ENGINE, opening=(Sequential(),), parts=(BeamSchedules(),), finish=Search.solution)
     found = solve(case, Limits(seconds=60, workers=1, deterministic=1), engine=engine)
     assert found.gap is not None and found.gap < 0.12

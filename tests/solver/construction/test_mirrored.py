@@ -16,8 +16,10 @@ from solver.construction.list_scheduling import list_schedules, sequential
 from solver.construction.mirrored import folded, unfolded
 from solver.construction.timing import best_times
 from solver.engine.engine import ENGINE
-from solver.engine.phases.mirrored_schedules import MirroredSchedules
-from solver.engine.phases.sequential import Sequential
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.list_schedules import ListSchedules
+from solver.engine.parts.mirrored_schedules import MirroredSchedules
+from solver.engine.run import run
 from solver.engine.search import Search
 from solver.limits import Limits
 from tests.support.makers import problem
@@ -81,14 +83,14 @@ def test_the_search_goes_on_from_the_best_mirrored_schedule(microbatches: int) -
     half = folded(one)
     assert half is not None
     best = min(value_of(half, best_times(half, schedule)) for schedule in list_schedules(half))
-    phase = next(phase for phase in ENGINE.phases if isinstance(phase, MirroredSchedules))
-    short = replace(phase, engine=replace(phase.engine, phases=phase.engine.phases[:1]))
-    engine = replace(ENGINE, opening=(Sequential(),), phases=(short,))
+    part = next(part for part in ENGINE.parts if isinstance(part, MirroredSchedules))
+    short = replace(part, engine=replace(part.engine, parts=(ListSchedules(),)))
+    engine = replace(ENGINE, opening=(Sequential(),), parts=(short,))
     search = Search(one, Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
-    search.run()
+    run(search)
     assert search.incumbent.value is not None
     assert search.incumbent.value <= best
     assert search.has_starts
-    assert phase.applies(search)
+    assert part.serves(search)
     other = Search(problem(2, 2), Limits(workers=1, deterministic=1), lambda _: None, Event(), engine)
-    assert not phase.applies(other)
+    assert not part.serves(other)

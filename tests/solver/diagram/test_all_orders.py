@@ -26,9 +26,6 @@ from solver.diagram.follow import least_end
 from solver.diagram.layers import Layer
 from solver.diagram.repetition import skip
 from solver.diagram.steps import Kept, Steps, kept_stages, stages_on, walked_chains
-from solver.engine import search as engine_search
-from solver.engine.engine import ENGINE
-from solver.engine.phases.bounds import all_orders as phase
 from solver.limits import Limits
 from solver.solve import solve
 from tests.support.certified import assert_proved_and_no_more, attack_refutes, verdict
@@ -83,20 +80,6 @@ def test_a_solve_proves_with_it_what_no_argument_in_words_does() -> None:
     found = solve(v_shape(2, 8, 3), Limits(deterministic=2.0, workers=1))
     assert found.lower_bound_ticks == found.value_ticks
     assert found.certificate.kind == KIND
-
-
-def test_the_second_time_is_for_few_states_or_for_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_search, "REFUTABLE_LITERALS", 0)
-    search = engine_search.Search(
-        v_shape(2, 6, 3), Limits(workers=1, deterministic=9.0), lambda _: None, Event(), ENGINE
-    )
-    first = phase.AllOrders(widths=(2,))
-    assert first.applies(search)
-    first.run(search)
-    for few_states in (1, 10**6):
-        again = replace(first, again=True, near=0.5, few_states=few_states)
-        assert again.applies(search) == (few_states == 1)
-        assert replace(again, few=True).applies(search) == (few_states > 1)
 
 
 def drawn(seed: int) -> Steps:

@@ -31,11 +31,11 @@ from solver.diagram.follow import least_end
 from solver.diagram.guide import guide_of
 from solver.diagram.layers import Least
 from solver.diagram.steps import Kept, kept_stages, stages_on, without_blocks
-from solver.engine.final_phase import finished
-from solver.engine.phases.bounds.all_orders import AllOrders
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.bounds.orders_below import OrdersBelow
-from solver.engine.phases.sequential import Sequential
+from solver.engine.finish import finished
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.bounds.below import BelowOnDevices
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from tests.solver.diagram import test_blocks as blocks
@@ -270,24 +270,14 @@ def test_the_check_does_not_begin_what_takes_too_long() -> None:
     assert verdict(large, replace(claim, evidence=CrossingStepsBelow(0, (0, 1), 8, 500))) is Verdict.NOT_VERIFIED
 
 
-def test_the_phase_raises_the_bound_of_all_orders() -> None:
-    def guided(phase: OrdersBelow, one: Problem, share: float) -> bool:
-        """Whether what is proved comes from orders below a value, after little work on all orders."""
-        phases = (AllOrders(share=share, widths=(1,)), phase)
-        engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), phases, finished, raise_bounds=True)
-        search = Search(one, Limits(workers=1, deterministic=40), lambda _: None, Event(), engine)
-        search.run()
-        assert not search.incumbent.state.notes
-        first = search.incumbent.state.certificates[0].evidence
-        return isinstance(first, Diagram) and first.below is not None
-
-    plain = v_shape(3, 8, 3)
-    assert guided(OrdersBelow(least_devices=3), plain, 1e-5)
-    for none in (OrdersBelow(above=0.9, least_devices=3), OrdersBelow(), OrdersBelow(least_devices=3, near=2)):
-        assert not guided(none, plain, 1e-5)
-    assert guided(OrdersBelow(), IN_BLOCKS, 1e-3)
-    for none in (OrdersBelow(above=0.9), OrdersBelow(least_with_blocks=4), OrdersBelow(near=2)):
-        assert not guided(none, IN_BLOCKS, 1e-3)
+@pytest.mark.parametrize("one", (v_shape(3, 8, 3), IN_BLOCKS))
+def test_a_search_by_it_alone_raises_the_bound(one: Problem) -> None:
+    engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), (BelowOnDevices(),), finished)
+    search = Search(one, Limits(workers=1, deterministic=40), lambda _: None, Event(), engine)
+    run(search)
+    assert not search.incumbent.state.notes
+    first = search.incumbent.state.certificates[0].evidence
+    assert isinstance(first, Diagram) and first.below is not None
 
 
 def test_the_sentence() -> None:

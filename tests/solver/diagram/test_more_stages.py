@@ -28,10 +28,11 @@ from solver.diagram.completion import completion
 from solver.diagram.follow import least_end
 from solver.diagram.guide import Guide, guide_of
 from solver.diagram.steps import Kept, kept_stages
-from solver.engine.final_phase import finished
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.bounds.some_stages import MoreStages as Phase
-from solver.engine.phases.sequential import Sequential
+from solver.engine.finish import finished
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.bounds.below import BelowOnStages
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from tests.solver.diagram.test_all_orders import HELD, UNEVEN, v_shape
@@ -191,7 +192,7 @@ def test_nothing_is_said_of_tasks_or_after_a_stop_or_with_too_much_work() -> Non
 
 
 class Little:
-    """A phase that proves less than all orders of these stages."""
+    """An opening that proves less than all orders of these stages."""
 
     name = "little"
 
@@ -203,18 +204,13 @@ class Little:
         search.incumbent.argue(Certificate(KIND, 1_200_000, "", 7, some))
 
 
-def test_the_phase_follows_diagrams_of_some_stages() -> None:
-    def guides(*phases: Phase | Little) -> list[tuple[int, ...]]:
-        engine = Engine(AnalyticBounds(), (Sequential(),), phases, finished, raise_bounds=True)
-        search = Search(THIRD, Limits(workers=1, deterministic=10), lambda _: None, Event(), engine)
-        search.run()
-        assert not search.incumbent.state.notes
-        found = [one.evidence for one in search.incumbent.state.certificates]
-        return [one.stages for one in found if isinstance(one, Diagram)]
-
-    assert guides(Phase()) == []
-    assert len(guides(Little(), Phase())[0]) > 3
-    assert guides(Little(), Phase(above=0.95)) == [(7, 8, 13)]
+def test_stages_that_gave_the_bound_guide_more() -> None:
+    engine = Engine(AnalyticBounds(), (Sequential(), Little()), (BelowOnStages(),), finished)
+    search = Search(THIRD, Limits(workers=1, deterministic=10), lambda _: None, Event(), engine)
+    run(search)
+    assert not search.incumbent.state.notes
+    found = [one.evidence for one in search.incumbent.state.certificates]
+    assert max(len(one.stages) for one in found if isinstance(one, Diagram)) > 3
 
 
 @pytest.mark.parametrize("seed", range(4))

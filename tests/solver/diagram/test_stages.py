@@ -22,10 +22,11 @@ from solver.diagram.below import bounds_of_stages
 from solver.diagram.certificate import KIND
 from solver.diagram.follow import least_end
 from solver.diagram.steps import Kept, kept_stages
-from solver.engine.final_phase import finished
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.bounds.some_stages import SomeStages as Phase
-from solver.engine.phases.sequential import Sequential
+from solver.engine.finish import finished
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.bounds.below import BelowOnStages
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from tests.solver.diagram.test_all_orders import HELD, UNEVEN, v_shape
@@ -144,18 +145,12 @@ def test_nothing_is_said_of_tasks_or_after_a_stop_or_with_too_much_work() -> Non
     assert verdict(v_shape(4, 40, 40), claim) is Verdict.NOT_VERIFIED
 
 
-def test_the_phase_raises_what_words_say_of_one_device() -> None:
-    def kinds(phase: Phase, devices: int = 8) -> list[str]:
-        problem = THIRD if devices == 8 else v_shape(devices, 8, 3)
-        engine = Engine(AnalyticBounds(), (Sequential(),), (phase,), finished, raise_bounds=True)
-        search = Search(problem, Limits(workers=1, deterministic=10), lambda _: None, Event(), engine)
-        search.run()
-        assert not search.incumbent.state.notes
-        return [one.kind for one in search.incumbent.state.certificates]
-
-    assert kinds(Phase(share=0.9))[0] == KIND
-    for none in (Phase(above=0.9), Phase(least_devices=9)):
-        assert KIND not in kinds(none)
+def test_a_search_by_it_alone_raises_what_words_say_of_one_device() -> None:
+    engine = Engine(AnalyticBounds(), (Sequential(),), (BelowOnStages(),), finished)
+    search = Search(THIRD, Limits(workers=1, deterministic=10), lambda _: None, Event(), engine)
+    run(search)
+    assert not search.incumbent.state.notes
+    assert search.incumbent.state.certificates[0].kind == KIND
 
 
 def test_the_sentence() -> None:

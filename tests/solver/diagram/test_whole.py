@@ -28,10 +28,11 @@ from solver.diagram.whole_weights import bound, follow
 from solver.diagram.whole_weights.bound import bounds_of_whole_weights, whole_orders
 from solver.diagram.whole_weights.follow import least_of_whole
 from solver.diagram.whole_weights.weights import weights_of
-from solver.engine.final_phase import finished
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.bounds.whole_weights import WholeWeights
-from solver.engine.phases.sequential import Sequential
+from solver.engine.finish import finished
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.bounds.whole_weights import WholeWeights
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.step_orders.whole import schedule_of_whole
@@ -283,19 +284,14 @@ def test_the_check_tries_no_more_orders_than_it_has_time_for(most: str, monkeypa
     assert verdict(LONG_WEIGHTS, genuine) is Verdict.NOT_VERIFIED
 
 
-def test_the_phase_finds_the_optimum_and_proves_it_where_little_is_left() -> None:
-    """From a schedule of one micro-batch after the other, so that the gap that it may run with is set high."""
-
-    def solved(phase: WholeWeights) -> Search:
-        engine = Engine(AnalyticBounds(), (Sequential(),), (phase,), finished, raise_bounds=True)
-        search = Search(LONG_WEIGHTS, Limits(workers=1, deterministic=100), lambda _: None, Event(), engine)
-        search.run()
-        assert not search.incumbent.state.notes
-        return search
-
-    done = solved(WholeWeights(below=0.9)).incumbent.state
+def test_a_search_by_it_alone_finds_the_optimum_and_proves_it() -> None:
+    """From a schedule of one micro-batch after the other."""
+    engine = Engine(AnalyticBounds(), (Sequential(),), (WholeWeights(),), finished)
+    search = Search(LONG_WEIGHTS, Limits(workers=1, deterministic=100), lambda _: None, Event(), engine)
+    run(search)
+    done = search.incumbent.state
+    assert not done.notes
     assert done.value == done.lower_bound and done.certificates[0].kind == KIND
-    assert KIND not in [one.kind for one in solved(WholeWeights(below=0.01)).incumbent.state.certificates]
 
 
 def test_the_sentence() -> None:

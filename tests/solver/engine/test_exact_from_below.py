@@ -20,8 +20,11 @@ from solver.backends.exact_search import improve
 from solver.bounds.analytic.catalogue import certificates
 from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
-from solver.engine.engine import ENGINE, NEAR_BOUND
-from solver.engine.phases.sequential import Sequential
+from solver.engine.engine import ENGINE
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.destructive import DestructiveBounds
+from solver.engine.parts.exact_model import ExactModel as ExactModelPart
+from solver.engine.run import run
 from solver.engine.search import Search
 from solver.limits import Limits
 from tests.support.brute_force import optimum, tiny_problem
@@ -68,51 +71,11 @@ def test_what_is_proved_from_below_is_the_optimum(seed: int) -> None:
         assert value_of(one, found.timeline) < best.value + 1
 
 
-def searched(one: Problem, near: float) -> Search:
-    """With one micro-batch after the other, then the phase, twice."""
-    phases = (replace(NEAR_BOUND, near=near, least_literals=0),) * 2
-    engine = replace(ENGINE, opening=(Sequential(),), phases=phases)
-    search = Search(one, SURE, lambda _: None, Event(), engine)
-    search.run()
-    return search
-
-
-def test_the_phase_proves_what_is_left() -> None:
-    state = searched(OPEN, near=1.0).incumbent.state
+def test_with_destructive_bounds_it_proves_what_is_left() -> None:
+    """From one micro-batch after the other; the fraction of a tick that the model leaves is refuted."""
+    engine = replace(ENGINE, opening=(Sequential(),), parts=(ExactModelPart(from_below=True), DestructiveBounds()))
+    search = Search(OPEN, SURE, lambda _: None, Event(), engine)
+    run(search)
+    state = search.incumbent.state
     assert state.lower_bound == state.value
     assert state.lower_bound > max(one.value for one in certificates(OPEN, OPEN.objective))
-
-
-def test_the_phase_is_for_small_gaps_and_one_mode() -> None:
-    cheaper = problem(
-        3,
-        7,
-        times={"forward": 2, "backward": 3, "weight": 2, "fused": 4},
-        memory={"activation": 1, "capacity": 2},
-        objective="span",
-    )
-    for search in (searched(OPEN, near=0.03), searched(cheaper, near=1.0)):
-        assert NEAR_BOUND.name not in search.entered
-        assert search.incumbent.lower_bound < (search.incumbent.value or 0)
-
-
-@pytest.mark.parametrize(
-    ("placement", "objective", "applies"),
-    [("v-shape", "span", True), ("linear", "span", False), ("v-shape", "makespan", False)],
-)
-def test_early_it_is_for_spans_of_devices_with_several_stages(placement: str, objective: str, applies: bool) -> None:
-    one = problem(3, 4, placement=placement, memory={"activation": 1, "capacity": 4}, objective=objective)
-    search = Search(one, SURE, lambda _: None, Event(), replace(ENGINE, opening=(Sequential(),), phases=()))
-    search.run()
-    early = replace(NEAR_BOUND, near=1.0, least_literals=0, several_stages=True)
-    assert early.applies(search) == applies
-
-
-@pytest.mark.parametrize(("seconds", "applies"), [(10, False), (60, True)])
-def test_early_it_has_time(seconds: float, applies: bool) -> None:
-    one = problem(3, 4, placement="v-shape", memory={"activation": 1, "capacity": 4}, objective="span")
-    limits = Limits(seconds=seconds, workers=1)
-    search = Search(one, limits, lambda _: None, Event(), replace(ENGINE, opening=(Sequential(),), phases=()))
-    search.run()
-    early = replace(NEAR_BOUND, near=1.0, least_literals=0, least_seconds=10)
-    assert early.applies(search) == applies

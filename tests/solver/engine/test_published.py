@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.published import Published
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.published import Published
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.solve import solve

@@ -6,8 +6,8 @@ import pytest
 
 from pipesched.results.solution import Solution, Status
 from pipesched.validation.validator import validate
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.published_extended import PublishedExtended
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.published_extended import PublishedExtended
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.solve import solve

@@ -16,10 +16,9 @@ from pipesched.results.solution import Progress, Status
 from pipesched.validation.validator import validate
 from solver.backends.cp_sat import EXHAUSTIVE
 from solver.bounds.analytic.catalogue import certificates
-from solver.construction.list_scheduling import sequential as one_after_another
 from solver.engine.engine import ENGINE
-from solver.engine.phases import exact_model, local_search, sequential
-from solver.engine.phases.bounds import analytic_bounds
+from solver.engine.opening import analytic_bounds, sequential
+from solver.engine.parts import exact_model
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.solve import solve, without_search
@@ -216,15 +215,3 @@ def test_a_step_that_fails_is_told_and_the_others_go_on(monkeypatch: pytest.Monk
     before = incumbent.lower_bound
     incumbent.claim(before + 1)
     assert incumbent.lower_bound == before
-
-
-def test_local_search_has_half_of_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What phases before it have left may be less than what is kept for bounds."""
-    search = Search(gpt_1_5b(4, 8, 2), Limits(seconds=100.0, workers=1), lambda _: None, Event(), ENGINE)
-    search.offer_order(one_after_another(search.problem))
-    monkeypatch.setattr(local_search, "improve_orders", lambda _, seconds: given.append(seconds))
-    given: list[float] = []
-    for left in (10.0, 90.0):
-        monkeypatch.setattr(search.clock, "left", lambda left=left: left)
-        local_search.LocalSearch().run(search)
-    assert given == [5.0, 55.0]

@@ -26,12 +26,13 @@ from solver.analysis import published_comparison, robustness
 from solver.backends.background import BackgroundIterator
 from solver.backends.interruptible import OutOfTime, end_thread, run_until, run_within
 from solver.bounds.analytic.catalogue import BOUNDS
-from solver.construction import list_run
+from solver.construction import list_run, list_scheduling
 from solver.cyclic import problem_period
-from solver.engine import compile_kernels, final_phase, incumbent, kernels, search
+from solver.engine import compile_kernels, finish, incumbent, kernels, search
 from solver.engine.engine import ENGINE
-from solver.engine.phases import published
-from solver.engine.phases.local_search import LocalSearch
+from solver.engine.opening import published
+from solver.engine.parts.local_search import LocalSearch
+from solver.engine.run import run
 from solver.limits import Limits
 from solver.solve import solve, without_search
 from tests.support.makers import problem
@@ -120,9 +121,9 @@ def test_the_first_that_fits_is_not_lost_for_want_of_time(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(incumbent, "validate", slowly)
     monkeypatch.setattr(published, "GRACE", 0.2)
-    engine = replace(ENGINE, opening=(published.Published(share=0.2),), phases=(), finish=search.Search.solution)
+    engine = replace(ENGINE, opening=(published.Published(share=0.2),), parts=(), finish=search.Search.solution)
     found = search.Search(problem(2, 3), Limits(seconds=5), lambda *_: None, Event(), engine)
-    found.run()
+    run(found)
     assert found.incumbent.timeline is not None
 
 
@@ -160,28 +161,34 @@ def test_kernels_are_compiled_by_another_process_which_no_one_waits_for_too_long
     monkeypatch.syspath_prepend(tmp_path)
     uncompiled = SimpleNamespace(signatures=[], py_func=forever, stats=SimpleNamespace(cache_path=str(tmp_path)))
     slow, quick = (kernels.Kernels([uncompiled], f"{name}_module") for name in ("slow", "quick"))
-    slow.begin()
     quick.begin()
     assert quick.wait(lambda: False)
+    slow.begin()
     assert not slow.wait(lambda: True)
+    # One process compiles at a time.
+    other = kernels.Kernels([uncompiled], "quick_module")
+    assert not other.wait(lambda: True)
     compiler = slow._compiler
     assert compiler is not None
     # Local search is left out meanwhile, and it is said.
     monkeypatch.setattr(search, "kernels_for", lambda _: slow)
-    one = problem(2, 3)
-    begun = search.Search(one, Limits(workers=1), lambda _: None, Event(), ENGINE)
-    begun.offer_order(HEURISTICS["1f1b"].order(one))
-    assert not LocalSearch(waiting_share=0.0).applies(begun)
+    engine = replace(ENGINE, opening=(), parts=(LocalSearch(),))
+    # Round trips decide, so that something is open.
+    one = problem(3, 5, memory={"capacity": 2})
+    begun = search.Search(one, Limits(seconds=0.5, workers=1), lambda _: None, Event(), engine)
+    begun.offer_order(list_scheduling.sequential(one))
+    run(begun)
     assert any("local search" in note for note in begun.solution().notes)
-    # So are other phases, and the end of a solve, whose value is what it is.
-    assert not begun.compiled(slow, 0.0)
-    monkeypatch.setattr(final_phase, "_WAITING_SHARE", 0.0)
-    assert any("less memory" in note for note in final_phase.finished(begun).notes)
+    assert "local search" not in dict(begun.solution().parts)
+    # So is the end of a solve, whose value is what it is.
+    begun = search.Search(problem(2, 3), Limits(workers=1), lambda _: None, Event(), ENGINE)
+    begun.offer_order(HEURISTICS["1f1b"].order(begun.problem))
+    monkeypatch.setattr(finish, "_WAITING_SHARE", 0.0)
+    assert any("less memory" in note for note in finish.finished(begun).notes)
     compiler.kill()
     compiler.wait()
-    assert slow.wait(lambda: False)
-    assert begun.compiled(slow, 0.0)
-    assert LocalSearch(waiting_share=0.0).applies(begun)
+    assert begun.compiled(slow)
+    assert other.wait(lambda: False)
 
 
 _COMPILED = """

@@ -1,11 +1,12 @@
-"""The phase of rules that are searched for: very long problems get a schedule from rules of a shorter one."""
+"""List schedules by rules that are searched for: very long problems get a schedule from rules of a shorter one."""
 
 from __future__ import annotations
 
 import pytest
 
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.tuned_lists import TunedListSchedules
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.tuned_lists import RulesOfShorter, TunedListSchedules
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.solve import solve
@@ -14,23 +15,22 @@ from tests.support.makers import problem
 LIMITS = Limits(seconds=60, workers=1, deterministic=1)
 
 
-def alone(phase: TunedListSchedules) -> Engine:
-    """Nothing but that phase, behind the bounds that take no time."""
-    return Engine(AnalyticBounds(), (phase,), (), Search.solution, raise_bounds=False)
+BOUNDS = AnalyticBounds()
 
 
 @pytest.mark.parametrize("placement", ("linear", "v-shape"))
 def test_a_very_long_problem_has_a_schedule_within_some_per_cent(placement: str) -> None:
     memory = {"activation": 1, "capacity": 3 if placement == "linear" else 6}
     long = problem(4, 2000, placement=placement, memory=memory, objective="span")
-    found = solve(long, LIMITS, engine=alone(TunedListSchedules(very_long=True, counted_runs=20)))
+    found = solve(long, LIMITS, engine=Engine(BOUNDS, (RulesOfShorter(counted_runs=20),), (), Search.solution))
     assert found.timeline is not None
     assert found.gap is not None and found.gap < 0.1
-    assert solve(long, LIMITS, engine=alone(TunedListSchedules())).timeline is None
 
 
 def test_little_memory_is_within_reach_where_published_schedules_are_not() -> None:
     """The plain policies end at 4 % and more above; the best published schedule that fits takes far longer."""
     short = problem(6, 24, memory={"activation": 1, "capacity": 4}, objective="span")
-    found = solve(short, LIMITS, engine=alone(TunedListSchedules(counted_runs=60)))
+    found = solve(
+        short, LIMITS, engine=Engine(BOUNDS, (Sequential(),), (TunedListSchedules(counted_runs=60),), Search.solution)
+    )
     assert found.gap is not None and found.gap < 0.12

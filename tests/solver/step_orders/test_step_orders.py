@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from random import Random
 from threading import Event
@@ -19,10 +18,8 @@ from solver.construction.list_scheduling import sequential
 from solver.construction.timing import best_times
 from solver.diagram.completion import NOTHING, completion
 from solver.diagram.moves import may_wait
-from solver.engine import search as engine_search
 from solver.engine.engine import ENGINE
-from solver.engine.phases.step_orders import StepOrders
-from solver.engine.phases.step_orders_below import StepOrdersBelow
+from solver.engine.parts.step_orders import StepOrders
 from solver.engine.search import Search
 from solver.limits import Limits
 from solver.step_orders import pace
@@ -32,6 +29,7 @@ from solver.step_orders.schedules import schedule_with
 from solver.step_orders.search import Diagram, Taken, diagram_of, order_count, step_order
 from solver.step_orders.weights import advance_whole, settle
 from tests.support.makers import problem
+from tests.support.slices import run_slice
 
 EVEN = {"forward": 10, "backward": 10, "weight": 10}
 
@@ -252,43 +250,27 @@ def test_nothing_of_two_chains_and_of_blocks() -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), Limits(workers=1, deterministic=10.0)])
-def test_the_phase_improves_the_incumbent(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slice_of_it_improves_the_incumbent(limits: Limits) -> None:
     of = _v(2, 6, 3)
     search = Search(of, limits, lambda _: None, Event(), ENGINE)
     search.offer_order(sequential(of))
-    phase = replace(StepOrders(), most=8)
-    assert not phase.applies(search)  # CP-SAT refutes more of so small a problem
-    monkeypatch.setattr(engine_search, "REFUTABLE_LITERALS", 0)
-    assert phase.applies(search)
-    phase.run(search)
+    assert StepOrders().serves(search)
+    run_slice(StepOrders(), search)
     assert search.incumbent.value is not None
     assert search.incumbent.value < value_of(of, best_times(of, sequential(of)))
 
 
 @pytest.mark.parametrize("limits", [Limits(seconds=60.0, workers=1), Limits(workers=1, deterministic=10.0)])
-def test_the_phase_with_modes_improves_the_incumbent(limits: Limits, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_modes_it_improves_the_incumbent_too(limits: Limits) -> None:
     of = _cheaper_fused(2, 8, 2, 16)
     search = Search(of, limits, lambda _: None, Event(), ENGINE)
     search.offer_order(sequential(of))
-    phase = StepOrdersBelow()
-    assert not phase.applies(search)  # CP-SAT refutes more of so small a problem
-    monkeypatch.setattr(engine_search, "REFUTABLE_LITERALS", 0)
-    assert phase.applies(search)
-    phase.run(search)
+    assert StepOrders().serves(search)
+    run_slice(StepOrders(), search)
     assert search.incumbent.value == 230
 
 
-def test_which_phase_is_for_which_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for few states and fixed modes, the other one for few states and open modes."""
-    monkeypatch.setattr(engine_search, "REFUTABLE_LITERALS", 0)
-    cases = (
-        (_v(2, 6, 3), True, False),
-        (_cheaper_fused(2, 8, 2, 16), False, True),
-        (_cheaper_fused(8, 24, 12, 16), False, False),
-        (_v(8, 24, 12), False, False),
-    )
-    for of, fixed, open_ in cases:
+def test_it_serves_problems_with_few_states() -> None:
+    for of, serves in ((_v(2, 6, 3), True), (_cheaper_fused(8, 24, 12, 16), False), (_v(8, 24, 12), False)):
         search = Search(of, Limits(seconds=10.0, workers=1), lambda _: None, Event(), ENGINE)
-        search.offer_order(sequential(of))
-        assert StepOrders().applies(search) is fixed
-        assert StepOrdersBelow().applies(search) is open_
+        assert StepOrders().serves(search) is serves

@@ -17,8 +17,10 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.tasks.policies import TaskPolicies
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.tasks.policies import TaskPolicies
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import with_modes
@@ -186,13 +188,13 @@ def test_a_search_keeps_the_best_of_all_and_moves_within_the_ranges() -> None:
     assert first[:19] != EAGER[:19]
 
 
-def test_the_phase_gives_the_same_schedule_on_every_run() -> None:
+def test_the_search_gives_the_same_schedule_on_every_run() -> None:
     values = set()
     for _ in range(2):
-        engine = Engine(AnalyticBounds(), (TaskPolicies(tries=3),), (), Search.solution, several_tasks=True)
+        engine = Engine(AnalyticBounds(), (Sequential(),), (TaskPolicies(tries=3),), Search.solution)
         limits = Limits(seconds=float("inf"), workers=1, deterministic=1.0)
         search = Search(mean_layers(linear(4), 8), limits, lambda _: None, Event(), engine)
-        search.run()
+        run(search)
         assert search.incumbent.timeline is not None
         values.add(search.incumbent.value)
     assert len(values) == 1

@@ -16,10 +16,11 @@ from pipesched.problem.placement import interleaved
 from pipesched.schedule.rescale import value_of
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.final_phase import finished
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.sequential import Sequential
-from solver.engine.phases.tasks.critical_blocks import CriticalBlocks
+from solver.engine.finish import finished
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.tasks.critical_blocks import CriticalBlocks
+from solver.engine.run import run
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.job_graph import graph_of, with_modes
@@ -103,7 +104,7 @@ def _before(orders: Orders, n: int) -> list[int]:
     return [*row, *([orders.neighbour[BEFORE, n]] if orders.neighbour[BEFORE, n] >= 0 else [])]
 
 
-def test_a_job_shop_gets_shorter_by_the_phase_alone() -> None:
+def test_a_job_shop_gets_shorter_by_it_alone() -> None:
     """Unequal micro-batches in any order, memory ample; not where memory limits what is held, nor alike ones."""
     factors = [1, 0.8, 1.2, 0.9, 1.1, 0.7]
     given = {"microbatches": 6, "microbatch_scale": factors, "microbatch_order": "free", "devices": 3}
@@ -111,10 +112,10 @@ def test_a_job_shop_gets_shorter_by_the_phase_alone() -> None:
     job_shop = without_scale(problem(placement="interleaved", chunks=2, times=times, **given))
     engine = Engine(AnalyticBounds(load_only=True), (Sequential(),), (CriticalBlocks(tries=2),), finished)
     values = []
-    for phases in ((), engine.phases):
-        own = Engine(engine.bounds, engine.opening, phases, finished, raise_bounds=False)
+    for parts in ((), engine.parts):
+        own = Engine(engine.bounds, engine.opening, parts, finished, raise_bounds=False)
         search = Search(job_shop, Limits(workers=1, deterministic=1), lambda _: None, Event(), own)
-        search.run()
+        run(search)
         assert search.incumbent.timeline is not None
         assert validate(search.incumbent.timeline) == []
         values.append(search.incumbent.value)

@@ -15,14 +15,15 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
-from solver.engine.phases.bounds.analytic_bounds import AnalyticBounds
-from solver.engine.phases.published import Published
-from solver.engine.phases.sequential import Sequential
-from solver.engine.phases.tasks.two_levels import TwoLevels
+from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.published import Published
+from solver.engine.opening.sequential import Sequential
+from solver.engine.parts.tasks.two_levels import TwoLevels
 from solver.engine.search import Engine, Search
 from solver.limits import Limits
 from solver.tasks.whole_passes import in_tasks, with_blocks, with_delays
 from tests.support.expert_parallel import mean_layers
+from tests.support.slices import run_slice
 
 LIMITS = Limits(seconds=float("inf"), workers=1, deterministic=2.0)
 PROBLEM = mean_layers(interleaved(2, 2), 4)
@@ -52,10 +53,10 @@ def test_the_tasks_of_whole_passes_are_a_schedule_in_limited_memory(blocks: bool
     assert validate(simulate(limited, schedule)) == []
 
 
-def test_the_phase_offers_schedules_of_both_kinds_of_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slice_of_each_offers_schedules_of_both_kinds_of_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pass-level schedules are found by published ones alone here."""
     small = Engine(AnalyticBounds(), (Published(compare_up_to_passes=0), Sequential()), (), Search.solution)
-    search = Search(PROBLEM, LIMITS, lambda _: None, Event(), replace(small, several_tasks=True))
+    search = Search(PROBLEM, LIMITS, lambda _: None, Event(), replace(small))
     names: list[str] = []
 
     def offered(schedule: Schedule) -> None:
@@ -63,13 +64,7 @@ def test_the_phase_offers_schedules_of_both_kinds_of_problem(monkeypatch: pytest
         names.append(schedule.name)
 
     monkeypatch.setattr(search, "start_from", offered)
-    phase = TwoLevels(small, least_tasks=1)
-    assert phase.applies(search)
-    assert not TwoLevels(small).applies(replace_problem(search, mean_layers(linear(1), 1)))
-    phase.run(search)
+    part = TwoLevels(small)
+    assert part.serves(search)
+    run_slice(part, search, slices=2)
     assert len(names) >= 2
-
-
-def replace_problem(search: Search, problem: Problem) -> Search:
-    """The same search of another problem."""
-    return Search(problem, search.limits, lambda _: None, search.stop, search.engine)

@@ -1,0 +1,159 @@
+"""Which part of a search has the next slice of the time: the one that closed most of the gap for the time it took.
+
+Parts are the arms of a bandit. Each has a first slice, in their order; then the best has the next one: by the share of
+the gap that it closed in a unit of time, what it closed last counting most, or, where that is more, by what is hoped of
+any part, which falls with the time spent on it and with how far behind what is known its own schedules or bounds were.
+What an arm is worth changes while the gap closes, hence the discount (Garivier and Moulines, On upper-confidence bound
+policies for switching bandit problems, 2011).
+
+Local search goes on beside parts that use one core, on the others.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import inf
+
+from solver.backends.interruptible import run_within
+from solver.engine.beside import LocalSearchBeside
+from solver.engine.search import Part, Search
+from solver.engine.slices import Slice, Work
+from solver.engine.state import State
+from solver.engine.tuning import COUNTED_SLICE, DISCOUNT, FIRST_SLICE, HOPE, LONGER
+
+_POLL = 0.05  # seconds between looks at what is being compiled
+_LEAST = 1e-6  # of the limit: what the shortest slice counts for
+
+
+@dataclass
+class Arm:
+    """A part under way; times are shares of the limit.
+
+    `spent` is what it took in all; `closed` and `taken` are discounted: the shares of the gap that its slices closed,
+    and their times. `behind` is by how much of the gap its last schedule or bound was worse than those known.
+    """
+
+    part: Part
+    work: Work
+    spent: float = 0.0
+    closed: float = 0.0
+    taken: float = 0.0
+    behind: float = 0.0
+    over: bool = False
+
+    @property
+    def worth(self) -> float:
+        """What the next slice may close in a unit of time."""
+        if not self.spent:
+            return inf
+        return max(self.closed / self.taken, HOPE / self.spent / (1 + self.behind) ** 2)
+
+    @property
+    def next_slice(self) -> float:
+        """A share of the limit; longer than all before where a slice begins anew."""
+        return self.spent * (LONGER if self.part.restarts else 1)
+
+    def took(self, share: float, closed: float) -> None:
+        self.spent += share
+        self.closed, self.taken = DISCOUNT * self.closed + closed, DISCOUNT * self.taken + share
+
+
+class Allocation:
+    """The time of a search among the parts that can serve its problem."""
+
+    def __init__(self, search: Search, parts: Sequence[Part]) -> None:
+        self.search = search
+        self.arms = [Arm(part, _begun(part, search)) for part in parts if part.serves(search)]
+        self._beside = LocalSearchBeside(search)
+
+    def run(self) -> None:
+        """Slice after slice until the search is done, the time is over, or no part has anything left to do."""
+        search = self.search
+        try:
+            while not search.over() and (arm := self._next()) is not None:
+                self._slice(arm)
+        finally:
+            self._beside.pause()
+        for arm in self.arms:
+            if not arm.spent and not arm.over and not search.done():
+                search.incumbent.note(
+                    f"{arm.part.name} waited for its code to be compiled, as on a first run: the same solve may now "
+                    "find more"
+                )
+
+    def _next(self) -> Arm | None:
+        """The open arm worth most whose code is compiled, once there is one."""
+        while arms := sorted((arm for arm in self.arms if not arm.over), key=lambda arm: -arm.worth):
+            ready = next((arm for arm in arms if self.search.compiled(arm.part.kernels(self.search))), None)
+            if ready is not None or self.search.over():
+                return ready
+            time.sleep(_POLL)
+        return None
+
+    def _slice(self, arm: Arm) -> None:
+        search, clock = self.search, self.search.clock
+        share = max(COUNTED_SLICE if clock.counts_work else FIRST_SLICE, arm.next_slice)
+        if arm.part.parallel:
+            self._beside.pause()
+        else:
+            self._beside.go_on()
+        before, beside, began = search.incumbent.state, self._beside.gained, clock.seconds
+        search.own_value = search.own_bound = None
+        self._run(arm, self._slice_of(share))
+        arm.behind = _behind(search, arm.behind)
+        took = share if clock.counts_work else (clock.seconds - began) / clock.share(1.0)
+        arm.took(max(took, _LEAST), _closed(before, search.incumbent.state, self._beside.gained - beside))
+        arm.over = arm.over or (clock.counts_work and arm.spent >= 1)
+
+    def _slice_of(self, share: float) -> Slice:
+        clock, units = self.search.clock, self.search.limits.deterministic
+        return Slice(clock, clock.seconds, clock.share(share), None if units is None else share * units)
+
+    def _run(self, arm: Arm, slice_: Slice) -> None:
+        """A part that the time limit or a defect ends is over."""
+        search = self.search
+        search.incumbent.enter(arm.part.name)
+        arm.over = True
+        with search.incumbent.defects_noted(), search.times.of(arm.part.name):
+            more = run_within(search.clock.allowed(), search.stop, partial(_more, arm.work, slice_))
+            arm.over = not more
+
+
+def _closed(before: State, after: State, beside: float) -> float:
+    """The share of the gap that was closed, but for so many ticks of it."""
+    if before.value is None or after.value is None or before.value <= before.lower_bound:
+        return 0.0
+    left = float(after.value - after.lower_bound) + beside
+    return max(0.0, 1 - left / float(before.value - before.lower_bound))
+
+
+def _behind(search: Search, before: float) -> float:
+    """By how much of the gap what a part found was worse than what is known; as before where it found nothing."""
+    state = search.incumbent.state
+    if state.value is None or state.value <= state.lower_bound:
+        return before
+    worse = []
+    if search.own_value is not None:
+        worse.append(search.own_value - state.value)
+    if search.own_bound is not None:
+        worse.append(state.lower_bound - search.own_bound)
+    return max(0.0, float(min(worse) / (state.value - state.lower_bound))) if worse else before
+
+
+def _begun(part: Part, search: Search) -> Work:
+    """Up to its first slice."""
+    work = part.work(search)
+    next(work, None)
+    return work
+
+
+def _more(work: Work, slice_: Slice) -> bool:
+    """Run a slice; whether more may follow."""
+    try:
+        work.send(slice_)
+    except StopIteration:
+        return False
+    return True

@@ -1,0 +1,83 @@
+"""Bounds with an argument, found slice by slice; each is claimed once its check from the evidence is through."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from pipesched.checking.check import check_bound
+from pipesched.results.certificate import Certificate
+from pipesched.results.gap import gap
+from solver.backends.interruptible import run_within
+from solver.engine.search import Search
+from solver.engine.slices import Slice, Work
+
+# By how much longer than a bound its check takes at most, beside a local search: 1.3 to 1.7 times by itself. Once a
+# check has taken some seconds, that of a stronger bound takes at most so many times as long a second of the bound.
+_CHECKED, _SOME_SECONDS, _STRONGER = 3.0, 1.0, 1.3
+# Seconds by which the check of a bound may be later than the time limit.
+_LATE = 1.0
+# Of a slice, for bounds; their checks have the rest.
+_FINDING = 0.5
+
+
+class _Timed(NamedTuple):
+    """A bound, and how many seconds it took to find after the one before."""
+
+    certificate: Certificate
+    seconds: float
+
+
+def claimed(search: Search, bounds: Callable[[Slice], Iterator[Certificate]]) -> Work:
+    """The bounds, each above those before. A slice that ends in the middle of one begins anew, and has more time."""
+    while True:
+        slice_ = yield
+        if claim_found(search, bounds(slice_), slice_) and not search.clock.counts_work:
+            return
+
+
+def claim_found(search: Search, bounds: Iterator[Certificate], slice_: Slice) -> bool:
+    """Claim the bounds found in a slice, up to the strongest whose check is likely to end in the time left.
+
+    Whether there are no more. How long a check took says more of the next one than what is known beforehand.
+    """
+    found, times = list[_Timed](), _CHECKED
+    ended = run_within(_FINDING * slice_.left(), search.stop, partial(_find, search, bounds, found))
+    while fitting := [one for one in found if times * one.seconds <= search.clock.allowed()]:
+        strongest, began = max(fitting, key=lambda one: one.certificate.value), time.monotonic()
+        _claim(search, [one.certificate for one in fitting])
+        checked = time.monotonic() - began
+        if checked >= _SOME_SECONDS and strongest.seconds > 0:
+            times = min(times, _STRONGER * checked / strongest.seconds)
+        found = [one for one in found if one.certificate.value > strongest.certificate.value]
+    return bool(ended)
+
+
+def _find(search: Search, bounds: Iterator[Certificate], found: list[_Timed]) -> bool:
+    """Whether all bounds are found, up to the first that leaves no more than the gap asked for."""
+    since = time.monotonic()
+    for certificate in bounds:
+        found.append(_Timed(certificate, time.monotonic() - since))
+        search.found_bound(certificate.value)
+        value, since = search.incumbent.value, time.monotonic()
+        if value is not None and gap(value, certificate.value) <= search.limits.gap:
+            return True
+    return True
+
+
+def _claim(search: Search, found: Sequence[Certificate]) -> None:
+    """A check may take longer than what it checks: one that is not through in time is ended, and nothing claimed."""
+    incumbent, strongest = search.incumbent, max(found, key=lambda one: one.value)
+    finding = None
+    if strongest.value > incumbent.lower_bound:
+        check = partial(check_bound, search.problem, strongest)
+        finding = run_within(search.clock.allowed() + _LATE, search.stop, check)
+        if finding is None:
+            return
+    for certificate in found:
+        incumbent.argue(certificate)
+    if finding is not None and incumbent.state.certificate is strongest:
+        incumbent.judge(strongest, finding)
+    incumbent.check_bound()

@@ -1,0 +1,178 @@
+"""The end of a solve: the published schedules not tried yet, then less memory and more slack at the value found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from math import inf
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.errors import Disagreement, defect_note
+from pipesched.problem.problem import Objective
+from pipesched.results.candidate import Candidate
+from pipesched.results.solution import Solution
+from pipesched.schedule.metrics import Metrics, measure
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.noise import Noise, under_noise
+from solver.backends.interruptible import run_within
+from solver.construction.timing import best_times
+from solver.engine.search import Search
+from solver.engine.tuning import GRACE
+from solver.local_search.equal_value import EqualValueSearch, halted, with_timeline
+from solver.local_search.moves import Array
+from solver.memory_weights import weights_of
+from solver.published import candidate
+
+# Of the time limit, for published schedules that the search had no use for.
+_TABLE_SHARE = 0.1
+# About what a published schedule takes with its times and judgement, a pass, and one that is searched for.
+_SECONDS_A_PASS, _SEARCHED_SECONDS_A_PASS = 2e-5, 3e-4
+# What it takes to time and judge a published schedule anew.
+_RETIMED_SECONDS_A_PASS = 2e-5
+# Walks among schedules of one value: moves a unit, at most so many, and what stands for slack while they last.
+# They begin where so much time is left, once they are compiled.
+_LEAST_SECONDS = 5.0
+# Of the time left, for the code to be compiled, as on a first run: the value is what it is, and one waits for no more.
+_WAITING_SHARE = 0.5
+_NOT_COMPILED = (
+    "less memory and more slack waited for code to be compiled, as on a first run: the same solve may now find them"
+)
+_MOVES_A_UNIT, _MOST_MOVES = 50, 30_000
+_SLACK = Noise(0.05, 32, 0)
+_TEMPERATURES = (0.02, 0.002)
+
+
+def finished(search: Search) -> Solution:
+    """The solution of a search that is over, its table of published schedules complete.
+
+    Where passes are plain, there may be a schedule of the same value with less memory or more slack.
+    """
+    if search.limits.target is not None or search.stop.is_set():
+        return search.solution()
+    complete_table(search)
+    solution = search.solution()
+    if search.plain_passes and not solution.interrupted:
+        try:
+            # A moment more than the walks in it have, which end by themselves.
+            within = max(search.clock.allowed(), 0.0) + GRACE
+            solution = run_within(within, search.stop, lambda: refined(solution, search)) or solution
+        except Disagreement as defect:
+            solution = replace(solution, notes=(*solution.notes, defect_note(str(defect))))
+    return replace(solution, wall_seconds=search.clock.seconds, interrupted=search.stop.is_set())
+
+
+def complete_table(search: Search) -> None:
+    """The published schedules that the search has not tried, quick ones first; a note names those left out."""
+    tried = {one.name for one in search.candidates}
+    clock, limit = search.clock, search.limits.seconds
+    until = inf if clock.counts_work else min(limit, clock.seconds + clock.share(_TABLE_SHARE))
+    left_out: list[str] = []
+    for heuristic in sorted(HEURISTICS, key=_seconds_a_pass):
+        if heuristic.name in tried:
+            continue
+        if search.stop.is_set() or clock.seconds + _seconds_a_pass(heuristic) * search.passes > until:
+            left_out.append(heuristic.name)
+            continue
+        found = run_within(
+            until - clock.seconds, search.stop, partial(candidate, search.problem, heuristic, search.chains)
+        )
+        if found is None:
+            left_out.append(heuristic.name)
+            continue
+        search.candidates += (found,)
+        if found.fits and found.timeline is not None:
+            search.incumbent.phase = found.name
+            search.incumbent.offer(best_times(search.problem, found.timeline.schedule))
+    if left_out and search.incumbent.timeline is not None:
+        search.incumbent.note(
+            f"published schedules not tried, for want of time: {', '.join(sorted(left_out))}; a longer limit tries them"
+        )
+
+
+def _seconds_a_pass(heuristic: Heuristic) -> float:
+    return _SEARCHED_SECONDS_A_PASS if heuristic.searched else _SECONDS_A_PASS
+
+
+def refined(solution: Solution, search: Search) -> Solution:
+    """The same value with less memory, then with more slack: a smaller mean under noise on no more memory anywhere.
+
+    Of the schedules known the one of least memory is taken if there is time to judge them anew; walks among others of
+    the value follow where time is left. They are short, and the same on every run that has the time for them.
+    """
+    if solution.timeline is None or solution.problem.objective is Objective.PERIOD:
+        return solution
+    fitting = sum(one.fits for one in solution.candidates)
+    if not search.clock.counts_work and search.clock.left() < fitting * search.passes * _RETIMED_SECONDS_A_PASS:
+        return solution
+    known = [solution, *(with_timeline(solution, one) for one in _as_good(solution))]
+    best = min(known, key=_rank)
+    deadline = None if search.clock.counts_work else search.clock.left()
+    if search.very_long or (deadline is not None and deadline < _LEAST_SECONDS):
+        return best
+    search.incumbent.enter("less memory and more slack")
+    if not search.wait_for(search.kernels, _WAITING_SHARE):
+        return replace(best, notes=(*best.notes, _NOT_COMPILED))
+    deadline = None if search.clock.counts_work else search.clock.left()
+
+    def walks(halt: Array) -> Solution:
+        return _more_slack(_less_memory(best, search.limits.seed, halt), search.limits.seed, halt)
+
+    return halted(walks, search.stop, deadline)
+
+
+def _as_good(solution: Solution) -> list[Timeline]:
+    """The published schedules that fit and have the solution's value."""
+    problem = solution.problem
+
+    def timed(one: Candidate) -> Timeline | None:
+        return best_times(problem, one.timeline.schedule) if one.fits and one.timeline is not None else None
+
+    found = [timeline for timeline in map(timed, solution.candidates) if timeline is not None]
+    return [timeline for timeline in found if measure(timeline).value(problem.objective) == solution.value_ticks]
+
+
+def _less_memory(solution: Solution, seed: int, halt: Array) -> Solution:
+    assert solution.timeline is not None
+    assert solution.value_ticks is not None
+    search = EqualValueSearch(solution.timeline)
+    found = search.for_memory(solution.value_ticks, weights_of(solution.problem), _moves(solution), seed, halt)
+    return solution if found is None else min(solution, with_timeline(solution, found), key=_rank)
+
+
+def _more_slack(solution: Solution, seed: int, halt: Array) -> Solution:
+    """Under capacities that are the solution's own peaks."""
+    timeline, problem = solution.timeline, solution.problem
+    assert timeline is not None
+    assert solution.metrics is not None
+    held = problem.with_room(solution.metrics.peak_memory)
+    found = EqualValueSearch(replace(timeline, problem=held)).for_mean(
+        _SLACK, solution.value_ticks, _TEMPERATURES, _moves(solution), seed, halt
+    )
+    if found is None:
+        return solution
+    other = with_timeline(solution, replace(found, problem=problem))
+    return min(solution, other, key=lambda one: (one.value_ticks, _mean(one)))
+
+
+def _moves(solution: Solution) -> int:
+    assert solution.timeline is not None
+    units = sum(map(len, solution.timeline.schedule.orders))
+    return min(_MOST_MOVES, _MOVES_A_UNIT * units)
+
+
+def _mean(solution: Solution) -> float:
+    assert solution.timeline is not None
+    return under_noise(solution.timeline, *_SLACK).of(solution.problem.objective).mean
+
+
+def _rank(solution: Solution) -> tuple[int, Fraction, int]:
+    """What is made small: the value, then the fullest device's memory, then what all devices take together."""
+    metrics: Metrics | None = solution.metrics
+    assert metrics is not None
+    levels = zip(metrics.peak_memory, weights_of(solution.problem), strict=True)
+    return (
+        metrics.value(solution.problem.objective),
+        max(Fraction(peak, weight) for peak, weight in levels),
+        sum(metrics.peak_memory),
+    )

@@ -1,0 +1,55 @@
+"""Opening for unequal micro-batches in any order: published schedules, their micro-batches entering in other orders."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heuristics.building.microbatch_orders import orders, renumbered
+from pipesched.problem.microbatch_chains import MicrobatchChains
+from pipesched.schedule.chain_timelines import timeline_back, timeline_into
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate
+from solver.backends.interruptible import run_within
+from solver.engine.search import Search
+from solver.engine.tuning import GRACE
+
+
+@dataclass(frozen=True)
+class MicrobatchOrders:
+    """The best of the published schedules that fit, of so many; local search may go on from each."""
+
+    share: float = 0.1
+    most: int = 6
+    name: str = "orders of micro-batches"
+
+    def applies(self, search: Search) -> bool:
+        chains = search.chains
+        return chains is not None and not chains.of.queues and len(chains.of.placement.chains) == 1
+
+    def run(self, search: Search) -> None:
+        run_within(max(GRACE, search.clock.allowed(self.share)), search.stop, lambda: self._try(search))
+
+    def _try(self, search: Search) -> None:
+        assert search.chains is not None
+        fitting = [one for one in search.candidates if one.fits and one.timeline is not None]
+        value = search.problem.objective
+        fitting.sort(key=lambda one: one.metrics.value(value) if one.metrics is not None else 0)
+        for one in fitting[: self.most]:
+            assert one.timeline is not None
+            search.start_from_timeline(one.timeline)
+            for timeline in _reordered(search.chains, one.timeline):
+                if search.done():
+                    return
+                search.start_from(timeline.schedule)
+
+
+def _reordered(chains: MicrobatchChains, known: Timeline) -> list[Timeline]:
+    """The same schedule with other micro-batches in each place, where memory holds them."""
+    own = timeline_back(chains, known).schedule
+    found = []
+    for order in orders(chains.of):
+        timeline = simulate(chains.of, renumbered(own, order, own.name))
+        if not validate(timeline):
+            found.append(timeline_into(chains, timeline))
+    return found

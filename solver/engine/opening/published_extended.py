@@ -1,0 +1,71 @@
+"""Opening for very long problems: published schedules of fewer micro-batches, whose steady state is repeated.
+
+To write one of them down for all passes takes seconds where there are hundreds of thousands, and what it runs in its
+middle is the same period again and again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from heuristics.catalogue import HEURISTICS, Heuristic
+from pipesched.problem.problem import Problem
+from solver.backends.interruptible import run_within
+from solver.cyclic.replication import best_stretch, repeated_note, shortened
+from solver.engine.search import Search
+from solver.published import candidate
+
+
+@dataclass(frozen=True)
+class PublishedExtended:
+    """Of those that lose least time the one of most memory that fits, for a share of the time.
+
+    Within the gap it ends the search.
+
+    Not for unequal micro-batches, which repeat nothing.
+    """
+
+    share: float = 0.5
+    name: str = "published schedules extended"
+
+    def applies(self, search: Search) -> bool:
+        if search.chains is not None or not search.very_long or search.done() or search.clock.allowed() <= 0:
+            return False
+        return shortened(search.problem) is not None
+
+    def run(self, search: Search) -> None:
+        """A schedule that is found in time is offered at once; of one that is not nothing is kept."""
+        short, clock, incumbent = shortened(search.problem), search.clock, search.incumbent
+        assert short is not None
+        end = clock.seconds + clock.allowed(self.share)
+        for heuristic in _in_turn(search.problem):
+            before, offered = incumbent.timeline, None
+            incumbent.enter(self.name)
+            with incumbent.defects_noted():
+                offered = run_within(end - clock.seconds, search.stop, partial(_offer, search, short, heuristic))
+            if search.done() and incumbent.timeline is not before:
+                incumbent.note(repeated_note(short))
+                search.end()
+            if offered or search.done() or clock.seconds >= end:
+                return
+
+
+def _in_turn(problem: Problem) -> list[Heuristic]:
+    """Those that lose least time first, but those last that likely hold more than there is room for."""
+    stages, room = problem.placement.stages_of, problem.room
+    most = 2 * problem.devices - 1
+    asked = [most * max((problem.stages[s].activation for s in held), default=0) for held in stages]
+    scarce = any(have is not None and have < wanted for have, wanted in zip(room, asked, strict=True))
+    places = [(one, one.standing.written) for one in HEURISTICS if one.standing.written is not None]
+    return [one for one, _ in sorted(places, key=lambda place: (scarce and place[0].standing.roomy, place[1]))]
+
+
+def _offer(search: Search, short: Problem, heuristic: Heuristic) -> bool:
+    """What it gives for all micro-batches, where it fits the memory and repeats something; whether it does."""
+    found = candidate(short, heuristic)
+    stretch = best_stretch([found.timeline]) if found.fits and found.timeline is not None else None
+    if stretch is not None:
+        search.incumbent.phase = f"{heuristic.name} of {short.microbatches} micro-batches"
+        search.offer_order(stretch.over(search.problem))
+    return stretch is not None

@@ -1,0 +1,24 @@
+"""Opening: one micro-batch after the other, a schedule that always fits, where no published one does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solver.backends.interruptible import run_within
+from solver.construction.list_scheduling import sequential
+from solver.engine.search import Search
+from solver.engine.tuning import GRACE
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """The first schedule of a search that has none."""
+
+    name: str = "one micro-batch after the other"
+
+    def applies(self, search: Search) -> bool:
+        return search.incumbent.timeline is None
+
+    def run(self, search: Search) -> None:
+        seconds = max(GRACE, search.clock.allowed())
+        run_within(seconds, search.stop, lambda: search.offer_order(sequential(search.problem)))

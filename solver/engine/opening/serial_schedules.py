@@ -1,0 +1,57 @@
+"""Opening for passes of several tasks: serial generation from ranks of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
+from pipesched.schedule.metrics import measure
+from solver.engine.search import Search
+from solver.tasks.job_graph import with_modes
+from solver.tasks.rank_search import Ranks, Serial
+from solver.tasks.whole_passes import task_ranks
+
+# How far micro-batches are apart, and how much later weight tasks come up: see `Serial.by_microbatch`.
+_APART, _LATER = (0.4, 0.5, 0.6), (0.25, 0.5, 1.0)
+
+
+@dataclass(frozen=True)
+class SerialSchedules:
+    """First schedules: micro-batch by micro-batch, and in the order of published ones, also where those do not fit.
+
+    `published` of them, the shortest first. Of so many passes to time and judge one takes seconds: none where one
+    is known.
+    """
+
+    published: int = 4
+    many_passes: int = 4_000
+    waiting_share: float = 0.2
+    name: str = "serial generation of tasks"
+
+    def applies(self, search: Search) -> bool:
+        few = search.passes <= self.many_passes or search.incumbent.timeline is None
+        return few and not search.plain_passes and not search.problem.network.options
+
+    def run(self, search: Search) -> None:
+        if not search.wait_for(search.kernels, self.waiting_share):
+            return
+        jobs = jobs_of(search.problem)
+        try:
+            serial = Serial(jobs, with_modes(jobs, fused=False))
+        except ValueError:
+            return
+        found = (serial.run(ranks) for ranks in self._ranks(search, serial))
+        best = min((one for one in found if one is not None), key=lambda one: one[0], default=None)
+        schedule = None if best is None else schedule_of_starts(jobs, serial.starts(best[1]), "optimised")
+        if schedule is not None:
+            search.start_from(schedule)
+
+    def _ranks(self, search: Search, serial: Serial) -> Iterator[Ranks]:
+        yield from (serial.by_microbatch(apart, later) for apart in _APART for later in _LATER)
+        timelines = [one.timeline for one in search.candidates if one.timeline is not None]
+        for timeline in sorted(timelines, key=lambda one: measure(one).makespan)[: self.published]:
+            yield np.array(task_ranks(timeline, [serial.jobs.jobs[n].task for n in serial.running]))

@@ -1,0 +1,97 @@
+"""Opening for passes of several tasks: orders of passes become orders of tasks, interleaved as they get ready."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from formulations.jobs.jobs_of_problem import jobs_of
+from heuristics.building.memory_saving import full_offload, half_offload, uniform_recompute
+from pipesched.errors import Deadlock, DoesNotApply
+from pipesched.problem.passes import BW, B, F, W
+from pipesched.problem.problem import Problem
+from pipesched.problem.without_parameters import without_parameters
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule
+from solver.backends.interruptible import run_within
+from solver.construction.list_scheduling import list_schedules, sequential
+from solver.engine.search import Search
+from solver.engine.tuning import GRACE
+from solver.tasks.dispatch import expanded
+from solver.tasks.memory_decisions import rules, with_decisions
+
+
+@dataclass(frozen=True)
+class TaskSchedules:
+    """The first schedules of a search at task level: of published orders, then of list schedules of passes.
+
+    One micro-batch after the other, as the first of all, always fits. Of so many passes each takes seconds, and serial
+    generation has found better ones.
+    """
+
+    share: float = 0.25
+    many_passes: int = 4_000
+    name: str = "list scheduling of tasks"
+
+    def applies(self, search: Search) -> bool:
+        few = search.passes <= self.many_passes or search.incumbent.timeline is None
+        return few and not search.plain_passes
+
+    def run(self, search: Search) -> None:
+        seconds = search.clock.allowed(self.share)
+        run_within(max(seconds, GRACE), search.stop, lambda: self._try(search))
+
+    def _try(self, search: Search) -> None:
+        jobs = jobs_of(search.problem)
+        for order in self._orders(search):
+            for schedule in expanded(jobs, order):
+                search.start_from(schedule)
+            if search.done():
+                return
+
+    def _orders(self, search: Search) -> Iterator[Schedule]:
+        """Orders of passes."""
+        if search.problem.network.options:
+            published = [one.timeline for one in search.candidates if one.timeline is not None]
+            published = [timeline for timeline in published if _keeps_all(timeline.schedule)]
+            published.sort(key=lambda timeline: measure(timeline).makespan)
+            yield from _decided(search.problem, [timeline.schedule for timeline in published])
+            return
+        passes = without_parameters(search.problem)
+        yield sequential(passes)
+        for one in search.candidates:
+            if one.timeline is not None:
+                yield one.timeline.schedule
+        try:
+            yield from list_schedules(passes)
+        except Deadlock:
+            return
+
+
+def _keeps_all(schedule: Schedule) -> bool:
+    """Whether nothing is decided yet: no copy and no recomputation is among its passes."""
+    return all(p.kind in (F, B, W, BW) for p in schedule.passes())
+
+
+def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedule]:
+    """Orders of a problem with more memory, their activations offloaded or recomputed until they fit its own.
+
+    First one micro-batch after the other, then published orders, then list schedules of up to three times the memory,
+    and without a limit.
+    """
+    kept = without_parameters(problem).keeping_activations()
+    found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))
+    yield from (one for one in found if one is not None)
+    for order in published:
+        for published_rule in (full_offload, half_offload, uniform_recompute):
+            with suppress(DoesNotApply):
+                yield published_rule(problem, order)
+        found = (with_decisions(problem, order, rule) for rule in rules(problem))
+        yield from (one for one in found if one is not None)
+    for times in (1.0, 1.5, 2.0, 3.0, None):
+        room = [None if own is None or times is None else int(own * times) for own in problem.room]
+        with suppress(Deadlock):
+            for order in list_schedules(kept.with_room(room)):
+                decided = (with_decisions(problem, order, rule) for rule in rules(problem))
+                yield from (one for one in decided if one is not None)

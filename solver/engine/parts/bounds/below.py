@@ -1,0 +1,103 @@
+"""Part: lower bounds by decision diagrams below a value, on some devices, or on the stages of one and some others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pipesched.results.certificate import Certificate
+from pipesched.results.diagram_evidence import Diagram
+from pipesched.results.evidence import AroundDevice, OnDevice
+from solver.diagram.below import WORK, WORK_OF_STAGES, bounds_of_devices, bounds_of_more_stages, bounds_of_stages
+from solver.engine.claims import claimed
+from solver.engine.kernels import DIAGRAM_KERNELS, Kernels
+from solver.engine.search import Search
+from solver.engine.slices import Slice, Work
+
+# Labels and states that a second is enough for.
+_LABELS_A_SECOND = 300_000
+
+
+@dataclass(frozen=True)
+class BelowOnDevices:
+    """Values between lower bound and incumbent are tried, on devices of a chain in even steps."""
+
+    name: str = "diagrams below a value"
+    parallel: bool = False
+    restarts: bool = True
+
+    def serves(self, search: Search) -> bool:
+        return search.engine.raise_bounds and search.plain_passes
+
+    def kernels(self, _: Search) -> Kernels:
+        return DIAGRAM_KERNELS
+
+    def work(self, search: Search) -> Work:
+        def bounds(slice_: Slice) -> Iterator[Certificate]:
+            proved, known = search.open_ticks()
+            work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
+            return bounds_of_devices(search.problem, search.stop, proved, known, work=work)
+
+        return claimed(search, bounds)
+
+
+@dataclass(frozen=True)
+class BelowOnStages:
+    """The same where a device has several stages: on these and those that prove most with them.
+
+    Stages found so guide diagrams of still more stages.
+    """
+
+    name: str = "diagrams of some stages"
+    parallel: bool = False
+    restarts: bool = True
+
+    def serves(self, search: Search) -> bool:
+        several = any(len(held) > 1 for held in search.problem.placement.stages_of)
+        return search.engine.raise_bounds and search.plain_passes and several
+
+    def kernels(self, _: Search) -> Kernels:
+        return DIAGRAM_KERNELS
+
+    def work(self, search: Search) -> Work:
+        def bounds(slice_: Slice) -> Iterator[Certificate]:
+            proved, known = search.open_ticks()
+            guiding = _guiding(search)
+            if guiding is not None:
+                work = min(WORK, slice_.counted(_LABELS_A_SECOND) or WORK)
+                yield from bounds_of_more_stages(search.problem, search.stop, proved, known, guiding, work=work)
+                return
+            work = min(WORK_OF_STAGES, slice_.counted(_LABELS_A_SECOND) or WORK_OF_STAGES)
+            for device in _devices(search):
+                for one in bounds_of_stages(search.problem, search.stop, proved, known, device, work=work):
+                    proved = float(one.value)
+                    yield one
+
+        return claimed(search, bounds)
+
+
+def _guiding(search: Search) -> tuple[int, ...] | None:
+    """The stages that the lower bound is said of, where a diagram gave it."""
+    state = search.incumbent.state
+    for one in state.certificates:
+        own = one.evidence
+        if one.value == state.lower_bound and isinstance(own, Diagram) and own.below is not None and not own.whole:
+            return own.stages
+    return None
+
+
+def _devices(search: Search) -> list[int]:
+    """Those with several stages of a chain; first the one that the lower bound is said of."""
+    state, placement = search.incumbent.state, search.problem.placement
+    where = placement.stage_device
+    several = [
+        device
+        for device in range(search.problem.devices)
+        if any(sum(where[stage] == device for stage in chain) > 1 for chain in placement.chains)
+    ]
+    named = [
+        one.evidence.device
+        for one in state.certificates
+        if one.value == state.lower_bound and isinstance(one.evidence, OnDevice | AroundDevice)
+    ]
+    return sorted(several, key=lambda device: (device not in named, device))

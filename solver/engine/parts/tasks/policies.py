@@ -1,0 +1,72 @@
+"""Part for passes of several tasks: a search for the policy by which free streams choose their next task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
+from solver.engine.kernels import Kernels
+from solver.engine.search import Search
+from solver.engine.slices import Slice, Work
+from solver.tasks.policy.dispatcher import Dispatcher
+from solver.tasks.policy.saving import ways_to_run
+from solver.tasks.policy.search import PolicySearch
+from solver.tasks.rank_search import Serial
+
+
+@dataclass(frozen=True)
+class TaskPolicies:
+    """On every thread, in rounds that go on from the best so far; of counted work so many tries a round."""
+
+    rounds: int = 4
+    tries: int = 10
+    name: str = "policies of dispatching"
+    parallel: bool = True
+    restarts: bool = False
+
+    def serves(self, search: Search) -> bool:
+        return not search.plain_passes and not search.problem.overlaps
+
+    def kernels(self, search: Search) -> Kernels:
+        return search.kernels
+
+    def work(self, search: Search) -> Work:
+        slice_ = yield
+        jobs, seed = jobs_of(search.problem), search.limits.seed * 1_000_003
+        try:
+            dispatchers = [Dispatcher(Serial(jobs, *running)) for running in ways_to_run(jobs)]
+        except ValueError:
+            return
+        workers = 1 if search.clock.counts_work else search.workers
+        searches, known = [PolicySearch(dispatchers, seed + worker) for worker in range(workers)], None
+        while True:
+            for number in range(self.rounds):
+                self._climb(search, searches, slice_, slice_.left() / (self.rounds - number))
+                for one in searches:
+                    one.go_on_from(searches)
+                best = searches[0].best
+                schedule = None
+                if best is not None and searches[0].ends != known:
+                    starts = searches[0].dispatcher.serial.starts(best)
+                    known, schedule = searches[0].ends, schedule_of_starts(jobs, starts, "optimised")
+                if schedule is not None:
+                    search.start_from(schedule)
+                if search.done():
+                    break
+            slice_ = yield
+
+    def _climb(self, search: Search, searches: Sequence[PolicySearch], slice_: Slice, seconds: float) -> None:
+        """Each search on a thread of its own."""
+        counted, until = search.clock.counts_work, max(0.0, slice_.left() - seconds)
+
+        def climb(own: PolicySearch) -> None:
+            tried = 0
+            while not search.done() and (tried < self.tries if counted else slice_.left() > until):
+                own.step()
+                tried += 1
+
+        with ThreadPoolExecutor(len(searches)) as pool:
+            list(pool.map(climb, searches))

@@ -1,0 +1,72 @@
+"""Part for passes of several tasks: simulated annealing over ranks of tasks, from which serial generation schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.jobs.schedule_of_starts import schedule_of_starts
+from solver.engine.cooling import falling_temperatures
+from solver.engine.kernels import Kernels
+from solver.engine.search import Search
+from solver.engine.slices import Slice, Work
+from solver.tasks.placing import placed_in
+from solver.tasks.rank_search import RankSearch, Serial
+
+
+@dataclass(frozen=True)
+class TaskRanks:
+    """Less and less hot within each slice, on every thread; of counted work so many tries.
+
+    It makes the last end of all small, under the span too.
+    """
+
+    tries: int = 100
+    temperature: float = 0.002
+    name: str = "annealing of tasks"
+    parallel: bool = True
+    restarts: bool = True
+
+    def serves(self, search: Search) -> bool:
+        return not search.plain_passes and not search.problem.network.options
+
+    def kernels(self, search: Search) -> Kernels:
+        return search.kernels
+
+    def work(self, search: Search) -> Work:
+        slice_ = yield
+        jobs, seed = jobs_of(search.problem), search.limits.seed * 1_000_003
+        workers = 1 if search.clock.counts_work else search.workers
+        while True:
+            timeline = search.incumbent.timeline
+            placed = None if timeline is None else placed_in(jobs, timeline)
+            if placed is None:
+                return
+            starts = placed.start
+            try:
+                serial = Serial(jobs, starts)
+            except ValueError:
+                return
+            with ThreadPoolExecutor(workers) as pool:
+                anneal = partial(self._anneal, search, slice_, serial, starts)
+                found = sorted(pool.map(anneal, range(seed, seed + workers)), key=lambda one: one[0])
+            for _, better in found:
+                schedule = schedule_of_starts(jobs, better, "optimised")
+                if schedule is not None:
+                    search.offer_order(schedule)
+                    break
+            seed += workers
+            slice_ = yield
+
+    def _anneal(
+        self, search: Search, slice_: Slice, serial: Serial, starts: Mapping[int, int], seed: int
+    ) -> tuple[int, dict[int, int]]:
+        """The last end, and the starts of the best."""
+        own = serial.twin()
+        ranks = RankSearch(own, starts, seed)
+        for temperature in falling_temperatures(search, slice_, self.tries, self.temperature):
+            ranks.step(temperature)
+        return ranks.ends, serial.starts(ranks.best)

@@ -1,0 +1,45 @@
+"""Part for passes of several tasks: large-neighbourhood search windows of tasks, from the best schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from solver.engine.kernels import Kernels
+from solver.engine.search import Search
+from solver.engine.slices import Work
+from solver.tasks.placing import jobs_placed_as, schedule_of
+from solver.tasks.window_search import WindowSearch
+
+
+@dataclass(frozen=True)
+class TaskWindows:
+    """One after the other; of counted work so many `windows` a slice."""
+
+    windows: int = 5
+    name: str = "windows of tasks"
+    parallel: bool = True
+    restarts: bool = False
+
+    def serves(self, search: Search) -> bool:
+        return not search.plain_passes
+
+    def kernels(self, _: Search) -> Kernels | None:
+        return None
+
+    def work(self, search: Search) -> Work:
+        windows, known = None, None
+        while True:
+            slice_ = yield
+            if windows is None or search.incumbent.value != known:
+                placed = jobs_placed_as(search.problem, search.incumbent.timeline)
+                if placed is None:
+                    return
+                windows = WindowSearch(placed, search.limits)
+            solved = 0
+            while not search.done() and (solved < self.windows if search.clock.counts_work else not slice_.over()):
+                solved += 1
+                better = windows.step(slice_.left(), search.stop)
+                schedule = schedule_of(windows.placed, "optimised") if better else None
+                if schedule is not None:
+                    search.offer_order(schedule)
+            known = search.incumbent.value

@@ -1,0 +1,143 @@
+"""List schedules by rules that are searched for; of a very long problem, by rules of a shorter one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from pipesched.problem.mode_gains import saved_by_fusing
+from pipesched.problem.problem import Problem
+from solver.backends.interruptible import run_within
+from solver.construction.list_tables import covers
+from solver.construction.tuned_lists import TunedLists, until
+from solver.engine.kernels import Kernels
+from solver.engine.search import Search
+from solver.engine.slices import Work
+
+
+@dataclass(frozen=True)
+class TunedListSchedules:
+    """Rules are changed at random until `patience` runs a stage bring no gain; where work is counted, so many runs.
+
+    With the backwards split, and fused where that may be shorter, in turn.
+    """
+
+    counted_runs: int = 200
+    patience: int = 300
+    name: str = "tuned list schedules"
+    parallel: bool = True
+    restarts: bool = False
+
+    def serves(self, search: Search) -> bool:
+        return search.chains is None and search.plain_passes and not search.very_long and covers(search.problem)
+
+    def kernels(self, search: Search) -> Kernels:
+        return search.kernels
+
+    def work(self, search: Search) -> Work:
+        searches = [TunedLists(search.problem, split, search.workers, search.limits.seed) for split in _ways(search)]
+        patience, counted = self.patience * search.problem.placement.stages, search.clock.counts_work
+        slice_ = yield
+        for lists in searches:
+            lists.descend(lambda: search.stop.is_set() or slice_.over())
+            _offer(search, lists)
+        while open_ := [lists for lists in searches if lists.runs_without_gain < patience]:
+            for number, lists in enumerate(open_):
+                known = lists.rules
+                seconds = slice_.left() / (len(open_) - number)
+
+                def over(lists: TunedLists = lists) -> bool:
+                    return search.done() or lists.runs_without_gain >= patience
+
+                lists.vary(search.stop.is_set, self.counted_runs) if counted else lists.vary(until(seconds, over))
+                if lists.rules is not known:
+                    _offer(search, lists)
+            if counted:
+                return
+            slice_ = yield
+
+
+@dataclass(frozen=True)
+class RulesOfShorter:
+    """An opening of very long problems: rules do not depend on the number of micro-batches, so that those of fewer do.
+
+    Found on a problem of `microbatches_a_device`, or of as many more as `short_passes` allow, for a share of the time,
+    and up to `most_share` while what was found in the last third of it is better. Where work is counted, so many runs
+    are made.
+    """
+
+    share: float = 0.2
+    most_share: float = 0.4
+    microbatches_a_device: int = 3
+    short_passes: int = 5_000
+    counted_runs: int = 200
+    runs_to_offer: float = 8.0  # that take as long as a run with its exact times and judgement, amply
+    name: str = "tuned list schedules"
+
+    def applies(self, search: Search) -> bool:
+        if search.done() or not search.very_long or search.chains is not None:
+            return False
+        return covers(search.problem) and search.compiled(search.kernels)
+
+    def run(self, search: Search) -> None:
+        ways = list(_ways(search))
+        for split in ways:
+            self._tuned(search, split, 1 / len(ways))
+        if search.done():
+            search.end()
+
+    def _tuned(self, search: Search, split: bool, part: float) -> None:
+        """What is as good for few micro-batches may be worse for many, so each change of the best rules is offered."""
+        clock = search.clock
+        lists = TunedLists(self._shorter(search.problem), split, search.workers, search.limits.seed)
+        begin, least = clock.seconds, part * clock.share(self.share)
+        end = begin + part * clock.share(self.most_share)
+
+        def over() -> bool:
+            late = clock.seconds >= end or clock.left() < self.runs_to_offer * lists.seconds_a_pass * search.passes
+            return search.stop.is_set() or (late and not clock.counts_work)
+
+        lists.descend(over)
+        self._offer(search, lists)
+        if clock.counts_work and not search.done():
+            lists.vary(search.stop.is_set, self.counted_runs)
+            self._offer(search, lists)
+        while not (clock.counts_work or search.done() or clock.seconds >= end):
+            best, offered, so_far = lists.best, lists.rules, max(clock.seconds - begin, least / 3)
+            lists.vary(until(min(so_far / 2, end - clock.seconds), search.done))
+            if lists.rules is not offered:
+                self._offer(search, lists)
+            if clock.seconds > begin + least and lists.best == best:
+                break
+
+    def _shorter(self, problem: Problem) -> Problem:
+        """The problem whose schedules are tried."""
+        chains = len(problem.placement.chains)
+        most = self.short_passes // (3 * problem.placement.stages)
+        few = chains * max(self.microbatches_a_device * problem.devices, most)
+        return replace(problem, microbatches=min(few, problem.microbatches), chain_shares=())
+
+    def _offer(self, search: Search, lists: TunedLists) -> None:
+        """What the rules give for all micro-batches, if it is better."""
+
+        def whole() -> None:
+            schedule = lists.schedule(search.problem, search.incumbent.value)
+            if schedule is not None:
+                search.offer_order(schedule)
+
+        run_within(search.clock.allowed(), search.stop, whole)
+
+
+def _ways(search: Search) -> Iterator[bool]:
+    """Whether backwards are split."""
+    problem = search.problem
+    if problem.splittable:
+        yield True
+    if not problem.splittable or any(saved_by_fusing(problem, s) > 0 for s in range(problem.placement.stages)):
+        yield False
+
+
+def _offer(search: Search, lists: TunedLists) -> None:
+    schedule = lists.schedule()
+    if schedule is not None:
+        search.start_from(schedule)

@@ -1,1 +1,0 @@
-"""The phases of the engine that look for lower bounds, one a file."""

@@ -1,0 +1,40 @@
+"""A search from its first schedule to its end, and one of another problem within a slice of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pipesched.problem.problem import Problem
+from pipesched.schedule.timeline import Timeline
+from solver.engine.allocation import Allocation
+from solver.engine.search import Engine, Search
+from solver.engine.slices import Slice
+
+
+def run(search: Search) -> None:
+    """Every opening, then the parts until nothing is open or the time is over."""
+    engine = search.engine
+    if engine.parts and not search.problem.network.options and not search.clock.counts_work:
+        search.kernels.begin()
+    for opening in engine.opening:
+        if not search.ended and opening.applies(search):
+            search.incumbent.enter(opening.name)
+            with search.incumbent.defects_noted(), search.times.of(opening.name):
+                opening.run(search)
+    if engine.parts and search.incumbent.timeline is not None and not search.over():
+        Allocation(search, engine.parts).run()
+
+
+def found_in(
+    search: Search, problem: Problem, engine: Engine, slice_: Slice, start: Timeline | None = None
+) -> Iterator[Timeline]:
+    """What an engine finds of another problem in a slice: its best schedules, while the search is open."""
+    limits = replace(slice_.limits(search.limits), target=None)
+    other = Search(problem, limits, lambda _: None, search.stop, engine, search.done)
+    if start is not None:
+        other.start_from_timeline(start)
+    run(other)
+    for timeline in (other.incumbent.timeline, *other.starts()):
+        if timeline is not None and not search.done():
+            yield timeline

@@ -1,0 +1,191 @@
+"""Which part has the next slice, and local search beside parts that use one core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from threading import Event
+from time import sleep
+from typing import Any
+
+import pytest
+
+from pipesched.errors import Disagreement
+from solver.construction.list_scheduling import list_schedules, sequential
+from solver.engine import search as search_module
+from solver.engine.allocation import Allocation
+from solver.engine.engine import ENGINE
+from solver.engine.kernels import Kernels
+from solver.engine.part_times import BESIDE
+from solver.engine.search import Engine, Search
+from solver.engine.slices import Work
+from solver.limits import Limits
+from tests.support.makers import problem
+
+Run = Callable[[Any, float, Any], None]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A part that raises the lower bound by so many ticks a slice, and ends after so many slices."""
+
+    name: str
+    raises: float
+    slices: int = 1000
+    parallel: bool = True
+    restarts: bool = False
+    units: list[float] = field(default_factory=list, hash=False, compare=False)
+
+    def serves(self, _: Search) -> bool:
+        return True
+
+    def kernels(self, _: Search) -> Kernels | None:
+        return None
+
+    def work(self, search: Search) -> Work:
+        for _ in range(self.slices):
+            slice_ = yield
+            assert slice_.units is not None
+            self.units.append(slice_.units)
+            if self.raises:
+                search.incumbent.claim(search.incumbent.lower_bound + self.raises)  # type: ignore[operator]
+
+
+def _open(limits: Limits, engine: Engine = ENGINE) -> Search:
+    """With a gap of 55 ticks."""
+    search = Search(problem(3, 6, memory={"capacity": 2}), limits, lambda _: None, Event(), engine)
+    search.offer_order(sequential(search.problem))
+    return search
+
+
+COUNTED = Limits(workers=1, deterministic=8.0)
+
+
+def test_each_part_has_a_slice_in_turn_and_then_the_one_that_closes_more() -> None:
+    search = _open(COUNTED)
+    idle, little, much = Made("idle", 0), Made("little", 1), Made("much", 3)
+    Allocation(search, (idle, little, much)).run()
+    assert search.incumbent.timeline is not None
+    assert idle.units[0] == little.units[0] == much.units[0] == 1.0
+    order = [name for name, _ in search.times.taken()][1:]  # after the bounds to begin with
+    assert order == ["idle", "little", "much"]
+    # All of them end with as much work as the limit counts, since something stays open.
+    assert [sum(made.units) for made in (idle, little, much)] == [8.0] * 3
+    # A slice is as long as all before of its part.
+    assert much.units == [1.0, 1.0, 2.0, 4.0]
+
+
+def test_a_part_with_nothing_left_to_do_has_no_more_slices() -> None:
+    search = _open(COUNTED)
+    soon, other = Made("soon", 0, slices=1), Made("other", 0)
+    Allocation(search, (soon, other)).run()
+    assert len(soon.units) == 1 and len(other.units) == 4
+
+
+def test_a_part_that_meets_a_defect_is_over_and_others_go_on() -> None:
+    @dataclass(frozen=True)
+    class Broken(Made):
+        def work(self, search: Search) -> Work:
+            yield
+            raise Disagreement("a defect")
+
+    search, other = _open(COUNTED), Made("other", 0)
+    Allocation(search, (Broken("broken", 0), other)).run()
+    assert len(other.units) == 4
+    assert any("a defect" in note for note in search.incumbent.state.notes)
+
+
+def test_parts_that_cannot_serve_a_problem_have_no_slice() -> None:
+    search = _open(COUNTED)
+    served = {arm.part.name for arm in Allocation(search, ENGINE.parts).arms}
+    assert "local search" in served
+    assert not served & {"windows of tasks", "annealing of decisions", "diagrams of all chains"}
+
+
+def _fake(search_orders: Run) -> type:
+    class Orders:
+        def __init__(self, best: Any, others: Any, limits: Limits, done: Callable[[], bool], **_: bool) -> None:
+            self.best, self.limits, self.done = best, limits, done
+
+        def go_on(self, best: Any, limits: Limits, done: Callable[[], bool]) -> None:
+            self.best, self.limits, self.done = best, limits, done
+
+        def run(self, seconds: float, offer: Any) -> None:
+            search_orders(self, seconds, offer)
+
+    return Orders
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A part on one core that waits for an event in its only slice."""
+
+    event: Event
+    seconds: float = 30.0
+    name: str = "waiting"
+    parallel: bool = False
+    restarts: bool = False
+
+    def serves(self, _: Search) -> bool:
+        return True
+
+    def kernels(self, _: Search) -> Kernels | None:
+        return None
+
+    def work(self, _: Search) -> Work:
+        yield
+        self.event.wait(self.seconds)
+
+
+def test_what_local_search_finds_beside_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, workers = Event(), []
+
+    def run(orders: Any, _seconds: float, offer: Any) -> None:
+        workers.append(orders.limits.workers)
+        offer(next(iter(list_schedules(orders.best.problem))))
+        begun.set()
+        while not orders.done():
+            sleep(0.01)
+
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
+    search = _open(Limits(seconds=60.0, workers=3))
+    before = search.incumbent.value
+    Allocation(search, (Waiting(begun),)).run()
+    assert before is not None
+    assert search.incumbent.value is not None
+    assert search.incumbent.value < before
+    assert workers == [2]
+    assert BESIDE in dict(search.times.taken())
+
+
+@pytest.mark.parametrize(
+    ("limits", "beside"),
+    [
+        (Limits(seconds=60.0, workers=1), True),
+        (Limits(workers=2, deterministic=1.0), True),
+        (Limits(seconds=60.0, workers=2), False),
+    ],
+)
+def test_not_with_one_worker_or_counted_work_or_where_it_is_left_out(
+    limits: Limits, beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: Any) -> None:
+        raise AssertionError("begun")
+
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
+    search = _open(limits, replace(ENGINE, beside=beside))
+    Allocation(search, (Waiting(Event(), 0.2),)).run()
+    assert BESIDE not in dict(search.times.taken())
+
+
+def test_a_defect_of_local_search_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = Event()
+
+    def run(*_: Any) -> None:
+        begun.set()
+        raise Disagreement("a defect beside")
+
+    monkeypatch.setattr(search_module, "OrderSearch", _fake(run))
+    search = _open(Limits(60.0, workers=2))
+    Allocation(search, (Waiting(begun),)).run()
+    assert any("a defect beside" in note for note in search.incumbent.state.notes)
