@@ -77,21 +77,24 @@ class Allocation:
                 self._slice(arm)
         finally:
             self._beside.pause()
-        for arm in self.arms:
-            if not arm.spent and not arm.over and not search.done():
-                search.incumbent.note(
-                    f"{arm.part.name} waited for its code to be compiled, as on a first run: the same solve may now "
-                    "find more"
-                )
+        waiting = [arm.part.name for arm in self.arms if not (arm.spent or arm.over or self._compiled(arm))]
+        if waiting and not search.done():
+            search.incumbent.note(
+                f"{', '.join(waiting)} waited for code to be compiled, as on a first run: the same solve may now find "
+                "more"
+            )
 
     def _next(self) -> Arm | None:
         """The open arm worth most whose code is compiled, once there is one."""
         while arms := sorted((arm for arm in self.arms if not arm.over), key=lambda arm: -arm.worth):
-            ready = next((arm for arm in arms if self.search.compiled(arm.part.kernels(self.search))), None)
+            ready = next(filter(self._compiled, arms), None)
             if ready is not None or self.search.over():
                 return ready
             time.sleep(_POLL)
         return None
+
+    def _compiled(self, arm: Arm) -> bool:
+        return self.search.compiled(arm.part.kernels(self.search))
 
     def _slice(self, arm: Arm) -> None:
         search, clock = self.search, self.search.clock

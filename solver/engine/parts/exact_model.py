@@ -70,8 +70,9 @@ class ExactModel:
         def callback(timeline: Timeline | None, bound: Value) -> None:
             if timeline is not None:
                 incumbent.offer(timeline)
-            incumbent.claim(bound)
-            search.found_bound(bound)
+            if bound:
+                incumbent.claim(bound)
+                search.found_bound(bound)
 
         limits = replace(limits, workers=1) if self.from_below else limits
         left = max(_LEAST_SECONDS, min(slice_.left(), search.clock.left()))
