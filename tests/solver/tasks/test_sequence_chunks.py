@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -41,6 +42,14 @@ def test_published_instances_are_proved(capacity: int, value: int) -> None:
     assert (found.status, found.value) == (Status.OPTIMAL, value)
     assert found.timeline is not None and validate(found.timeline) == []
     assert max(measure(found.timeline).peak_memory) <= capacity
+
+
+@pytest.mark.parametrize(("growth", "value"), [(Fraction(0), 6045), (Fraction("0.011"), 6310.595)])
+def test_a_prompt_in_pieces_is_forwards_alone(growth: Fraction, value: float) -> None:
+    """Inference: eleven pieces of one prompt, each as long as the one before or longer by an equal step."""
+    forward = [{"first": ms, "each_earlier": ms * growth} for ms in (412, 391, 413, 439)]
+    found = solve(problem(4, 1, sequence_chunks=11, times={"forward": forward, "backward": 0}), SURE)
+    assert (found.status, found.value) == (Status.OPTIMAL, value)
 
 
 @pytest.mark.parametrize("first", range(0, 200, 20))
