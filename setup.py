@@ -162,7 +162,7 @@ class RelocatedSources(build_py):
             return
         shutil.rmtree(self.build_lib, ignore_errors=True)
         super().run()
-        for file in Path("examples").rglob("*.yaml"):
+        for file in (file for file in Path("examples").rglob("*") if file.is_file()):
             target = Path(self.build_lib, HOME, file)
             self.mkpath(str(target.parent))
             self.copy_file(str(file), str(target))

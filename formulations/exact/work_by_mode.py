@@ -88,7 +88,8 @@ class _Modes:
         if x.role is F:
             in_block = self._both(ahead, negation(self.alone[x]))
             return f * ahead + (self._block(x) - f) * in_block
-        fused = self._both(ahead, self.model.fused[x.stage, x.microbatch])
+        # Of a W whose B has run already nothing is left to decide.
+        fused = self._both(ahead, self.model.fused.get((x.stage, x.microbatch), False))
         if x.role is W:
             return w * ahead - w * fused
         return b * ahead + (whole - b) * fused - whole * self._both(ahead, negation(self.alone[x]))

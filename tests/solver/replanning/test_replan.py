@@ -29,7 +29,7 @@ SURE = Limits(workers=1, deterministic=5)
 STATES = Path(__file__).resolve().parents[3] / "examples" / "states"
 
 
-@pytest.mark.parametrize("first", range(0, 120, 20))
+@pytest.mark.parametrize("first", range(0, 200, 20))
 def test_against_every_order_of_what_remains(first: int) -> None:
     """Changed times and transfers, split and fused, pieces, several stages a device, memory that binds."""
     compared = 0
