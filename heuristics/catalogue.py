@@ -83,7 +83,7 @@ class Heuristic:
     def __post_init__(self) -> None:
         # Papers order the passes of micro-batches alone.
         own = self.order
-        object.__setattr__(self, "order", lambda problem: completed(problem, own(without_parameters(problem))))
+        object.__setattr__(self, "order", lambda problem: completed(problem, own(without_parameters(problem, max))))
 
 
 HEURISTICS: Registry[Heuristic] = Registry("heuristics", "schedule")

@@ -129,10 +129,10 @@ def _cumulative(model: Model) -> None:
     for pool, room in enumerate(model.jobs.room):
         if room is None:
             continue
-        by_pass: dict[tuple[int, int], list[Held]] = {}
+        by_pass: dict[tuple[int, ...], list[Held]] = {}
         for one in model.operations.held:
             if one.pool == pool:
-                by_pass.setdefault(one.first[0][1:3], []).append(one)
+                by_pass.setdefault(one.first[0].held_with, []).append(one)
         intervals, demands = list[cp_model.IntervalVar](), list[int]()
         for held in by_pass.values():
             for taker, giver, amount in _in_turn(model, held):

@@ -33,12 +33,14 @@ class Job(NamedTuple):
 class Choice(NamedTuple):
     """What is chosen for a micro-batch on a stage: one of so many options.
 
-    Of a backward they are split and fused; of an activation those of `TaskNetwork.options`.
+    Of a backward they are split and fused; of an activation those of `TaskNetwork.options`. Where it `gathers`, it is
+    whether a stage's parameters are gathered once more, and `microbatch` counts that.
     """
 
     stage: int
     microbatch: int
     options: int
+    gathers: bool = False
 
 
 class Precedence(NamedTuple):
@@ -71,9 +73,23 @@ class Holding(NamedTuple):
     where: int
 
 
+class Gap(NamedTuple):
+    """From the job `release` to the end of job `gather`, parameters are not there.
+
+    Of the passes that use them, each given by its first jobs and by those after which it has ended, none runs then. If
+    `release` runs and `gather` does not, they are never there again.
+    """
+
+    release: int
+    gather: int
+    users: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+
+
 @dataclass(frozen=True)
 class Jobs:
     """`choices` are what is decided. `room` is what each device has for activations, and behind that each host.
+
+    `most_gathers` is how often parameters are gathered at most. Micro-batches that are alike may be `renumbered`.
 
     `zeros` jobs take no time. Each of them has one step, so that every job has its own place in an order. All these
     steps together are less than the least part of a tick by which values differ (`parts` of `attainable_spans`).
@@ -88,6 +104,9 @@ class Jobs:
     parts: int
     zeros: int
     restricted: bool = False  # to some of the schedules, so that no bound holds for all
+    gaps: tuple[Gap, ...] = ()
+    most_gathers: int | None = None
+    renumbered: bool = True
     # Before these steps no job starts, where an iteration is under way: 0 for all if empty. Micro-batches of a chain
     # are then not alike.
     release: tuple[int, ...] = ()
@@ -143,7 +162,7 @@ class Jobs:
 
         Micro-batches of a chain are alike, so they may be numbered as they begin.
         """
-        if not self.choices or self.release:
+        if not self.renumbered or self.release or all(choice.gathers for choice in self.choices):
             return ()
         first = {chain[0] for chain in self.problem.placement.chains}
         found: dict[int, list[tuple[int, int]]] = {stage: [] for stage in first}
@@ -168,9 +187,9 @@ class Jobs:
         Micro-batches of a chain are alike, so the starts of each type may be sorted: every precedence is kept, and
         memory is taken no sooner and given back no later. Not so where micro-batches may differ in what is chosen.
         """
-        if self.choices or self.release:
+        if not self.renumbered or self.release or not all(choice.gathers for choice in self.choices):
             return ()
-        return tuple(_next_microbatches(enumerate(self.jobs)))
+        return tuple(_next_microbatches((n, job) for n, job in enumerate(self.jobs) if job.choice is None))
 
 
 def restricted_to_microbatch_order(jobs: Jobs) -> Jobs:

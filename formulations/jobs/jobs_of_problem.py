@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 
+from formulations.jobs.gathers import Gathers, first_parts
 from formulations.jobs.jobs import Choice, Holding, Job, Jobs, Precedence, limited_hosts
 from pipesched.problem.attainable_spans import largest_denominator
 from pipesched.problem.mode_gains import fused_is_dominated
-from pipesched.problem.network.task_network import Mode, PassType, TaskNetwork
-from pipesched.problem.passes import BW, B, F, Pass, Task, W
+from pipesched.problem.network.task_network import Mode
+from pipesched.problem.passes import BW, RESHARD, UNSHARD, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 
 
@@ -38,11 +39,15 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         if len(options) > 1 and any(Pass(kind, stage, j) in held for kind in problem.stages[stage].saving_kinds)
     ]
     activation = {one[:2]: n for n, one in enumerate(choices) if n >= len(backward)}
+    again = {p[1:]: len(choices) + n for n, p in enumerate(p for p in held if p.kind is UNSHARD and p.microbatch)}
+    choices += [Choice(*which, 2, gathers=True) for which in again]
 
     def decided(p: Pass) -> tuple[int | None, int]:
         """The choice that decides whether a pass runs, and the option under which it does."""
         if p.kind in (B, W, BW):
             return backward.get(p[1:]), int(p.kind is BW)
+        if p.kind in (UNSHARD, RESHARD):
+            return again.get(p[1:]), int(p.microbatch > 0)
         if p.kind not in problem.stages[p.stage].saving_kinds:
             return None, 0
         number = next(n for n, option in enumerate(network.options[p.stage]) if p.kind in option)
@@ -59,10 +64,15 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
         for part, task in enumerate(types[p.kind, p.stage])
     )
     number = {job.task: n for n, job in enumerate(jobs)}
-    precedences = (*_of_network(problem, held, number, scale), *_of_queues(problem, held, number))
+    precedences = [*_of_network(problem, held, number, scale), *_of_queues(problem, held, number)]
+    gathers = Gathers(problem, held, number)
+    precedences += gathers.precedences
     holdings = tuple(_holdings(problem, held, number))
     room = (*network.room, *(host.room for host in limited_hosts(problem)))
-    return Jobs(problem, jobs, precedences, holdings, tuple(choices), room, parts, zeros)
+    return Jobs(
+        problem, jobs, tuple(precedences), holdings, tuple(choices), room, parts, zeros,
+        gaps=gathers.gaps, most_gathers=problem.most_gathers,
+    )  # fmt: skip
 
 
 def _of_network(problem: Problem, held: Collection[Pass], number: dict[Task, int], scale: int) -> list[Precedence]:
@@ -93,7 +103,7 @@ def _of_queues(problem: Problem, held: Collection[Pass], number: dict[Task, int]
 def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int]) -> Iterator[Holding]:
     """The passes that change the level of a device's or a limited host's memory."""
     network = problem.network
-    first = {pass_type: _first_parts(network, pass_type) for pass_type in network.tasks}
+    first = {pass_type: first_parts(network, pass_type) for pass_type in network.tasks}
     hosts = {device: problem.devices + n for n, host in enumerate(limited_hosts(problem)) for device in host.devices}
 
     def ends(p: Pass) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -114,10 +124,3 @@ def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
         forward = p._replace(kind=F)
         if p[:2] in network.given_up and Task(forward) in number:
             yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), number[Task(p)])
-
-
-def _first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
-    """The tasks of a pass that wait for none of the same pass."""
-    arcs = network.arcs_into[pass_type]
-    later = {arc.after.part for arc in arcs if any(other.pass_type == pass_type for other in arc.alternatives)}
-    return tuple(part for part in range(len(network.tasks[pass_type])) if part not in later)

@@ -42,10 +42,10 @@ def forced_by_memory(
 def _activations(operations: Operations, before: Sequence[int], pool: int) -> list[_Activation]:
     """Those of a memory of which it is certain what is held until when."""
     number, found = operations.number, list[_Activation]()
-    by_pass: dict[tuple[int, int], list[Held]] = {}
+    by_pass: dict[tuple[int, ...], list[Held]] = {}
     for one in operations.held:
         if one.pool == pool:
-            by_pass.setdefault(one.first[0][1:3], []).append(one)
+            by_pass.setdefault(one.first[0].held_with, []).append(one)
     for held in by_pass.values():
         held.sort(key=lambda one: before[number[(one.last or one.first)[0]]].bit_count())
         takers = [one for one in held if one.takes]

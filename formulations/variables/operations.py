@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from formulations.jobs.jobs import Jobs
 from pipesched.problem.network.task_network import Resource
-from pipesched.problem.passes import BW, B, PassKind, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, B, PassKind, W
 
 
 class Operation(NamedTuple):
@@ -24,6 +24,11 @@ class Operation(NamedTuple):
     stage: int
     microbatch: int
     part: int = 0
+
+    @property
+    def held_with(self) -> tuple[int, ...]:
+        """What takes and gives back the same memory has this in common."""
+        return self.role in OF_PARAMETERS, self.stage, self.microbatch
 
 
 class Arc(NamedTuple):
@@ -124,19 +129,24 @@ class Operations:
         memory is taken no sooner and given back no later. Not so a W that may be empty, which runs at its backward;
         nor where micro-batches may differ in more than how backwards run.
         """
-        if len(self.merged) < len(self.jobs.choices) or self.jobs.release:
+        if not self.jobs.renumbered or self.jobs.release or len(self.merged) < self._choices:
             return {}
         types: dict[tuple[PassKind, int, int], list[Operation]] = {}
         for x in self.jobs_of:
-            if not self.is_empty_if_fused(x):
+            if self.always(x) and not self.is_empty_if_fused(x):
                 types.setdefault((x.role, x.stage, x.part), []).append(x)
         lines = (sorted(line, key=lambda x: x.microbatch) for line in types.values())
         return dict(pair for line in lines for pair in pairwise(line))
 
+    @property
+    def _choices(self) -> int:
+        """How many choices there are of micro-batches."""
+        return sum(not choice.gathers for choice in self.jobs.choices)
+
     @cached_property
     def alike(self) -> list[tuple[Operation, Operation]]:
         """Where micro-batches may differ in more: the first task of each with that of the next, which begins later."""
-        if len(self.merged) == len(self.jobs.choices):
+        if len(self.merged) == self._choices:
             return []
         return [(self.of[one], self.of[other]) for one, other in self.jobs.alike]
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.placed_jobs import PlacedJobs
-from pipesched.problem.passes import BW, B, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, B, W
 
 # (job, another, steps): the other starts no sooner than so many steps after the end of the one.
 Arc = tuple[int, int, int]
@@ -15,17 +15,19 @@ Arc = tuple[int, int, int]
 def open_choices(placed: PlacedJobs, inside: Collection[int], free: Collection[int]) -> list[int]:
     """The choices of activations all of whose jobs up to the backward are inside, on devices that are free.
 
-    How a backward runs is kept.
+    How a backward runs is kept, and how often parameters are gathered.
     """
     jobs, inside = placed.jobs, set(inside)
     own: dict[tuple[int, int], list[int]] = {}
     for n in placed.start:
         p = jobs.jobs[n].task.of
-        if p.kind is not W:
+        if p.kind is not W and p.kind not in OF_PARAMETERS:
             own.setdefault(p[1:], []).append(n)
     kinds = {job.choice: job.task.of.kind for job in jobs.jobs if job.choice is not None}
     found = []
-    for choice, (stage, j, _) in enumerate(jobs.choices):
+    for choice, (stage, j, _, gathers) in enumerate(jobs.choices):
+        if gathers:
+            continue
         here = own[stage, j]
         on_free = all(jobs.device(n) in free for n in here)
         if kinds[choice] not in (B, W, BW) and on_free and inside.issuperset(here):

@@ -7,8 +7,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from pipesched.checking.around_passes import ahead_of_forwards, behind_backwards
 from pipesched.checking.attainable import least_attainable
-from pipesched.checking.behind_backwards import behind_backwards
 from pipesched.checking.cool_down import cool_down
 from pipesched.checking.coverage import require_covered
 from pipesched.checking.crossing_chains.argument import crossings_of_chains
@@ -107,7 +107,7 @@ _BESIDES: dict[type, frozenset[str]] = {
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
-    behind = behind_backwards(problem)
+    besides = ahead_of_forwards(problem) + behind_backwards(problem)
     problem = without_parameters(problem)
     problem = without_single_tasks(without_stage_arcs(without_lookups(without_scale(problem))))
     try:
@@ -120,7 +120,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
             require_search(problem, certificate.evidence)
             text = f"{stated} rests on an exhaustive search by CP-SAT, which is not repeated here"
             return Finding(Verdict.TRUSTED, text)
-        certificate = replace(certificate, value=certificate.value - behind)
+        certificate = replace(certificate, value=certificate.value - besides)
         proved = _proved(problem, certificate)
         if problem.objective is not Objective.PERIOD:
             proved = least_attainable(problem, proved)
@@ -129,7 +129,7 @@ def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     except RefusedEvidenceError as why:
         return Finding(Verdict.REFUSED, f"{name}: {why}")
     if proved < certificate.value:
-        found = amount(problem, proved + behind)
+        found = amount(problem, proved + besides)
         return Finding(Verdict.REFUSED, f"{name}: the evidence proves {found}, and {stated} is stated")
     return Finding(Verdict.VERIFIED, f"no schedule is below {stated} ({name}, checked from its evidence)")
 

@@ -14,7 +14,7 @@ from pipesched.files.other_kinds import Kind, refuse_other_kinds
 from pipesched.files.problems import visualiser_file
 from pipesched.files.problems.checks import mistakes, placement_of
 from pipesched.files.problems.memory_options import host_groups, option_memory, option_times, shared_streams
-from pipesched.files.problems.parameter_keys import parameter_times
+from pipesched.files.problems.parameter_keys import ParametersSection, parameter_memory, parameter_times
 from pipesched.files.problems.piece_values import piece_documents
 from pipesched.files.problems.schema import MemorySection, ProblemFile, Times, required
 from pipesched.files.problems.stages import stages_from
@@ -97,7 +97,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         given, form.tasks, where, form.microbatches, [*option_times(form.memory), *parameter_times(form.parameters)]
     )
     section = form.memory or MemorySection.model_validate({})
-    held, pools, hosts, resolution, memory_rounded = _memory(section, where, form.microbatches)
+    held, pools, hosts, resolution, memory_rounded = _memory(section, where, form.microbatches, form.parameters)
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
@@ -118,6 +118,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         host_pools=hosts,
         shared_streams=shared_streams(form.memory),
         chain_shares=tuple(chain.microbatches or 0 for chain in form.chains or ()),
+        most_gathers=form.parameters.gather.most if form.parameters and form.parameters.gather else None,
         notes=tuple(notes),
     )
     if form.pipelines is not None:
@@ -127,7 +128,7 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
 
 
 def _memory(
-    section: MemorySection, where: Placement, microbatches: int
+    section: MemorySection, where: Placement, microbatches: int, parameters: ParametersSection | None
 ) -> tuple[Columns, tuple[Pool, ...], tuple[HostPool, ...], Fraction, list[str]]:
     """What stages hold, devices and hosts have in whole steps, the step, and what a note says of it if it was rounded.
 
@@ -140,7 +141,7 @@ def _memory(
     # A list as long as there are devices is theirs; a longer one is the stages'.
     by_stage = isinstance(section.static, list) and len(section.static) != where.devices
     static = per(section.static or Fraction(0), where.stages if by_stage else where.devices)
-    moved = {key: per(value, where.stages) for key, value in option_memory(section)}
+    moved = {key: per(value, where.stages) for key, value in (*option_memory(section), *parameter_memory(parameters))}
     groups = host_groups(section, where.devices)
     limit = section.offload.host_capacity.capacity if section.offload and section.offload.host_capacity else None
     host = per(limit, len(groups)) if limit is not None and groups else []

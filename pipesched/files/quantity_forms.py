@@ -45,6 +45,8 @@ PROBLEM = Form(
         "memory.recompute.time": Kind.TIME,
         "memory.offload.out": Kind.TIME,
         "memory.offload.in": Kind.TIME,
+        "parameters.gather.time": Kind.TIME,
+        "parameters.gather.memory": Kind.MEMORY,
         "parameters.reduce.time": Kind.TIME,
         "parameters.step.time": Kind.TIME,
         "memory.capacity": Kind.MEMORY,

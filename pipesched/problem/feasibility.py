@@ -67,7 +67,8 @@ def _least_peak(problem: Problem, stages: list[int]) -> int:
     held, peak = 0, 0
     for s in stages:
         own = problem.stages[s]
-        peak = max(peak, held + own.activation + own.lent)
+        gather = problem.stages[problem.holders[s] if problem.holders else s].gather
+        peak = max(peak, held + own.activation + own.lent + (gather.memory if gather else 0))
         held += own.lent + min(keeps for keeps, _ in own.held_until_backward.values())
     return peak
 

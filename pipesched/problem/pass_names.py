@@ -6,13 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from pipesched.errors import BadInput
-from pipesched.problem.passes import REDUCE, STEP, Pass, PassKind, parse_pass
+from pipesched.problem.passes import OF_PARAMETERS, Pass, PassKind, parse_pass
 
 if TYPE_CHECKING:
     from pipesched.problem.problem import Problem
 
 _PIECE = re.compile(r"(F|BW|B|W)(\d{1,9})\.(\d{1,9})\.(\d{1,9})")
-_ONCE = (REDUCE, STEP)
 
 
 def pass_text(problem: Problem, p: Pass) -> str:
@@ -21,14 +20,14 @@ def pass_text(problem: Problem, p: Pass) -> str:
     if count == 1 or p.stage >= problem.placement.stages:
         return str(p)
     stage, piece = divmod(p.stage, count)
-    if p.kind in _ONCE:
+    if p.kind in OF_PARAMETERS:
         return str(p._replace(stage=stage))
     return f"{p.kind.value}{stage}.{microbatch_number(problem, p)}.{piece}"
 
 
 def microbatch_number(problem: Problem, p: Pass) -> int:
     """The micro-batch of a pass as the file counts them, where pieces count as one; the stage of one that has none."""
-    if p.kind in _ONCE:
+    if p.kind in OF_PARAMETERS:
         return p.stage // problem.sequence_chunks
     if problem.sequence_chunks == 1 or p.stage >= problem.placement.stages:
         return p.microbatch
@@ -37,7 +36,7 @@ def microbatch_number(problem: Problem, p: Pass) -> int:
 
 def piece_number(problem: Problem, p: Pass) -> int | None:
     """The piece of its micro-batch that a pass is of; None where micro-batches are whole, and for one that has none."""
-    whole = problem.sequence_chunks == 1 or p.kind in _ONCE
+    whole = problem.sequence_chunks == 1 or p.kind in OF_PARAMETERS
     return None if whole else p.stage % problem.sequence_chunks
 
 
@@ -66,7 +65,7 @@ def pass_from(problem: Problem, text: str) -> Pass:
     count = problem.sequence_chunks
     if count == 1:
         return parse_pass(text)
-    if text[:1] in _ONCE:
+    if text[:1] in OF_PARAMETERS:
         once = parse_pass(text)
         return once._replace(stage=once.stage * count)
     match = _PIECE.fullmatch(text)

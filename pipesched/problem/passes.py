@@ -15,7 +15,7 @@ class PassKind(StrEnum):
     A backward runs either split (`B`, later `W`) or in one go (`BW`): Zero Bubble, arXiv 2401.10241, section 1. What a
     forward has left for its backward stays where it is, moves to the host and back (`O`, `L`), or is computed again by
     one of the ways that the stage lists: `R` the first, `Rb` the second and so on. What a stage runs once an iteration
-    for its parameters has the number 0 in place of a micro-batch.
+    for its parameters has the number 0 in place of a micro-batch; gatherings of its parameters are counted from 0 on.
     """
 
     F = "F"  # forward
@@ -30,13 +30,17 @@ class PassKind(StrEnum):
     RECOMPUTE_D = "Rd"
     RECOMPUTE_E = "Re"
     RECOMPUTE_F = "Rf"
+    UNSHARD = "U"  # the parameters of a stage are gathered
+    RESHARD = "D"  # and dropped again
     REDUCE = "G"  # gradients of a stage's parameters are reduced, once an iteration
     STEP = "S"  # the optimizer's step of a stage, once an iteration
 
 
 F, B, W, BW = PassKind.F, PassKind.B, PassKind.W, PassKind.BW
 OFFLOAD, RELOAD = PassKind.OFFLOAD, PassKind.RELOAD
-REDUCE, STEP = PassKind.REDUCE, PassKind.STEP
+UNSHARD, RESHARD, REDUCE, STEP = PassKind.UNSHARD, PassKind.RESHARD, PassKind.REDUCE, PassKind.STEP
+# Passes for the parameters of a stage, not of a micro-batch.
+OF_PARAMETERS = (UNSHARD, RESHARD, REDUCE, STEP)
 # The ways to recompute, in the order in which a stage lists them.
 RECOMPUTATIONS = tuple(kind for kind in PassKind if kind.name.startswith("RECOMPUTE"))
 
@@ -70,7 +74,7 @@ class Task(NamedTuple):
         return f"{self.of}" if self.part == 0 else f"{self.of}/{self.part}"
 
 
-_PASS = re.compile(r"(F|BW|B|W|O|L|R[b-f]?|G|S)(\d{1,9})\.(\d{1,9})")
+_PASS = re.compile(r"(F|BW|B|W|O|L|R[b-f]?|U|D|G|S)(\d{1,9})\.(\d{1,9})")
 
 
 def parse_pass(text: str) -> Pass:
@@ -78,6 +82,7 @@ def parse_pass(text: str) -> Pass:
     match = _PASS.fullmatch(text)
     if match is None:
         raise BadInput(
-            f"found {text!r}; a pass is written as kind (F, B, W, BW, O, L, R, G or S), stage, dot, micro-batch: F2.0"
+            f"found {text!r}; a pass is written as kind (F, B, W, BW, O, L, R, U, D, G or S), stage, dot, micro-batch: "
+            "F2.0"
         )
     return Pass(PassKind(match[1]), int(match[2]), int(match[3]))

@@ -8,7 +8,21 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from pipesched.problem.memory_options import Offload, Recomputation
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, PassKind, W
+from pipesched.problem.passes import (
+    BW,
+    OF_PARAMETERS,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    PassKind,
+    W,
+)
 
 # The stream that runs what names no other.
 COMPUTE = "compute"
@@ -27,6 +41,14 @@ class TaskSpec(NamedTuple):
     name: str = ""
     after: int | None = None
     needs_input: bool = True
+
+
+class Gather(NamedTuple):
+    """Gathering a stage's parameters: its task, what they hold while they are there, and how often it may be done."""
+
+    task: TaskSpec
+    memory: int
+    most: int
 
 
 @dataclass(frozen=True)
@@ -49,7 +71,8 @@ class Stage:
     `offload`, or is computed again on `stream` by one of `recompute`.
 
     After the last backward of all micro-batches the gradients of its parameters are reduced by the task `reduce`, and
-    the optimizer's `step` follows; None where there is none.
+    the optimizer's `step` follows; None where there is none. Where there is `gather`, its passes run only while its
+    parameters are gathered: they are dropped, on `stream` and in no time, and gathered again, as a schedule says.
     """
 
     forward: int
@@ -70,11 +93,21 @@ class Stage:
     collected: int = 0
     reduce: TaskSpec | None = None
     step: TaskSpec | None = None
+    gather: Gather | None = None
 
     @property
     def kinds(self) -> tuple[PassKind, ...]:
         """The kinds of passes that this stage may run."""
-        return (*((F, BW) if self.weight is None else (F, B, W, BW)), *self.saving_kinds, *self.kinds_once)
+        return (
+            *((F, BW) if self.weight is None else (F, B, W, BW)),
+            *self.saving_kinds,
+            *self.kinds_of_parameters,
+        )
+
+    @property
+    def kinds_of_parameters(self) -> tuple[PassKind, ...]:
+        """The kinds of passes for its parameters: what gathers and drops them, and what it runs once."""
+        return (*(() if self.gather is None else (UNSHARD, RESHARD)), *self.kinds_once)
 
     @property
     def kinds_once(self) -> tuple[PassKind, ...]:
@@ -101,13 +134,8 @@ class Stage:
         for given, tasks in self.tasks:
             if given is kind:
                 return tasks
-        if kind in (REDUCE, STEP):
-            once = self.reduce if kind is REDUCE else self.step
-            assert once is not None, "this stage has no such pass"
-            return (once,)
-        if kind is W:
-            assert self.weight is not None, "this stage's backward is never split"
-            return (TaskSpec(self.stream, self.weight),)
+        if kind in OF_PARAMETERS:
+            return (self._of_parameters(kind),)
         if kind in (OFFLOAD, RELOAD):
             assert self.offload is not None, "this stage never offloads"
             own = self.offload
@@ -115,7 +143,16 @@ class Stage:
         if kind in RECOMPUTATIONS:
             way = self.recompute[RECOMPUTATIONS.index(kind)]
             return (TaskSpec(self.stream, way.ticks, way.name),)
-        return (TaskSpec(self.stream, {F: self.forward, B: self.backward, BW: self.fused}[kind]),)
+        ticks = {F: self.forward, B: self.backward, W: self.weight, BW: self.fused}[kind]
+        assert ticks is not None, "this stage's backward is never split"
+        return (TaskSpec(self.stream, ticks),)
+
+    def _of_parameters(self, kind: PassKind) -> TaskSpec:
+        dropping = None if self.gather is None else TaskSpec(self.stream, 0)
+        gathering = None if self.gather is None else self.gather.task
+        own = {UNSHARD: gathering, RESHARD: dropping, REDUCE: self.reduce, STEP: self.step}[kind]
+        assert own is not None, "this stage has no such pass"
+        return own
 
     @property
     def entry(self) -> int:
@@ -164,6 +201,11 @@ def scaled_stage(stage: Stage, time: Fraction | int, memory: Fraction | int) -> 
         recompute=tuple(way._replace(ticks=ticks(way.ticks), keeps=int(way.keeps * memory)) for way in stage.recompute),
         reduce=stage.reduce and stage.reduce._replace(ticks=ticks(stage.reduce.ticks)),
         step=stage.step and stage.step._replace(ticks=ticks(stage.step.ticks)),
+        gather=stage.gather
+        and stage.gather._replace(
+            task=stage.gather.task._replace(ticks=ticks(stage.gather.task.ticks)),
+            memory=int(stage.gather.memory * memory),
+        ),
     )
 
 
@@ -186,13 +228,14 @@ def stages_of(
     lent: Sequence[int] | None = None,
     reduce: Sequence[TaskSpec | None] | None = None,
     step: Sequence[TaskSpec | None] | None = None,
+    gather: Sequence[Gather | None] | None = None,
 ) -> tuple[Stage, ...]:
     """Stages from one sequence a quantity, each with an entry a stage; what is left out is as in `Stage`."""
     given: dict[str, Sequence[Any] | None] = {
         "forward": forward, "backward": backward, "weight": weight, "fused": fused, "transfer": transfer,
         "overlapped": overlapped, "activation": activation, "freed": freed, "static": static, "tasks": tasks,
         "stream": stream, "offload": offload, "recompute": recompute, "may_keep": may_keep, "lent": lent,
-        "reduce": reduce, "step": step,
+        "reduce": reduce, "step": step, "gather": gather,
     }  # fmt: skip
     rows = {name: column for name, column in given.items() if column is not None}
     entries = zip(*rows.values(), strict=True)

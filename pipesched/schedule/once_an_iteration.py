@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pipesched.problem.passes import BW, Pass, Slot, Task, W
 from pipesched.problem.problem import Problem
+from pipesched.schedule.gather_rule import with_gathers
 from pipesched.schedule.schedule import Schedule
 
 
@@ -13,6 +14,7 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
     """The schedule with each stage's reduction right behind its last backward, and its step at the device's end.
 
     As runtimes do it: reductions begin as soon as they can, and no step holds up a pass. What is there stays.
+    Parameters are gathered as memory lets.
     """
     if not problem.network.has_collectives:
         return schedule
@@ -34,7 +36,7 @@ def completed(problem: Problem, schedule: Schedule) -> Schedule:
                         streams.setdefault(problem.dependencies.resource(device, stream), []).append(Task(p))
         orders.append((*found, *at_end))
     task_orders = {where: tuple(tasks) for where, tasks in streams.items()}
-    return Schedule(tuple(orders), schedule.name, task_orders, schedule.waits)
+    return with_gathers(problem, Schedule(tuple(orders), schedule.name, task_orders, schedule.waits))
 
 
 def _last_backwards(problem: Problem, order: Sequence[Slot]) -> dict[int, int]:

@@ -14,6 +14,7 @@ from pipesched.problem.network.task_network import TaskType
 from pipesched.problem.pass_names import pass_text
 from pipesched.problem.passes import F, Pass, Task
 from pipesched.problem.problem import Problem
+from pipesched.schedule.gathered import gathered
 from pipesched.schedule.microbatch_factors import by_microbatch
 from pipesched.schedule.pass_table import Ints, Whole, whole
 from pipesched.schedule.schedule import Schedule
@@ -72,7 +73,7 @@ class Graph:
             device = np.where(shared, owner, device)
         on = device * len(streams) + np.where(in_block, 0, stream)
         arcs = [self._in_turn(problem.devices, len(streams), on, self._places(schedule), shared)]
-        arcs += [*self._precedences(problem), *self._events(schedule)]
+        arcs += [*self._precedences(problem), *self._events(schedule), *self._gathers(problem, schedule)]
         before, after = (np.concatenate([arc[end] for arc in arcs]) for end in (0, 1))
         lag = _lags(arcs)
         order = np.argsort(before, kind="stable")
@@ -116,8 +117,8 @@ class Graph:
                 # Of alternatives the schedule holds one.
                 earlier = np.roll(np.maximum.reduce([self._nodes(task) for task in alternatives]), -shift)
                 if every is not None:
-                    earlier = earlier[earlier >= 0]
-                    yield earlier, np.full(len(earlier), later.max()), lag
+                    earlier, later = earlier[earlier >= 0], later[later >= 0]
+                    yield np.repeat(earlier, len(later)), np.tile(later, len(earlier)), lag
                     continue
                 both = later >= 0
                 if optional:
@@ -140,6 +141,23 @@ class Graph:
         """The events between streams."""
         if schedule.waits:
             before, after = ([self._node(task) for task in tasks] for tasks in zip(*schedule.waits, strict=True))
+            yield np.array(before, np.int64), np.array(after, np.int64), 0
+
+    def _gathers(self, problem: Problem, schedule: Schedule) -> Iterator[Arcs]:
+        """Passes wait for the gathering of their parameters, and these are dropped after them."""
+        pairs: list[tuple[Task, Task]] = []
+        dropped: dict[int, Task] = {}
+        for gather, users, release in ((one.gather, one.users, one.release) for one in gathered(problem, schedule)):
+            tasks = {p: range(len(problem.tasks_of(p.kind, p.stage))) for p in users}
+            pairs += [(Task(gather), Task(p, part)) for p, parts in tasks.items() for part in parts]
+            if gather.stage in dropped:
+                pairs.append((dropped[gather.stage], Task(gather)))
+            if release is not None:
+                dropped[gather.stage] = Task(release)
+                ends = [(p, part) for p in users for part in problem.dependencies.ends_of(p.kind, p.stage)]
+                pairs += [(Task(*end), Task(release)) for end in ends] + [(Task(gather), Task(release))]
+        if pairs:
+            before, after = ([self._node(task) for task in tasks] for tasks in zip(*pairs, strict=True))
             yield np.array(before, np.int64), np.array(after, np.int64), 0
 
     @cached_property

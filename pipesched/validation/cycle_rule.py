@@ -8,6 +8,7 @@ from itertools import pairwise
 from pipesched.problem.formatting import amount
 from pipesched.problem.passes import B, Pass, Task, W
 from pipesched.schedule.timeline import Timeline, block_ticks
+from pipesched.validation.gather_rules import tied_by_gathers
 from pipesched.validation.pass_rules import all_tasks, needed, needed_of_others, needs_input, own_tasks
 from pipesched.validation.task_order_rules import streams_of
 from pipesched.validation.violation import Violation
@@ -46,6 +47,7 @@ def _before(timeline: Timeline) -> _Before:
     for p, end in ends.items():
         if end.of in short or p in short:
             pairs += _own_pairs(timeline, p, ends)
+    pairs += [(ends[p], Task(q)) for p, q in tied_by_gathers(problem, schedule)]
     for one, other in pairs:
         if one in before and other in before and starts[one] == starts[other]:
             before[other].add(one)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from pipesched.problem.passes import RECOMPUTATIONS, B, F, Pass, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.timeline import Timeline, block_ticks
+from pipesched.validation.gather_rules import tied_by_gathers
 from pipesched.validation.memory_rule import host_name
 from pipesched.validation.pass_rules import (
     all_tasks,
@@ -184,7 +185,13 @@ class _Known:
         for p in schedule.passes():
             for one, other in self._inside(p, schedule.pass_set):
                 before[other].append(one)
+        for earlier, later in tied_by_gathers(problem, schedule):
+            for one, other in product(self._parts(earlier), self._parts(later)):
+                before[other].append(one)
         self._clocks = self._ended(before)
+
+    def _parts(self, p: Pass) -> list[Task]:
+        return [self._task(Task(p, part)) for part in range(len(own_tasks(self._problem, p.kind, p.stage)))]
 
     def _task(self, task: Task) -> Task:
         return self._block.get(task.of, task)

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from pipesched.problem.pass_names import pass_text, stage_text
-from pipesched.problem.passes import BW, REDUCE, STEP, B, F, Pass, PassKind, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, REDUCE, RESHARD, STEP, UNSHARD, B, F, Pass, PassKind, W
 from pipesched.problem.problem import Problem
 from pipesched.schedule.pass_table import Ints
 from pipesched.schedule.schedule import Schedule
@@ -26,18 +26,24 @@ def complete(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     for stage, walked in enumerate(problem.microbatches_of):
         alternatives = [base | ways for base in bases for ways in ways_to_save(problem, stage)]
         known = [F, B, W, BW, *sorted({kind for kind, s in others if s == stage}.union(*alternatives) - {F, B, W, BW})]
-        known = [kind for kind in known if kind not in (REDUCE, STEP)]
+        known = [kind for kind in known if kind not in OF_PARAMETERS]
         times = {kind: _times_in(held.get((kind, stage), none), walked) for kind in known}
         right = np.any([np.all([times[k] == (k in kinds) for k in known], axis=0) for kinds in alternatives], axis=0)
         for place in np.flatnonzero(~right).tolist():
             yield from _not_once(problem, stage, walked[place], {k: int(times[k][place]) for k in known}, alternatives)
     once = Counter(p for p in columns.passes if p.kind in (REDUCE, STEP))
+    twice = Counter(p for p in columns.passes if p.kind in (UNSHARD, RESHARD))
+    yield from (
+        Violation("complete", (p,), f"{pass_text(problem, p)} runs {often(n)}; it must run once")
+        for p, n in sorted(twice.items())
+        if n > 1
+    )
     allowed = {p for stage in range(problem.placement.stages) for p in run_once(problem, stage)}
     for p in sorted(once.keys() | allowed):
         if once[p] != (p in allowed):
             must = "once an iteration" if p in allowed else "not at all"
             yield Violation("complete", (p,), f"{pass_text(problem, p)} runs {often(once[p])}; it must run {must}")
-    held = {of: numbers for of, numbers in held.items() if of[0] not in (REDUCE, STEP)}
+    held = {of: numbers for of, numbers in held.items() if of[0] not in OF_PARAMETERS}
     unknown: dict[tuple[int, int], list[Pass]] = {}
     for (kind, stage), numbers in sorted(held.items(), key=lambda one: one[0]):
         walked = problem.microbatches_of[stage] if stage < problem.placement.stages else range(0)

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, Pass, PassKind, W
+from pipesched.problem.passes import (
+    BW,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    Pass,
+    PassKind,
+    W,
+)
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import TaskSpec
 from pipesched.schedule.pass_table import Ints, Whole, whole
@@ -127,11 +141,15 @@ def memory_changes(problem: Problem, kind: PassKind, stage: int) -> tuple[int, i
             return 0, returned - taken
         case PassKind.BW:
             return 0, -taken - of_all
-        case PassKind.REDUCE | PassKind.STEP:
-            return 0, 0
-    # Copies move memory between device and host; a recomputation takes what was dropped after the forward.
+    # Copies move memory between device and host; a recomputation takes what was dropped after the forward; parameters
+    # take theirs while they are gathered.
     out, back = host_changes(problem, kind, stage)
-    return dropped(problem, kind, stage) - back, -out
+    own = problem.stages[stage].gather
+    gathered = own.memory if own else 0
+    return (
+        dropped(problem, kind, stage) - back + (gathered if kind is UNSHARD else 0),
+        -out - (gathered if kind is RESHARD else 0),
+    )
 
 
 def dropped(problem: Problem, kind: PassKind, stage: int) -> int:

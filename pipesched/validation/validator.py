@@ -7,6 +7,7 @@ from pipesched.problem.problem import Problem
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.timeline import Timeline
 from pipesched.validation.cycle_rule import cycles
+from pipesched.validation.gather_rules import around_gathers, gathers
 from pipesched.validation.memory_order_rule import memory_by_order
 from pipesched.validation.memory_rule import host_memory, memory
 from pipesched.validation.order_rules import complete, placement, queues, slots
@@ -19,8 +20,8 @@ from pipesched.validation.violation import Violation
 def validate(timeline: Timeline) -> list[Violation]:
     """Every broken rule of a timeline; empty if it is right.
 
-    Rules: complete, placement, times, precedence, overlap, order, micro-batch order, memory. The times are judged only
-    where every pass stands exactly once on its own device, since they mean nothing otherwise.
+    Rules: complete, placement, parameters, times, precedence, overlap, order, micro-batch order, memory. The times are
+    judged only where every pass stands exactly once on its own device, since they mean nothing otherwise.
     """
     refuse_other("validate", timeline, Timeline, A_TIMELINE)
     violations = list(validate_schedule(timeline.problem, timeline.schedule))
@@ -30,7 +31,7 @@ def validate(timeline: Timeline) -> list[Violation]:
     if violations:
         return violations
     violations = [*precedence(timeline), *between_chains(timeline), *inside(timeline)]
-    violations += [*waits(timeline), *streams(timeline), *begins(timeline)]
+    violations += [*around_gathers(timeline), *waits(timeline), *streams(timeline), *begins(timeline)]
     # What is too early or too many at once says more than the cycle it is part of.
     violations += [] if violations or not _has_no_length(timeline) else cycles(timeline)
     above = [*memory(timeline), *host_memory(timeline)]
@@ -53,6 +54,7 @@ def validate_schedule(problem: Problem, schedule: Schedule) -> list[Violation]:
         text = f"the schedule has {schedule.columns.devices} devices, the problem {problem.devices}"
         return [Violation("placement", (), text)]
     violations = [*complete(problem, schedule), *placement(problem, schedule), *slots(problem, schedule)]
+    violations = violations or list(gathers(problem, schedule))
     if not violations and (schedule.task_orders or schedule.waits):
         violations = list(task_orders(problem, schedule))
     return violations if violations or schedule.task_orders else list(queues(problem, schedule))

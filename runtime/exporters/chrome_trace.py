@@ -10,7 +10,21 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from pipesched.problem.pass_names import microbatch_number, piece_number
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, Pass, Task, W
+from pipesched.problem.passes import (
+    BW,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    Pass,
+    Task,
+    W,
+)
 from pipesched.problem.problem import Problem
 from pipesched.problem.time_units import SECONDS, seconds_in
 from pipesched.schedule.host_memory import host_steps, hosts_of
@@ -32,6 +46,8 @@ _COLOURS = {
     OFFLOAD: "grey",
     RELOAD: "rail_load",
     **dict.fromkeys(RECOMPUTATIONS, "bad"),
+    UNSHARD: "rail_response",
+    RESHARD: "grey",
     REDUCE: "rail_animation",
     STEP: "black",
 }

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import heappop, heappush
 
+from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import Holding, Jobs
 from formulations.jobs.schedule_of_starts import schedule_of_starts
 from pipesched.errors import Deadlock
@@ -107,6 +108,7 @@ def in_passes_of(jobs: Jobs, schedule: Schedule) -> Schedule:
 def expanded(jobs: Jobs, schedule: Schedule) -> Iterator[Schedule]:
     """Orders of tasks from an order of passes: as it is, and with tasks of several passes interleaved."""
     schedule = in_passes_of(jobs, schedule)
+    jobs = grouped_as(jobs, schedule)
     running = running_of(jobs, schedule)
     waits = memory_waits(jobs, schedule)
     try:

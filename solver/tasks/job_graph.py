@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 from itertools import chain, pairwise
 
+from formulations.jobs.gathers import gaps_without_end
 from formulations.jobs.jobs import Jobs
 from pipesched.errors import Deadlock
 from pipesched.problem.network.task_network import Resource
@@ -55,7 +56,8 @@ def graph_of(jobs: Jobs, running: Collection[int], further: Iterable[JobArc] = (
         for alternative in precedence.alternatives
         if alternative in before
     )
-    for one, other, lag in chain(arcs, further):
+    dropped = ((one, other, 0) for one, other in gaps_without_end(jobs, before))
+    for one, other, lag in chain(arcs, dropped, further):
         before[other].append((one, lag))
         after[one].append((other, lag))
     try:

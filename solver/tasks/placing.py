@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
+from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from formulations.jobs.placed_jobs import PlacedJobs
@@ -32,6 +33,7 @@ def placed_in(jobs: Jobs, timeline: Timeline) -> PlacedJobs | None:
     if not all(Task(p) in jobs.number for p in schedule.pass_set):
         found = (placed_in(jobs, simulate(jobs.problem, one)) for one in expanded(jobs, schedule))
         return min((one for one in found if one is not None), key=lambda one: one.value, default=None)
+    jobs = grouped_as(jobs, schedule)
     waits = [(jobs.number[wait.before], jobs.number[wait.after], 0) for wait in schedule.waits]
     in_order = arcs_of_orders(orders_of(jobs, schedule).values())
     graph = graph_of(jobs, running_of(jobs, schedule), [*waits, *in_order])

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Event
 
+from formulations.jobs.gathers import grouped_as
 from formulations.jobs.jobs import Jobs
 from formulations.jobs.schedule_of_starts import schedule_of_starts
-from pipesched.problem.passes import BW, REDUCE, STEP, B, F, PassKind, Task, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, B, F, PassKind, Task, W
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Stage
 from pipesched.problem.without_parameters import without_parameters
@@ -28,7 +29,7 @@ from solver.tasks.pair import best_pair
 
 def with_delays(problem: Problem) -> Problem:
     """Communication as a delay between devices, the same there and back: half of what both passes communicate."""
-    problem, stages = without_parameters(problem), []
+    problem, stages = without_parameters(problem, max), []
     for s, stage in enumerate(problem.stages):
         hidden = sum(stage.ticks(kind) - stage.compute_ticks(kind) for kind in (F, _sends_gradient(problem)))
         ticks = {kind: stage.compute_ticks(kind) for kind in stage.kinds}
@@ -39,7 +40,7 @@ def with_delays(problem: Problem) -> Problem:
 def with_blocks(problem: Problem, limits: Limits, stop: Event) -> Problem:
     """A forward with a backward of its device as a block: of all stages there, the longest of the best pairs."""
     lengths: dict[tuple[Stage, Stage], int] = {}
-    problem, stages = without_parameters(problem), []
+    problem, stages = without_parameters(problem, max), []
     where = problem.placement
     for s, stage in enumerate(problem.stages):
         for mate in where.on_device_of(s):
@@ -83,7 +84,7 @@ class _Ranks:
 
     def of(self, task: Task) -> float:
         p, schedule = task.of, self.timeline.schedule
-        if p.kind in (REDUCE, STEP) and p not in schedule.pass_set:
+        if p.kind in OF_PARAMETERS and p not in schedule.pass_set:
             return float(self._last_end)  # whole passes are those of micro-batches alone
         own = self.problem.tasks_of(p.kind, p.stage)
         chain = 0 if p.kind is W else sum(each.ticks for each in own[: task.part])
@@ -105,6 +106,7 @@ def task_ranks(timeline: Timeline, tasks: Sequence[Task]) -> list[float]:
 def in_tasks(jobs: Jobs, timeline: Timeline) -> Schedule | None:
     """A schedule of tasks from one of whole passes: whenever a stream is free, what starts first there by that."""
     schedule = in_passes_of(jobs, timeline.schedule)
+    jobs = grouped_as(jobs, schedule)
     running = running_of(jobs, schedule)
     ranks = _Ranks(timeline, jobs.problem)
     starts = dispatched(

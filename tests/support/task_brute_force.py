@@ -8,15 +8,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from itertools import chain, combinations, pairwise, permutations, product
+from itertools import chain, combinations, islice, pairwise, permutations, product
+from math import prod
 from random import Random
 from typing import NamedTuple
 
 from pipesched.problem import placement
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, Pass, PassKind, Task, W
+from pipesched.problem.passes import (
+    BW,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    Pass,
+    PassKind,
+    Task,
+    W,
+)
 from pipesched.problem.placement import Placement
 from pipesched.problem.problem import Objective, Problem
-from pipesched.problem.stage import COMPUTE, TaskSpec
+from pipesched.problem.stage import COMPUTE, Gather, TaskSpec
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
 from tests.support.columns import Costs, Memory, build, with_tasks
@@ -53,7 +69,13 @@ Ways = Mapping[tuple[int, int], PassKind]
 class Game:
     """One choice of fused backwards and of ways to hold less: durations, what tasks wait for, what passes hold."""
 
-    def __init__(self, problem: Problem, fused: frozenset[tuple[int, int]], ways: Ways | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        fused: frozenset[tuple[int, int]],
+        ways: Ways | None = None,
+        gathers: Mapping[int, int] | None = None,
+    ) -> None:
         self.problem = problem
         self.ticks: dict[Task, int] = {}
         self.stream: dict[Task, Stream] = {}
@@ -79,15 +101,52 @@ class Game:
             self._save(stage, j, way, BW if (stage, j) in fused else B)
         for stage in range(problem.placement.stages):
             self._run_once(stage)
+        # Of each stage that is gathered again: its releases but the last, and the gathering that follows each.
+        self.gaps: dict[int, list[tuple[Task, Task]]] = {}
+        for stage, count in (gathers or {}).items():
+            self._gather(stage, count)
         if problem.microbatch_scale:
             self._unequal(problem.microbatch_scale, fused)
+
+    def _gather(self, stage: int, count: int) -> None:
+        """So many gatherings of a stage's parameters, each followed by its release."""
+        own, device = self.problem.stages[stage], self.problem.placement.stage_device[stage]
+        assert own.gather is not None
+        pairs = [(Task(Pass(UNSHARD, stage, k)), Task(Pass(RESHARD, stage, k))) for k in range(count)]
+        for begin, end in pairs:
+            self.ticks |= {begin: own.gather.task.ticks, end: 0}
+            self.stream |= {begin: (device, own.gather.task.stream), end: (device, own.stream)}
+            self.holdings.append(_Holding(f"device {device}", (begin,), (begin,), own.gather.memory, 0))
+            self.holdings.append(_Holding(f"device {device}", (end,), (end,), 0, own.gather.memory))
+            self.lags[begin, end] = 0
+        for (_, end), (begin, _) in pairwise(pairs):
+            self.lags[end, begin] = 0
+        for p, held in self.passes.items():
+            if self.holder(p.stage) == stage and p.kind in (F, B, W, BW):
+                self.lags |= dict.fromkeys(((pairs[0][0], task) for task in held.begins), 0)
+                self.lags |= dict.fromkeys(((task, pairs[-1][1]) for task in held.ends), 0)
+        self.gaps[stage] = [(end, begin) for (_, end), (begin, _) in pairwise(pairs)]
+
+    def holder(self, stage: int) -> int:
+        """The stage whose parameters a stage computes with."""
+        return self.problem.holders[stage] if self.problem.holders else stage
+
+    def gathered(self, orders: Mapping[Stream, Sequence[Task]]) -> Arcs:
+        """What passes behind a release wait for: the gathering that follows it. Of passes that are one task each."""
+        found = set[tuple[Task, Task]]()
+        for stage, gaps in self.gaps.items():
+            for end, begin in gaps:
+                order = orders[self.stream[end]]
+                behind = order[order.index(end) + 1 :]
+                found |= {(begin, task) for task in behind
+                          if task.of.kind in (F, B, W, BW) and self.holder(task.of.stage) == stage}  # fmt: skip
+        return frozenset(found)
 
     def _run_once(self, stage: int) -> None:
         """The reduction of a stage's gradients behind every backward for its parameters, and its step behind that."""
         device, before = self.problem.placement.stage_device[stage], list[Task]()
         for p, own in self.passes.items():
-            holder = self.problem.holders[p.stage] if self.problem.holders else p.stage
-            if p.kind in (W, BW) and holder == stage:
+            if p.kind in (W, BW) and self.holder(p.stage) == stage:
                 before += own.ends
         own_stage = self.problem.stages[stage]
         for kind, spec in ((REDUCE, own_stage.reduce), (STEP, own_stage.step)):
@@ -209,14 +268,17 @@ class Game:
         for task, stream in self.stream.items():
             held.setdefault(stream, []).append(task)
 
-        def of(stream: Stream) -> list[tuple[Task, ...]]:
-            return [
-                order
-                for order in permutations(held[stream])
-                if not any((later, task) in known for task, later in combinations(order, 2))
-            ]
+        def of(tasks: frozenset[Task]) -> Iterator[tuple[Task, ...]]:
+            if not tasks:
+                yield ()
+            for task in sorted(tasks):
+                if not any((other, task) in known for other in tasks):
+                    yield from ((task, *rest) for rest in of(tasks - {task}))
 
-        for chosen in product(*map(of, held)):
+        ways = [list(islice(of(frozenset(tasks)), MOST_ORDERS + 1)) for tasks in held.values()]
+        if prod(map(len, ways)) > MOST_ORDERS:
+            raise ValueError("too many orders to try")
+        for chosen in product(*ways):
             yield dict(zip(held, chosen, strict=True))
 
     def value(self, arcs: Arcs, objective: Objective) -> Fraction | None:
@@ -340,24 +402,32 @@ def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | N
     return sequence if len(sequence) == len(before) else None
 
 
-MOST_WAITS = 6
+MOST_WAITS, MOST_ORDERS = 6, 50_000
 
 
 def optimum(problem: Problem, objective: Objective, most_waits: int = MOST_WAITS) -> Fraction | None:
-    """The least value over modes, ways, orders and waits; None if nothing fits. ValueError where waits are too many."""
+    """The least value over modes, ways, orders and waits; None if nothing fits. ValueError where orders or waits are too many."""
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
-    for fused, saving in product(list(ways), list(_savings(problem, pairs))):
-        game = Game(problem, frozenset(fused), saving)
+    for fused, saving, gathers in product(list(ways), list(_savings(problem, pairs)), list(_gathers(problem))):
+        game = Game(problem, frozenset(fused), saving, gathers)
         events = game.waits()
         if len(events) > most_waits:
             raise ValueError("too many waits to try")
         for orders in game.orders():
-            turns = frozenset(pair for order in orders.values() for pair in pairwise(order))
+            turns = frozenset(pair for order in orders.values() for pair in pairwise(order)) | game.gathered(orders)
             found = game.least(turns, events, objective, best)
             best = best if found is None else found
     return best
+
+
+def _gathers(problem: Problem) -> Iterator[dict[int, int]]:
+    """How often each stage is gathered."""
+    most = {s: own.gather.most for s, own in enumerate(problem.stages) if own.gather is not None}
+    for counts in product(*(range(1, each + 1) for each in most.values())):
+        if problem.most_gathers is None or sum(counts) <= problem.most_gathers:
+            yield dict(zip(most, counts, strict=True))
 
 
 def _savings(problem: Problem, pairs: Sequence[tuple[int, int]]) -> Iterator[Ways]:
@@ -477,3 +547,31 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
     # Both chains compute with the parameters of the first stage.
     stages = (found.stages[0], replace(found.stages[1], reduce=None, step=None))
     return replace(found, stages=stages, holders=(0, 0))
+
+
+def tiny_gathers(rng: Random) -> Problem:
+    """Passes of one task whose parameters are gathered up to three times, and little memory for them."""
+    shapes = ((placement.linear(1), 2), (placement.linear(2), 1), (placement.explicit(1, [0, 0]), 1), (TWO_CHAINS, 2))
+    where, microbatches = rng.choice(shapes)
+
+    def some(low: int, high: int) -> tuple[int, ...]:
+        return tuple(rng.randint(low, high) for _ in range(where.stages))
+
+    split = where.stages == 1 and rng.random() < 0.3
+    times = some(0, 3), some(0, 3), some(0, 3), some(0, 2)
+    costs = Costs(times[0], times[1], times[2] if split else None, times[1], times[3])
+    if split:
+        costs = costs._replace(fused=tuple(b + w for b, w in zip(*times[1:3], strict=True)))
+    activation, memory = some(0, 2), some(0, 3)
+    capacity = tuple(
+        None
+        if rng.random() < 0.2
+        else max(0, sum(activation[s] for s in on) + max(memory[s] for s in on) + rng.randint(-1, 4))
+        for on in where.stages_of
+    )
+    one = with_parameters(rng, build(where, microbatches, costs, Memory(activation, (0,) * where.stages, capacity)))
+    most = rng.choice((1, 2, 3)) if where.stages == 1 else rng.choice((1, 2))
+    stream = rng.choice((COMPUTE, "dp", "dp"))
+    gather = [Gather(TaskSpec(stream, rng.randint(0, 2)), held, most) for held in memory]
+    found = one.with_stages(gather=[None if one.holders and s else own for s, own in enumerate(gather)])
+    return replace(found, most_gathers=rng.choice((None, where.stages, where.stages + 1)))

@@ -42,7 +42,7 @@ def mistakes(form: ProblemFile, wrong: frozenset[str] = frozenset(), pieces: int
     found += chain_mistakes(form, stages, wrong)
     found += task_mistakes(form, stages, wrong)
     found += option_mistakes(form, stages, wrong)
-    found += parameter_mistakes(form, wrong)
+    found += parameter_mistakes(form, stages, wrong)
     if "times.weight" not in wrong:
         found += _backward(form)
     if "memory.activation" not in wrong:
@@ -159,7 +159,8 @@ def _per_stage(form: ProblemFile) -> Iterator[tuple[str, object]]:
         yield from ((f"tasks.{key}[{at}].time", task.time) for at, task in enumerate(tasks))
     if form.tasks:
         yield "tasks.layers", form.tasks.layers
-    for key in ("reduce", "step"):
+    yield "parameters.gather.memory", getattr(getattr(form.parameters, "gather", None), "memory", None)
+    for key in ("gather", "reduce", "step"):
         yield f"parameters.{key}.time", getattr(getattr(form.parameters, key, None), "time", None)
     if form.memory:
         yield "memory.activation", form.memory.activation

@@ -17,7 +17,7 @@ def stages_from(form: ProblemFile, times: Columns, held: Columns) -> tuple[Stage
     """The stages of these columns; what names no stream is on the first."""
     first = (form.streams or [COMPUTE])[0]
     options = stage_options(form.memory, times | held, len(held["activation"]))
-    options |= of_stages(form.parameters, times, first)
+    options |= of_stages(form.parameters, times | held, first, form.microbatches or 1)
     held = {key: column for key, column in held.items() if isinstance(key, str)} | options
     if form.tasks is None:
         stages = stages_of(**{key: column for key, column in times.items() if isinstance(key, str)}, **held)

@@ -7,7 +7,20 @@ from functools import cached_property
 
 from pipesched.problem.device_resources import SharedStream
 from pipesched.problem.network.task_network import Need, Resource
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, PassKind, W
+from pipesched.problem.passes import (
+    BW,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    PassKind,
+    W,
+)
 from pipesched.problem.placement import Placement
 from pipesched.problem.stage import Stage, TaskSpec
 from pipesched.problem.stage_arc import StageArc
@@ -40,11 +53,14 @@ class Dependencies:
         sends, whichever kind that is, and the copy back or the recomputation of the activation if there is one; W its
         B; a copy out and a recomputation their F, a copy back the copy out. F and backwards need besides what arcs
         between stages say. Gradients are reduced after all backwards that compute them, and the step comes after that.
+        Which gathering of parameters a pass waits for depends on the order (`pipesched.schedule.gathered`).
         """
         if kind in (REDUCE, STEP):
             if kind is STEP and self.stages[stage].reduce is not None:
                 return [Need(((REDUCE, stage),), 0)]
             return [Need(((W, one), (BW, one)), 0, every=self.walks[one]) for one in self.computing_with(stage)]
+        if kind in (UNSHARD, RESHARD):
+            return []
         alone = {W: B, RELOAD: OFFLOAD, OFFLOAD: F, **dict.fromkeys(RECOMPUTATIONS, F)}
         if kind in alone:
             return [Need(((alone[kind], stage),), 0)]
@@ -79,7 +95,10 @@ class Dependencies:
         return [one for one, holder in enumerate(holders) if holder == stage]
 
     def numbers(self, kind: PassKind, stage: int) -> range:
-        """The micro-batches that have such a pass; what runs once an iteration has the number 0."""
+        """The micro-batches that have such a pass; those for parameters are counted from 0 on."""
+        gather = self.stages[stage].gather
+        if gather is not None and kind in (UNSHARD, RESHARD):
+            return range(gather.most)
         return range(1) if kind in (REDUCE, STEP) else self.walks[stage]
 
     def lag(self, sender: int, receiver: int) -> int:

@@ -32,7 +32,10 @@ def network_of(
     kinds = [kind for kind in (F, B, W, BW) if kind is F or (Mode.FUSED if kind is BW else Mode.SPLIT) in modes]
     types = [(kind, stage) for kind in kinds for stage in range(len(stages))]
     saving = [(kind, s) for s, stage in enumerate(stages) for kind in stage.saving_kinds]
-    types += [*saving, *((kind, s) for s, stage in enumerate(stages) for kind in stage.kinds_once)]
+    types += [
+        *saving,
+        *((kind, s) for s, stage in enumerate(stages) for kind in stage.kinds_of_parameters),
+    ]
     tasks = {
         (kind, stage): tuple(
             TaskTemplate(passes.resource(passes.placement.stage_device[stage], task.stream), task.ticks, task.name)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, RELOAD, B, F, PassKind, W
+from pipesched.problem.passes import (
+    BW,
+    OF_PARAMETERS,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    RELOAD,
+    RESHARD,
+    UNSHARD,
+    B,
+    F,
+    PassKind,
+)
 from pipesched.problem.stage import Stage
 
 
@@ -11,6 +22,9 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
 
     What F gives back at its end where it is recomputed is in `given_up`.
     """
+    if kind in OF_PARAMETERS:
+        held = stage.gather.memory if stage.gather is not None else 0
+        return held * (kind is UNSHARD), -held * (kind is RESHARD)
     if kind in (OFFLOAD, RELOAD):
         moved = host_change(stage, OFFLOAD)[0]
         return (0, -moved) if kind is OFFLOAD else (moved, 0)
@@ -20,9 +34,8 @@ def device_change(stage: Stage, kind: PassKind) -> tuple[int, int]:
         return stage.activation + stage.lent, 0
     if kind is BW:
         return 0, -stage.activation - stage.collected
-    if kind is B:
-        return max(0, -stage.freed), -max(0, stage.freed) - stage.collected
-    return 0, stage.freed - stage.activation if kind is W else 0
+    at_start = max(0, -stage.freed) if kind is B else 0
+    return at_start, -max(0, stage.freed) - stage.collected if kind is B else stage.freed - stage.activation
 
 
 def given_up(stage: Stage, kind: PassKind) -> int:

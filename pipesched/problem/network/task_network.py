@@ -12,7 +12,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
 
-from pipesched.problem.passes import B, F, Pass, PassKind, W
+from pipesched.problem.passes import OF_PARAMETERS, B, F, Pass, PassKind, W
 
 # A pass of any micro-batch.
 PassType = tuple[PassKind, int]
@@ -201,8 +201,8 @@ class TaskNetwork:
 
     @cached_property
     def has_collectives(self) -> bool:
-        """Whether something runs once an iteration for the parameters of a stage."""
-        return any(arc.every is not None for arc in self.arcs)
+        """Whether something runs for the parameters of a stage."""
+        return any(kind in OF_PARAMETERS for kind, _ in self.tasks)
 
     @property
     def what_is_not_single(self) -> str:

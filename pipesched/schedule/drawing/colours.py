@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from pipesched.problem.passes import BW, OFFLOAD, RECOMPUTATIONS, REDUCE, RELOAD, STEP, B, F, PassKind, W
+from pipesched.problem.passes import (
+    BW,
+    OFFLOAD,
+    RECOMPUTATIONS,
+    REDUCE,
+    RELOAD,
+    RESHARD,
+    STEP,
+    UNSHARD,
+    B,
+    F,
+    PassKind,
+    W,
+)
 from pipesched.problem.placement import Placement, bidirectional
 
 RGB = tuple[float, float, float]
@@ -20,6 +33,8 @@ SHADES: dict[PassKind, tuple[str, str]] = {
     OFFLOAD: ("#6b7f8c", "#b9c6ce"),
     RELOAD: ("#26a3a0", "#a5dcda"),
     **dict.fromkeys(RECOMPUTATIONS, ("#b3541e", "#dba57f")),
+    UNSHARD: ("#c2185b", "#eba3bf"),
+    RESHARD: ("#7a7a7a", "#c4c4c4"),
     REDUCE: ("#8e3b8f", "#cf9fd0"),
     STEP: ("#4a4a4a", "#a8a8a8"),
 }
@@ -37,6 +52,8 @@ NAMES: dict[PassKind, str] = {
     OFFLOAD: "Copy to the host",
     RELOAD: "Copy back",
     **{kind: f"Recomputation{f', way {n}' if n > 1 else ''}" for n, kind in enumerate(RECOMPUTATIONS, start=1)},
+    UNSHARD: "Gathering of parameters",
+    RESHARD: "Parameters dropped",
     REDUCE: "Reduction of gradients",
     STEP: "Optimizer step",
 }

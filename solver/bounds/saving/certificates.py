@@ -18,7 +18,10 @@ from solver.bounds.analytic.catalogue import Certify
 from solver.bounds.analytic.stream_weights import NAME, stream_weights
 from solver.bounds.saving.memory_and_copies import KIND, memory_and_copies
 
-_BEHIND = "Then at least {} more for the reduction and the step of the stage whose backward ends last."
+_BESIDES = (
+    "Besides at least {} for the gathering before the first forward, and the reduction and the step of the stage whose "
+    "backward ends last."
+)
 _LEFT_OUT = "Tasks that need nothing of the stage before are left out of this."
 _RELAXED = "So much it takes even if copies and recomputations take no time."
 
@@ -33,10 +36,10 @@ def certificates(
     """
     if problem.objective is Objective.ITERATION:
         rest = without_parameters(problem)
-        after = least_after_backwards(problem)
-        text = _BEHIND.format(amount(problem, after))
+        besides = least_before_forwards(problem) + least_after_backwards(problem)
+        text = _BESIDES.format(amount(problem, besides))
         found = certificates(rest, rest.objective, run)
-        return [replace(one, value=one.value + after, text=f"{one.text} {text}") for one in found]
+        return [replace(one, value=one.value + besides, text=f"{one.text} {text}") for one in found]
     whole = without_scale(problem)
     problem = without_lookups(whole)
     if problem is not whole:
@@ -61,6 +64,13 @@ def least_after_backwards(problem: Problem) -> int:
     The pass of a micro-batch that ends last is a backward of some stage; of that one reduction and step follow.
     """
     return min(_once(problem, stage) for stage, walked in enumerate(problem.microbatches_of) if walked)
+
+
+def least_before_forwards(problem: Problem) -> int:
+    """Ticks until the first forward, at the least: parameters are gathered before it."""
+    first = {chain[0] for chain in problem.placement.chains if problem.microbatches_of[chain[0]]}
+    gathers = [problem.stages[problem.holders[stage] if problem.holders else stage].gather for stage in first]
+    return min(0 if one is None else one.task.ticks for one in gathers)
 
 
 def _once(problem: Problem, stage: int) -> int:

@@ -15,6 +15,7 @@ from pipesched.problem.without_parameters import without_parameters
 from pipesched.schedule.metrics import measure
 from pipesched.schedule.schedule import Schedule
 from solver.backends.interruptible import run_within
+from solver.construction.grouped import in_groups
 from solver.construction.list_scheduling import list_schedules, sequential
 from solver.engine.search import Search
 from solver.engine.tuning import GRACE
@@ -58,8 +59,10 @@ class TaskSchedules:
             published.sort(key=lambda timeline: measure(timeline).makespan)
             yield from _decided(search.problem, [timeline.schedule for timeline in published])
             return
-        passes = without_parameters(search.problem)
+        passes = without_parameters(search.problem, max)
         yield sequential(passes)
+        if any(stage.gather for stage in search.problem.stages):
+            yield from (in_groups(search.problem, size) for size in range(2, search.problem.microbatches + 1))
         for one in search.candidates:
             if one.timeline is not None:
                 yield one.timeline.schedule
@@ -80,7 +83,7 @@ def _decided(problem: Problem, published: Sequence[Schedule]) -> Iterator[Schedu
     First one micro-batch after the other, then published orders, then list schedules of up to three times the memory,
     and without a limit.
     """
-    kept = without_parameters(problem).keeping_activations()
+    kept = without_parameters(problem, max).keeping_activations()
     found = (with_decisions(problem, sequential(kept), rule) for rule in rules(problem))
     yield from (one for one in found if one is not None)
     for order in published:

@@ -7,7 +7,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
-from pipesched.problem.passes import BW, REDUCE, STEP, B, F, W
+from pipesched.problem.passes import BW, OF_PARAMETERS, UNSHARD, B, F, W
 from pipesched.problem.problem import Problem
 from solver.tasks.policy.kernel import dispatch
 from solver.tasks.policy.policy import Policy
@@ -27,13 +27,15 @@ class Dispatcher:
         # What a stage runs once comes when its last micro-batch does.
         last = [len(own) - 1 for own in walked]
         turns = [
-            last[task.of.stage] if task.of.kind in (REDUCE, STEP) else places[task.of.stage][task.of.microbatch]
+            (0 if task.of.kind is UNSHARD else last[task.of.stage])
+            if task.of.kind in OF_PARAMETERS
+            else places[task.of.stage][task.of.microbatch]
             for task in tasks
         ]
         self._turn = np.array(turns, np.float64)
         self._behind = np.array([len(walked[task.of.stage]) for task in tasks]) - 1 - self._turn
         kinds = [FORWARD if task.of.kind is F else WEIGHT if task.of.kind is W else BACKWARD for task in tasks]
-        self._saves = np.array([task.of.kind not in (F, B, W, BW, REDUCE, STEP) for task in tasks])
+        self._saves = np.array([task.of.kind not in (F, B, W, BW, *OF_PARAMETERS) for task in tasks])
         self._mean_takes = _mean_takes(self._shop)
         self._kind, self._heads = np.array(kinds, np.int64), serial.heads
         self._flow = self._flow_of(serial)
@@ -87,7 +89,7 @@ class Dispatcher:
             kind, stage[at], microbatch = task.of
             devices[shop.stream[at]] = jobs.device(n)
             opens[at] = kind is F and task.part == 0
-            if kind not in (F, REDUCE, STEP):
+            if kind is not F and kind not in OF_PARAMETERS:
                 ends[at] = whole.setdefault((int(stage[at]), microbatch), len(whole))
         parts = np.bincount(ends[ends >= 0], minlength=1).astype(np.int64)
         load = np.bincount(shop.stream, shop.steps)

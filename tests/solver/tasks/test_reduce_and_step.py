@@ -144,7 +144,7 @@ def test_files_keep_them(keys: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("keys", "mistake"),
     [
-        ({"parameters": {}}, "parameters: found neither"),
+        ({"parameters": {}}, "parameters: found none of"),
         ({"parameters": {"reduce": {}}}, "parameters.reduce.time: missing"),
         ({"parameters": {"step": {"time": -1}}}, "parameters.step.time: found -1"),
         ({"parameters": {"step": {"time": [1, 2, 3]}}}, "parameters.step.time: found 3 values"),

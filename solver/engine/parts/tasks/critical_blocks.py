@@ -39,7 +39,7 @@ class CriticalBlocks:
         placed = placed_in(jobs, search.incumbent.timeline)
         if placed is None or not limits_nothing(jobs, list(placed.start)):
             return
-        tabu = TabuSearch(jobs, placed.start, search.limits.seed)
+        tabu = TabuSearch(placed.jobs, placed.start, search.limits.seed)
         while True:
             if search.clock.counts_work:
                 for _ in range(self.tries):

@@ -47,7 +47,7 @@ class TaskRanks:
                 return
             starts = placed.start
             try:
-                serial = Serial(jobs, starts)
+                serial = Serial(placed.jobs, starts)
             except ValueError:
                 return
             with ThreadPoolExecutor(workers) as pool:

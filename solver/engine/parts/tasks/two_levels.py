@@ -8,6 +8,7 @@ from formulations.jobs.jobs import Jobs
 from formulations.jobs.jobs_of_problem import jobs_of
 from pipesched.errors import Deadlock
 from pipesched.problem.problem import Problem
+from pipesched.problem.without_parameters import without_parameters
 from solver.engine.kernels import KERNELS, Kernels
 from solver.engine.run import found_in
 from solver.engine.search import Engine, Search
@@ -43,6 +44,8 @@ class TwoLevels:
         while True:
             slice_ = yield
             self._offer(search, jobs, with_delays(search.problem), slice_)
+            if without_parameters(search.problem).network.one_task_each:
+                continue  # no pair of passes gains by tasks that run beside each other
             slice_ = yield
             limits = slice_.limits(search.limits)
             limits = replace(limits, seconds=_PAIRS * limits.seconds, target=None)

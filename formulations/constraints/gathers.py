@@ -1,0 +1,52 @@
+"""Constraint: a pass runs while the parameters of its stage are gathered, which is done no more often than allowed."""
+
+from __future__ import annotations
+
+from formulations.constraints.catalogue import CONSTRAINTS, Constraint
+from formulations.jobs.gathers import in_turn
+from formulations.variables.literals import negation
+from formulations.variables.model_variables import Model
+from pipesched.problem.passes import UNSHARD
+from pipesched.schedule.gathered import gathered
+from pipesched.schedule.timeline import Timeline
+
+
+def check(timeline: Timeline) -> bool:
+    """By the order of each device."""
+    problem, found = timeline.problem, gathered(timeline.problem, timeline.schedule)
+    times = sum(p.kind is UNSHARD for p in timeline.schedule.passes())
+    return (problem.most_gathers is None or times <= problem.most_gathers) and all(
+        timeline.start(p) >= timeline.end(one.gather)
+        and (one.release is None or timeline.end(p) <= timeline.start(one.release))
+        for one in found
+        for p in one.users
+    )
+
+
+def post(model: Model) -> None:
+    """Each pass is before a release of its parameters, or behind the gathering that follows it."""
+    of, cp = model.operations.of, model.cp
+    for gap in model.jobs.gaps:
+        release, gather = of[gap.release], of[gap.gather]
+        for first, last in gap.users:
+            where = model.where_jobs(gap.release, first[0])
+            before = model.before(of[first[0]], release) if first == last and len(first) == 1 else None
+            before = cp.new_bool_var("") if before is None else before
+            for n in last if before is not False else ():
+                cp.add(model.start[release] >= model.end(of[n])).only_enforce_if([before, *where])
+            if before is True:
+                continue
+            after = [negation(before), *where]
+            for n in first:
+                cp.add(model.start[of[n]] >= model.end(gather)).only_enforce_if(after)
+            for again in model.where_jobs(gap.gather):
+                cp.add_bool_or([again]).only_enforce_if(after)
+    for one, other in in_turn(model.jobs):
+        cp.add_implication(model.chosen[other][1], model.chosen[one][1])
+    gathers = [model.chosen[n][1] for n, choice in enumerate(model.jobs.choices) if choice.gathers]
+    if model.jobs.most_gathers is not None:
+        stages = sum(stage.gather is not None for stage in model.problem.stages)
+        cp.add(sum(gathers) + stages <= model.jobs.most_gathers)
+
+
+CONSTRAINTS.register(Constraint("gathers", check, post))

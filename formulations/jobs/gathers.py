@@ -1,0 +1,94 @@
+"""What gatherings of parameters demand of jobs: passes run while those of their stage are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from formulations.jobs.jobs import Gap, Jobs, Precedence
+from pipesched.problem.network.task_network import PassType, TaskNetwork
+from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Task
+from pipesched.problem.problem import Problem
+from pipesched.schedule.gathered import USERS, gathered
+from pipesched.schedule.schedule import Schedule
+
+# The first jobs of a pass, and those after which it has ended.
+_Ends = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+class Gathers:
+    """The `gaps` of all stages whose parameters are gathered, and the `precedences` that hold in any case."""
+
+    def __init__(self, problem: Problem, held: Collection[Pass], number: Mapping[Task, int]) -> None:
+        self._problem, self._held, self._number = problem, held, number
+        self.precedences: list[Precedence] = []
+        gaps: list[Gap] = []
+        for stage, own in enumerate(problem.stages):
+            gathers = [Pass(UNSHARD, stage, k) for k in range(own.gather.most)] if own.gather else []
+            if gathers and gathers[0] in held:
+                gaps += self._of_stage(gathers)
+        self.gaps = tuple(gaps)
+
+    def _of_stage(self, gathers: list[Pass]) -> Iterator[Gap]:
+        holders = self._problem.holders or range(len(self._problem.stages))
+        stage = gathers[0].stage
+        users = tuple(ends_of(self._problem, self._number, p) for p in self._held
+                      if p.kind in USERS and holders[p.stage] == stage)  # fmt: skip
+        begin = [self._number[Task(p)] for p in gathers]
+        end = [self._number[Task(p._replace(kind=RESHARD))] for p in gathers]
+        self._after(begin[0], [n for first, _ in users for n in first])
+        for gather, release in zip(begin, end, strict=True):
+            self._after(gather, [release])
+        for _, last in users:
+            for n in last:
+                self._after(n, end[-1:])
+        for release, gather in zip(end, begin[1:], strict=False):
+            self._after(release, [gather])
+            yield Gap(release, gather, users)
+
+    def _after(self, before: int, jobs: list[int]) -> None:
+        self.precedences += [Precedence(n, (before,), 0) for n in jobs]
+
+
+def ends_of(problem: Problem, number: Mapping[Task, int], p: Pass) -> _Ends:
+    """The first jobs of a pass, and those after which it has ended."""
+    network, of = problem.network, (p.kind, p.stage)
+    parts = first_parts(network, of), network.ends[of]
+    first, last = (tuple(number[Task(p, part)] for part in own) for own in parts)
+    return first, last
+
+
+def first_parts(network: TaskNetwork, pass_type: PassType) -> tuple[int, ...]:
+    """The tasks of a pass that wait for none of the same pass."""
+    arcs = network.arcs_into[pass_type]
+    later = {arc.after.part for arc in arcs if any(other.pass_type == pass_type for other in arc.alternatives)}
+    return tuple(part for part in range(len(network.tasks[pass_type])) if part not in later)
+
+
+def grouped_as(jobs: Jobs, schedule: Schedule) -> Jobs:
+    """The jobs restricted to schedules in which every pass uses the same gathering as in this one."""
+    if not any(stage.gather for stage in jobs.problem.stages):
+        return jobs
+    problem, number = jobs.problem, jobs.number
+    arcs: list[tuple[int, int]] = []
+    for one in gathered(problem, schedule):
+        ends = [ends_of(problem, number, p) for p in one.users]
+        arcs += [(number[Task(one.gather)], n) for first, _ in ends for n in first]
+        if one.release is not None:
+            arcs += [(n, number[Task(one.release)]) for _, last in ends for n in last]
+    precedences = (*jobs.precedences, *(Precedence(after, (before,), 0) for before, after in arcs))
+    return replace(jobs, precedences=precedences, gaps=(), renumbered=False)
+
+
+def gaps_without_end(jobs: Jobs, running: Collection[int]) -> Iterator[tuple[int, int]]:
+    """The pairs of jobs of which the second follows the first since parameters are never gathered again."""
+    for gap in jobs.gaps:
+        if gap.release in running and gap.gather not in running:
+            yield from ((n, gap.release) for _, last in gap.users for n in last if n in running)
+
+
+def in_turn(jobs: Jobs) -> Iterator[tuple[int, int]]:
+    """Choices of one stage, of which the later one is only taken if the earlier one is."""
+    choices = [(choice.stage, n) for n, choice in enumerate(jobs.choices) if choice.gathers]
+    yield from ((a[1], b[1]) for a, b in pairwise(choices) if a[0] == b[0])

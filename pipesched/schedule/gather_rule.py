@@ -1,0 +1,148 @@
+"""Puts gatherings of parameters into an order of passes: as few as memory lets, and as early as it lets.
+
+A device keeps the parameters of its stages until a pass needs room for those of another one. Then it drops those whose
+next use is farthest in its order (Belady, IBM Systems Journal 5, 1966: no other rule loads fewer where all are as
+large).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from pipesched.problem.passes import RESHARD, UNSHARD, Pass, Slot, Task
+from pipesched.problem.problem import Problem
+from pipesched.schedule.gathered import USERS
+from pipesched.schedule.schedule import Schedule, Wait
+
+
+def with_gathers(problem: Problem, schedule: Schedule) -> Schedule:
+    """The schedule with every gathering and release, and what gatherings wait for on other streams.
+
+    The schedule itself where nothing is gathered, or it says already what is. Where memory or the number of gatherings
+    does not suffice it holds too much.
+    """
+    given = any(p.kind is UNSHARD for p in schedule.passes())
+    if given or all(stage.gather is None for stage in problem.stages):
+        return schedule
+    left = None
+    if problem.most_gathers is not None:
+        left = problem.most_gathers - sum(stage.gather is not None for stage in problem.stages)
+    orders, waits = [], list[Wait]()
+    for device in range(problem.devices):
+        rule = _Device(problem, device, schedule.orders[device], left)
+        orders.append(tuple(rule.order()))
+        left = rule.left
+        waits += rule.waits(orders[-1])
+    return Schedule(tuple(orders), schedule.name, {}, waits)
+
+
+class _Device:
+    """One device's order; `left` is how many more gatherings there may be of all devices, None where any number."""
+
+    def __init__(self, problem: Problem, device: int, slots: Sequence[Slot], left: int | None) -> None:
+        self._problem, self._slots, self.left = problem, slots, left
+        self._room = problem.room[device]
+        self._change = problem.network.change
+        holders = problem.holders or range(len(problem.stages))
+        self._uses = [self._used_by(slot, holders) for slot in slots]
+        self._later: dict[int, list[int]] = {}  # the places of the uses still to come, the next one last
+        for place in range(len(slots) - 1, -1, -1):
+            for stage in self._uses[place]:
+                self._later.setdefault(stage, []).append(place)
+        self._count = Counter[int]()
+
+    def _used_by(self, slot: Slot, holders: Sequence[int]) -> list[int]:
+        stages = dict.fromkeys(holders[p.stage] for p in slot if p.kind in USERS)
+        return [stage for stage in stages if self._problem.stages[stage].gather is not None]
+
+    def order(self) -> list[Slot]:
+        """Each gathering before the pass that needs it, each release behind the last use; then gatherings earlier."""
+        found: list[Slot] = []
+        behind: dict[int, int] = {}  # of each stage that is there, the place behind its last use
+        level = 0
+        for place, slot in enumerate(self._slots):
+            takes = sum(max(0, self._change[p[:2]].at_start) for p in slot)
+            for stage in self._uses[place]:
+                own = self._problem.stages[stage].gather
+                assert own is not None
+                self._later[stage].pop()
+                if stage not in behind:
+                    while self._room is not None and level + takes + own.memory > self._room:
+                        dropped = self._farthest([one for one in behind if one not in self._uses[place]])
+                        if dropped is None:
+                            break
+                        level -= self._drop(dropped, behind, found)
+                    found.append((Pass(UNSHARD, stage, self._count[stage]),))
+                    self._count[stage] += 1
+                    level += own.memory
+            while self._room is not None and level + takes > self._room:
+                dropped = self._farthest([one for one in behind if one not in self._uses[place]])
+                if dropped is None:
+                    break
+                level -= self._drop(dropped, behind, found)
+            found.append(slot)
+            behind |= dict.fromkeys(self._uses[place], len(found))
+            level += sum(sum(self._change[p[:2]]) for p in slot)
+        for stage in list(behind):
+            self._drop(stage, behind, found)
+        return self._earlier(found)
+
+    def _farthest(self, stages: list[int]) -> int | None:
+        """Of these the one that is used again last, or never; None if none may be dropped."""
+        never = [stage for stage in stages if not self._later[stage]]
+        if never:
+            return never[0]
+        able = [s for s in stages if (own := self._problem.stages[s].gather) and self._count[s] < own.most]
+        if not able or self.left == 0:
+            return None
+        self.left = None if self.left is None else self.left - 1
+        return max(able, key=lambda stage: self._later[stage][-1])
+
+    def _drop(self, stage: int, behind: dict[int, int], found: list[Slot]) -> int:
+        """Drop a stage's parameters behind their last use; what they held."""
+        place = behind.pop(stage)
+        found.insert(place, (Pass(RESHARD, stage, self._count[stage] - 1),))
+        for other, at in behind.items():
+            behind[other] = at + (at >= place)
+        own = self._problem.stages[stage].gather
+        return own.memory if own is not None else 0
+
+    def _earlier(self, order: list[Slot]) -> list[Slot]:
+        """Each gathering before as many passes as memory lets, in their order and behind what drops the same."""
+        found: list[Slot] = []
+        levels: list[int] = []  # the most held at each slot, and behind it
+        after = 0
+        for slot in order:
+            place = len(found)
+            if slot[0].kind is UNSHARD:
+                own = self._problem.stages[slot[0].stage].gather
+                memory = own.memory if own is not None else 0
+                while place and found[place - 1][0].kind is not UNSHARD and (
+                    self._room is None or levels[place - 1] + memory <= self._room
+                ) and found[place - 1][0][:2] != (RESHARD, slot[0].stage):  # fmt: skip
+                    place -= 1
+                levels[place:] = [level + memory for level in levels[place:]]
+                levels.insert(place, (levels[place - 1] if place else 0) + memory)
+                found.insert(place, slot)
+                after += memory
+                continue
+            takes = sum(max(0, self._change[p[:2]].at_start) for p in slot)
+            levels.append(after + takes)
+            after += sum(sum(self._change[p[:2]]) for p in slot)
+            found.append(slot)
+        return found
+
+    def waits(self, order: Sequence[Slot]) -> list[Wait]:
+        """A gathering on another stream waits for the passes before it, where memory has a limit."""
+        if self._room is None:
+            return []
+        found, last, first = [], None, self._problem.streams[0]
+        for slot in order:
+            for p in slot:
+                tasks = self._problem.tasks_of(p.kind, p.stage)
+                if p.kind is UNSHARD and tasks[0].stream != first and last is not None:
+                    found.append(Wait(last, Task(p)))
+                own = [part for part, task in enumerate(tasks) if task.stream == first]
+                last = Task(p, own[-1]) if own else last
+        return found

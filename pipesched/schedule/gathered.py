@@ -1,0 +1,40 @@
+"""Which passes run while which gathering of their stage's parameters is there: it follows from a device's order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pipesched.problem.passes import BW, RECOMPUTATIONS, RESHARD, UNSHARD, B, F, Pass, W
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+
+# What computes with parameters.
+USERS = frozenset((F, B, W, BW, *RECOMPUTATIONS))
+
+
+@dataclass
+class Gathered:
+    """A gathering of a stage's parameters, the passes that compute with it, and where it is dropped."""
+
+    gather: Pass
+    users: list[Pass] = field(default_factory=list)
+    release: Pass | None = None
+
+
+def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
+    """Every gathering of a schedule: the passes between it and its release in the device's order use it."""
+    found: list[Gathered] = []
+    if all(stage.gather is None for stage in problem.stages):
+        return found
+    holders = problem.holders or range(len(problem.stages))
+    for device in range(len(schedule.orders)):
+        now: dict[int, Gathered] = {}
+        for p in schedule.passes_on(device):
+            if p.kind is UNSHARD:
+                now[p.stage] = Gathered(p)
+                found.append(now[p.stage])
+            elif p.kind is RESHARD and p.stage in now:
+                now.pop(p.stage).release = p
+            elif p.kind in USERS and holders[p.stage] in now:
+                now[holders[p.stage]].users.append(p)
+    return found

@@ -1,0 +1,99 @@
+"""Rules about gathered parameters: passes run while those of their stage are there, as the device's order says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pipesched.problem.formatting import amount
+from pipesched.problem.pass_names import pass_text
+from pipesched.problem.passes import OFFLOAD, REDUCE, RELOAD, RESHARD, STEP, UNSHARD, Pass
+from pipesched.problem.problem import Problem
+from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.timeline import Timeline
+from pipesched.validation.violation import Violation
+
+_NO_USE = (OFFLOAD, RELOAD, REDUCE, STEP)
+
+
+def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
+    """Each gathering is followed by its release, counted from 0 on, and every pass stands between two such."""
+    count = 0
+    for device in range(problem.devices):
+        there: dict[int, int] = {}  # how often each stage has been gathered, and it is now
+        gone: dict[int, int] = {}  # the same where it has been dropped since
+        for p in schedule.passes_on(device):
+            if problem.stages[_owner(problem, p)].gather is not None or p.kind in (UNSHARD, RESHARD):
+                yield from _in_turn(problem, p, there, gone)
+                count += p.kind is UNSHARD
+        for stage, times in there.items():
+            last = Pass(UNSHARD, stage, times - 1)
+            named, release = pass_text(problem, last), pass_text(problem, last._replace(kind=RESHARD))
+            yield Violation("complete", (last,), f"{named} has no release, {release}")
+        for stage, times in gone.items():
+            own = problem.stages[stage].gather
+            if own is not None and times > own.most:
+                yield Violation(
+                    "parameters",
+                    (),
+                    f"stage {stage // problem.sequence_chunks} is gathered {times} times; its limit is {own.most}",
+                )
+    if problem.most_gathers is not None and count > problem.most_gathers:
+        yield Violation("parameters", (), f"parameters are gathered {count} times; the limit is {problem.most_gathers}")
+
+
+def _in_turn(problem: Problem, p: Pass, there: dict[int, int], gone: dict[int, int]) -> Iterator[Violation]:
+    """Whether a pass may stand where it does, given what is gathered and what has been; that is brought up to date."""
+    stage, named = _owner(problem, p), pass_text(problem, p)
+    whole = stage // problem.sequence_chunks
+    if p.kind is UNSHARD:
+        if problem.stages[stage].gather is None:
+            yield Violation("complete", (p,), f"{named} is run, but the parameters of stage {whole} are always there")
+        elif stage in there or p.microbatch != gone.get(stage, 0):
+            yield Violation("complete", (p,), f"{named} is out of turn: gatherings of a stage count from 0 on")
+        there[stage] = gone.pop(stage, 0) + 1
+    elif p.kind is RESHARD:
+        if there.get(stage, 0) != p.microbatch + 1:
+            yield Violation(
+                "complete", (p,), f"{named} is out of turn: it follows {pass_text(problem, p._replace(kind=UNSHARD))}"
+            )
+        gone[stage] = there.pop(stage, 0)
+    elif p.kind not in _NO_USE and stage not in there:
+        text = f"{named} needs the parameters of stage {whole}, which are not gathered where it stands"
+        yield Violation("parameters", (p,), text)
+
+
+def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass, Pass]]:
+    """Pairs of passes of which the first must have ended before the second starts; of orders that are right."""
+    if all(stage.gather is None for stage in problem.stages):
+        return
+    for device in range(problem.devices):
+        at: dict[int, Pass] = {}  # the last gathering or release of each stage
+        used: dict[int, list[Pass]] = {}
+        for p in schedule.passes_on(device):
+            stage = _owner(problem, p)
+            if problem.stages[stage].gather is None or p.kind in _NO_USE:
+                continue
+            if stage in at:
+                yield at[stage], p
+            if p.kind is RESHARD:
+                yield from ((user, p) for user in used.pop(stage, ()))
+            if p.kind in (UNSHARD, RESHARD):
+                at[stage] = p
+            else:
+                used.setdefault(stage, []).append(p)
+
+
+def around_gathers(timeline: Timeline) -> Iterator[Violation]:
+    """Passes start when their parameters are gathered, and these are dropped when the last of them has ended."""
+    problem = timeline.problem
+    for before, after in tied_by_gathers(problem, timeline.schedule):
+        if timeline.start(after) < timeline.end(before):
+            begun, ended = amount(problem, timeline.start(after)), amount(problem, timeline.end(before))
+            one, other = pass_text(problem, before), pass_text(problem, after)
+            text = f"{other} starts at {begun}, but {one} ends at {ended}"
+            yield Violation("precedence", (before, after), text)
+
+
+def _owner(problem: Problem, p: Pass) -> int:
+    """The stage whose parameters a pass computes with, or is for."""
+    return problem.holders[p.stage] if problem.holders else p.stage

@@ -1,0 +1,161 @@
+"""Gathered parameters: brute force, bounds, the validator, published schedules, the rule that places them, the file."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from heuristics.catalogue import HEURISTICS, schedule_named
+from pipesched.checking.check import check_bound
+from pipesched.checking.finding import Verdict
+from pipesched.errors import BadInput
+from pipesched.files.problem_file import problem_from
+from pipesched.files.problems.document import problem_document
+from pipesched.files.schedule_file import ScheduleFile, schedule_document, schedule_from
+from pipesched.problem.passes import UNSHARD, Pass, Task
+from pipesched.problem.problem import Problem
+from pipesched.results.solution import Status
+from pipesched.schedule.metrics import measure
+from pipesched.schedule.schedule import Schedule, parse_slot
+from pipesched.schedule.timeline import Timeline
+from pipesched.simulation.simulator import simulate
+from pipesched.validation.validator import validate, validate_schedule
+from solver.bounds.saving.certificates import certificates
+from solver.limits import Limits
+from solver.solve import solve
+from tests.support.makers import problem
+from tests.support.task_brute_force import optimum, tiny_gathers
+
+SURE = Limits(seconds=600, workers=1, deterministic=20)
+TIMES = {"forward": 1, "backward": 2}
+
+
+def gathering(devices: int = 1, microbatches: int = 2, **keys: Any) -> Problem:
+    """A problem whose parameters take 6 while they are gathered, which takes 1."""
+    section = {"gather": {"time": 1, "memory": 6} | keys.pop("gather", {})}
+    return problem(devices, microbatches, parameters=section, objective="iteration", **{"times": TIMES} | keys)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 30))
+def test_solutions_and_bounds_against_brute_force(first: int) -> None:
+    """Every number of gatherings and every order with their releases is tried."""
+    for seed in range(first, first + 30):
+        one = tiny_gathers(Random(seed))
+        try:
+            best = optimum(one, one.objective)
+        except ValueError:
+            continue
+        found = solve(one, SURE)
+        if best is None:
+            # That too few gatherings are allowed is not always noticed.
+            assert found.timeline is None and found.status in (Status.INFEASIBLE, Status.UNKNOWN), seed
+            continue
+        assert (found.status, found.value_ticks) == (Status.OPTIMAL, best), seed
+        assert found.timeline is not None and validate(found.timeline) == [], seed
+        for bound in certificates(one, one.objective):
+            assert bound.value <= best, (seed, bound.kind)
+            assert check_bound(one, bound).verdict is not Verdict.REFUSED, (seed, bound.kind)
+
+
+def row(order: str) -> Schedule:
+    return Schedule((tuple(map(parse_slot, order.split())),))
+
+
+def broken(one: Problem, order: str, sooner: int = 0) -> list[str]:
+    """The rules this order breaks, one pass after the other; passes behind a gathering start so much sooner."""
+    schedule, starts, now = row(order), dict[Task, int](), 0
+    for slot in schedule.orders[0]:
+        for task, part in one.tasks(slot[0]):
+            starts[task] = max(0, now - (0 if slot[0].kind is UNSHARD else sooner))
+            now += part.ticks
+    return [violation.rule for violation in validate(Timeline(one, schedule, starts))]
+
+
+def test_the_validator_knows_when_parameters_are_there() -> None:
+    one = gathering()
+    assert broken(one, "U0.0 F0.0 F0.1 BW0.0 BW0.1 D0.0") == []
+    assert broken(one, "U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1") == []
+    assert set(broken(one, "U0.0 F0.0 F0.1 BW0.0 BW0.1 D0.0", sooner=1)) == {"precedence"}
+    assert broken(one, "U0.0 F0.0 D0.0 F0.1 BW0.0 BW0.1") == ["parameters"] * 3
+    assert "complete" in broken(one, "U0.0 F0.0 F0.1 BW0.0 BW0.1")
+    assert "complete" in broken(one, "U0.1 F0.0 F0.1 BW0.0 BW0.1 D0.1")
+    assert "complete" in broken(one, "U0.0 F0.0 U0.1 F0.1 BW0.0 BW0.1 D0.1")
+    once = gathering(gather={"keep": "always"})
+    assert broken(once, "U0.0 F0.0 F0.1 BW0.0 BW0.1 D0.0") == []
+    assert broken(once, "U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1") == ["parameters"]
+    few = gathering(gather={"most": 1})
+    assert "parameters" in broken(few, "U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1")
+    plain = problem(1, 2, times=TIMES)
+    assert [v.rule for v in validate_schedule(plain, row("U0.0 F0.0 F0.1 BW0.0 BW0.1"))] == ["complete"] * 2
+
+
+def test_gathered_parameters_are_held_until_they_are_dropped() -> None:
+    one = gathering(memory={"capacity": 8, "activation": 1})
+    timeline = simulate(one, row("U0.0 F0.0 F0.1 D0.0 U0.1 BW0.0 BW0.1 D0.1"))
+    assert measure(timeline).peak_memory == (8,)
+    tight = gathering(memory={"capacity": 7, "activation": 1})
+    assert solve(tight, SURE).value == 7  # one micro-batch after the other
+    assert solve(gathering(memory={"capacity": 6, "activation": 1}), SURE).status is Status.INFEASIBLE
+
+
+def test_a_gathering_waits_for_the_memory_that_it_takes_on_any_timing() -> None:
+    one = gathering(2, 2, placement="interleaved", chunks=2, memory={"capacity": 10, "activation": 1})
+    schedule = HEURISTICS["interleaved-1f1b"].order(one)
+    assert validate(simulate(one, schedule)) == []
+    loose = Schedule(schedule.orders, schedule.name)
+    assert [violation.rule for violation in validate(simulate(one, loose))] == ["memory", "memory"]
+
+
+@pytest.mark.parametrize(("name", "gathers"), [("interleaved-1f1b:4", 18), ("interleaved-1f1b", 32)])
+def test_published_orders_gather_as_memory_lets(name: str, gathers: int) -> None:
+    one = game()
+    timeline = simulate(one, schedule_named(name).order(one))
+    assert validate(timeline) == [] and measure(timeline).makespan == 34
+    assert sum(p.kind is UNSHARD for p in timeline.schedule.passes()) == gathers
+
+
+def game(**keys: Any) -> Problem:
+    """Two devices with two stages each, of which both are gathered at once beside two activations."""
+    section = {"gather": {"memory": 6} | keys}
+    memory, times = {"capacity": 14, "activation": 1}, {"forward": 1, "backward": 1}
+    where = {"placement": "interleaved", "chunks": 2, "objective": "iteration"}
+    return problem(2, 8, times=times, memory=memory, parameters=section, **where)
+
+
+def test_pieces_gather_what_they_share() -> None:
+    one = gathering(2, 2, sequence_chunks=2, memory={"capacity": 9})
+    found = solve(one, SURE)
+    assert found.timeline is not None and validate(found.timeline) == []
+    assert {p.stage for p in found.timeline.schedule.passes() if p.kind is UNSHARD} == {0, 2}
+    assert found.timeline.start(Pass(UNSHARD, 0, 0)) == 0 < found.timeline.start(parse_slot("F0.0")[0])
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{}, {"sequence_chunks": 2}, {"gather": {"keep": "always"}}, {"gather": {"most": 3}}, {"gather": {"most": 2}}],
+)
+def test_files_keep_them(keys: dict[str, Any]) -> None:
+    one = gathering(2, 2, memory={"capacity": 12.5, "activation": 1.5}, **keys)
+    assert problem_from(problem_document(one), "test", "test").content_key == one.content_key
+    found = solve(one, SURE)
+    assert found.timeline is not None
+    read = schedule_from(schedule_document(ScheduleFile.of(found, found.timeline)), "test")
+    assert read.timeline.starts == dict(found.timeline.starts) and validate(read.timeline) == []
+
+
+@pytest.mark.parametrize(
+    ("gather", "mistake"),
+    [
+        ({"most": 1}, "parameters.gather.most: found 1; allowed: at least 2"),
+        ({"most": 4, "keep": "always"}, "parameters.gather.most: found 4 with keep always"),
+        ({"keep": "sometimes"}, "parameters.gather.keep: found 'sometimes'"),
+        ({"memory": [1, 2, 3]}, "parameters.gather.memory: found 3 values"),
+        ({"time": -1}, "parameters.gather.time: found -1"),
+    ],
+)
+def test_mistakes_are_one_line_each(gather: dict[str, Any], mistake: str) -> None:
+    with pytest.raises(BadInput) as error:
+        gathering(2, 2, gather=gather)
+    assert len(error.value.mistakes) == 1 and mistake in error.value.mistakes[0]
