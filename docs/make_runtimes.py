@@ -269,11 +269,11 @@ HEADER = f"""# Runtimes: what was tested, and how
 | {REFUSED} | in one line; without a number: by the exporter, tried anew whenever this page is made |
 | {NEVER} | neither run nor refused |
 
-Versions: PyTorch 2.13.0, 2.14.1 and 2.15.0 (CSV), 2.13.0 (copies and recomputation); Megatron-Core 0.16.1, by hand also
-0.19.2; torchtitan 0.3.0 with torch 2.14.1; DeepSpeed 0.19.8, JaxPP cf9e386 and sail-sg's zero-bubble repository by
-models of their rules. *PyTorch* is its own `_PipelineScheduleRuntime`, *ours on PyTorch* what [`run`](runtime.md) and
-[`pipesched.torch.load`](exporting.md#loading-it) execute themselves, *Megatron* the [module](megatron.md). All of it on
-a CPU: no GPU was at hand, and NCCL was not run.
+Versions: PyTorch 2.13.0, 2.14.1 and 2.15.0 (CSV), 2.13.0 and 2.14.1 (copies, recomputation); Megatron-Core 0.16.1 and
+0.19.2 (by hand); torchtitan 0.3.0 with torch 2.14.1; DeepSpeed 0.19.8, JaxPP cf9e386 and sail-sg's zero-bubble
+repository by models of their rules. *PyTorch* is its own `_PipelineScheduleRuntime`, *ours on PyTorch* what
+[`run`](runtime.md) and [`pipesched.torch.load`](exporting.md#loading-it) execute themselves, *Megatron* the
+[module](megatron.md). All of it on a CPU: no GPU was at hand, and NCCL was not run.
 
 ## Schedules and trainers
 """
