@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from pathlib import Path
 
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted
@@ -82,7 +83,7 @@ def _print(pair: Pair) -> None:
     print(f"one pass after the other: {time(problem, pair.in_turn)}")
 
 
-def _busy(pair: Pair, tasks: tuple[Task, ...]) -> int:
+def _busy(pair: Pair, tasks: Sequence[Task]) -> int:
     return sum(pair.problem.network.tasks[task.of.kind, task.of.stage][task.part].ticks for task in tasks)
 
 

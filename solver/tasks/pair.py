@@ -22,6 +22,7 @@ from pipesched.problem.placement import explicit
 from pipesched.problem.problem import Objective, Problem
 from pipesched.results.solution import Status
 from pipesched.schedule.schedule import Schedule
+from pipesched.schedule.stream_orders import stream_orders
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
@@ -57,9 +58,9 @@ class Pair:
         return Status.OPTIMAL if self.value == self.lower_bound else Status.FEASIBLE
 
     @property
-    def orders(self) -> Mapping[Resource, tuple[Task, ...]]:
+    def orders(self) -> Mapping[Resource, Sequence[Task]]:
         """The order of tasks on every stream."""
-        return self.timeline.schedule.task_orders
+        return stream_orders(self.timeline.problem, self.timeline.schedule)
 
 
 def pair(
@@ -169,8 +170,9 @@ def _judged(jobs: Jobs, starts: Mapping[int, int]) -> Timeline:
     for s, j in ((s, j) for j in range(2) for s in reversed(stages) if (s, j) != (stages[-1], 1)):
         last += [Pass(kind, s, j) for kind in ((B, W) if problem.splittable else (BW,))]
     orders: dict[Resource, list[Task]] = {where: [] for where in problem.network.resources}
+    between = stream_orders(problem, own)
     for where, order in orders.items():
-        order += [*_tasks_on(problem, where, first), *own.task_orders.get(where, ()), *_tasks_on(problem, where, last)]
+        order += [*_tasks_on(problem, where, first), *between.get(where, ()), *_tasks_on(problem, where, last)]
     passes = (*first, *own.passes_on(0), *last)
     whole = Schedule((tuple((p,) for p in passes),), "pair", {where: tuple(order) for where, order in orders.items()})
     violations = validate(simulate(problem, whole))

@@ -103,7 +103,9 @@ def test_a_sweep_takes_values_beside_those_of_the_file(tmp_path: Path) -> None:
 
 
 def test_a_pair_is_at_the_top() -> None:
-    assert pair(PROBLEM, 0, 0, seconds=5).status == "optimal"
+    found = pair(PROBLEM, 0, 0, seconds=5)
+    assert found.status == "optimal"
+    assert {task.of.microbatch for order in found.orders.values() for task in order} == {0, 1}
     assert pipesched.best_pair is pair
 
 
