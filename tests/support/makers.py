@@ -205,6 +205,7 @@ def jobs(one: Problem, order: tuple[Slot, ...]) -> list[Job]:
             continue
         for p in slot:
             plain = {F: costs.forward, B: costs.backward, W: costs.weight, BW: costs.fused}[p.kind]
+            assert plain is not None
             parts = dict(one.stages[p.stage].tasks).get(p.kind) or (TaskSpec(one.stages[0].stream, plain[p.stage]),)
             for number, (stream, ticks, *_) in enumerate(parts):
                 ends = (p,) if number == len(parts) - 1 or p.kind is W else ()
@@ -236,7 +237,8 @@ def task_waits(one: Problem, orders: Schedule) -> Callable[[Task], list[tuple[Ta
         found = [(event.before, 0) for event in orders.waits if event.after == task]
         parts = dict(one.stages[p.stage].tasks).get(p.kind, (TaskSpec("", 0),))
         if p.kind is W:
-            before = last[Pass(B, *p[1:])] if parts[part].after is None else Task(Pass(B, *p[1:]), parts[part].after)
+            after = parts[part].after
+            before = last[Pass(B, *p[1:])] if after is None else Task(Pass(B, *p[1:]), after)
             return [*found, (before, 0)]
         if part:
             return [*found, (Task(p, part - 1), 0)]
