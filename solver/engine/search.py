@@ -130,6 +130,12 @@ class Search:
         return 3 * sum(map(len, self.problem.microbatches_of))
 
     @property
+    def tasks(self) -> int:
+        """How many tasks there are to order, whichever of them a schedule runs."""
+        network = self.problem.network
+        return sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
+
+    @property
     def very_long(self) -> bool:
         return self.passes > MANY_PASSES
 
@@ -156,9 +162,7 @@ class Search:
     @property
     def takes_long_to_state(self) -> bool:
         """Whether stating a model of all passes takes more than what is left of the time, and gigabytes."""
-        network = self.problem.network
-        tasks = sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
-        return self.clock.left() <= tasks * STATING_SECONDS_A_PASS
+        return self.clock.left() <= self.tasks * STATING_SECONDS_A_PASS
 
     def over(self) -> bool:
         """Whether no part has another slice."""

@@ -32,9 +32,8 @@ class TwoLevels:
     def serves(self, search: Search) -> bool:
         problem = search.problem
         network = problem.network
-        tasks = sum(len(own) * len(network.numbers[of]) for of, own in network.tasks.items())
         plain = not (problem.overlaps or network.options or problem.stage_arcs)
-        return not network.one_task_each and plain and tasks <= self.most_tasks
+        return not network.one_task_each and plain and search.tasks <= self.most_tasks
 
     def kernels(self, _: Search) -> Kernels:
         return KERNELS
