@@ -31,7 +31,8 @@ RECOMPUTE = {"memory": {"recompute": [{"name": "full", "time": 1, "keeps": 0}]}}
 PIPELINES = {"pipelines": {"count": 2, "lost": [[0, 1]]}}
 # For schedules of micro-batches of several pieces.
 PIECES = {"microbatches": 4, "sequence_chunks": 2}
-MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, PIECES)
+SLICES = {"microbatches": 2, "sequence_chunks": 4, "placement": "interleaved", "chunks": 2}
+MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, PIECES, SLICES)
 
 
 HEADER = f"""# Published schedules
@@ -40,7 +41,7 @@ Bubble time and peak activations are the papers' formulas for equal stages and f
 simulator. The pictures show {DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is
 forward, light green backward for the input, blue backward for the weights, dark green full backward. Unequal
 micro-batches have factors from 0.5 to 2.5; offload takes 1 each way, recomputation 1. Of pipelines side by side there
-are two, and the first has lost its second device. Micro-batches of pieces are 4 of 2.
+are two, and the first has lost its second device. Micro-batches of pieces are 4 of 2, or 2 of 4.
 """
 
 

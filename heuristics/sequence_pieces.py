@@ -1,8 +1,9 @@
-"""Seq1F1B and TeraPipe: micro-batches of several pieces, of which backwards run the last one first."""
+"""Seq1F1B, SlimPipe and TeraPipe: micro-batches of several pieces, of which backwards run the last one first."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
@@ -13,38 +14,87 @@ from pipesched.schedule.schedule import Schedule, schedule_of
 
 def seq1f1b(problem: Problem) -> Schedule:
     """1F1B of pieces: the i-th of p devices runs p-i forwards and c-1 more, then a backward and a forward in turn."""
-    orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
-    for place, device, forwards, backwards in _lines(problem):
-        first = min(len(forwards), problem.devices - 1 - place + problem.sequence_chunks - 1)
-        own = orders[device]
-        own += forwards[:first]
-        for forward, backward in zip(forwards[first:], backwards, strict=False):
-            own += (forward, backward)
-        own += backwards[len(forwards) - first :]
-    return schedule_of(orders, "seq1f1b")
+    return schedule_of(_one_forward_one_backward(problem, _one_stage(problem), 1), "seq1f1b")
+
+
+def slimpipe(problem: Problem) -> Schedule:
+    """1F1B of slices: all c of a sequence run through the v chunks of a device, and back through them in reverse.
+
+    The i-th of p devices runs vc-1 forwards first, and 2(p-i) more, so that it holds little more than one sequence;
+    with one chunk p-i more, as Seq1F1B. Slices are a multiple of the devices: those of a chunk fill the way around.
+    """
+    count, chunks = problem.sequence_chunks, _round_robin(problem)
+    if count % problem.devices:
+        raise DoesNotApply(f"needs a multiple of {problem.devices} pieces (p); found {count}")
+    lines = []
+    for device in range(problem.devices):
+        stages = [(chunk * problem.devices + device) * count for chunk in range(chunks)]
+        lines.append(_line(problem, device, [first + piece for first in stages for piece in range(count)]))
+    return schedule_of(_one_forward_one_backward(problem, lines, 2 if chunks > 1 else 1), "slimpipe")
 
 
 def terapipe(problem: Problem) -> Schedule:
     """GPipe of pieces: all forwards, then all backwards, the last piece first."""
     orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
-    for _, device, forwards, _ in _lines(problem):
-        orders[device] = [*forwards, *(Pass(BW, p.stage, p.microbatch) for p in reversed(forwards))]
+    for line in _one_stage(problem):
+        forwards = line.forwards
+        orders[line.device] = [*forwards, *(Pass(BW, p.stage, p.microbatch) for p in reversed(forwards))]
     return schedule_of(orders, "terapipe")
 
 
-def _lines(problem: Problem) -> Iterator[tuple[int, int, list[Pass], list[Pass]]]:
-    """Of each device its place, its forwards in turn, and its backwards: by micro-batch, the last piece first."""
+class _Line(NamedTuple):
+    """Of a device its forwards in turn, and its backwards: by micro-batch, of each the last stage and piece first."""
+
+    device: int
+    forwards: list[Pass]
+    backwards: list[Pass]
+    a_microbatch: int
+
+
+def _line(problem: Problem, device: int, stages: Sequence[int]) -> _Line:
+    of = problem.microbatches_of
+    rounds = range(len(of[stages[0]]))
+    forwards = [Pass(F, stage, of[stage][j]) for j in rounds for stage in stages]
+    backwards = [Pass(BW, stage, of[stage][j]) for j in rounds for stage in reversed(stages)]
+    return _Line(device, forwards, backwards, len(stages))
+
+
+def _one_forward_one_backward(problem: Problem, lines: Sequence[_Line], hop: int) -> list[list[Pass]]:
+    """Lines in the order of the pipeline: each warms up with `hop` forwards more than the one behind it."""
+    orders: list[list[Pass]] = [[] for _ in range(problem.devices)]
+    for place, (device, forwards, backwards, first) in enumerate(lines):
+        warm_up = min(len(forwards), hop * (problem.devices - 1 - place) + first - 1)
+        own = orders[device]
+        own += forwards[:warm_up]
+        for forward, backward in zip(forwards[warm_up:], backwards, strict=False):
+            own += (forward, backward)
+        own += backwards[len(forwards) - warm_up :]
+    return orders
+
+
+def _one_stage(problem: Problem) -> list[_Line]:
+    """The lines of devices that hold one stage each."""
     count, where = problem.sequence_chunks, problem.placement
-    if count == 1:
-        raise DoesNotApply("needs micro-batches of several pieces: give sequence_chunks")
+    _of_pieces(problem)
     if len(where.chains) > count or where.stages != problem.devices * count:
         raise DoesNotApply(f"needs one stage on each device; found {where.stages // count} on {problem.devices}")
-    of = problem.microbatches_of
-    for place, stages in enumerate(zip(*where.chains, strict=True)):
-        rounds = range(len(of[stages[0]]))
-        forwards = [Pass(F, stage, of[stage][j]) for j in rounds for stage in stages]
-        backwards = [Pass(BW, stage, of[stage][j]) for j in rounds for stage in reversed(stages)]
-        yield place, where.stage_device[stages[0]], forwards, backwards
+    places = zip(*where.chains, strict=True)
+    return [_line(problem, where.stage_device[stages[0]], stages) for stages in places]
+
+
+def _round_robin(problem: Problem) -> int:
+    """Stage s on device s mod p; the number of chunks a device."""
+    count, where = problem.sequence_chunks, problem.placement
+    _of_pieces(problem)
+    alike = all(device == s // count % where.devices for s, device in enumerate(where.stage_device))
+    if len(where.chains) > count or not alike or where.stages % (count * where.devices):
+        raise DoesNotApply(f"needs stage s on device s mod p (placement: interleaved or linear); it is {where.name}")
+    return where.stages // (count * where.devices)
+
+
+def _of_pieces(problem: Problem) -> None:
+    if problem.sequence_chunks == 1:
+        raise DoesNotApply("needs micro-batches of several pieces: give sequence_chunks")
 
 
 HEURISTICS.register(
@@ -55,6 +105,17 @@ HEURISTICS.register(
         bubble="pieces alike: (p-1)(F+BW) of one piece, of makespan",
         peak="p-i+c-1 pieces on the i-th device",
         order=seq1f1b,
+    )
+)
+HEURISTICS.register(
+    Heuristic(
+        name="slimpipe",
+        reference="Li et al., SlimPipe, arXiv 2504.14519",
+        needs="micro-batches of c pieces (sequence_chunks), c a multiple of p; stage s on device s mod p, any number "
+        "of chunks v",
+        bubble="pieces alike: (p-1)(F+BW) of one piece and chunk, of makespan",
+        peak="vc+2(p-1-i) pieces and chunks on the i-th device (v > 1), c+p-1-i (v = 1)",
+        order=slimpipe,
     )
 )
 HEURISTICS.register(

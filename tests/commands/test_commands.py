@@ -59,6 +59,7 @@ NAMES = [
     "uniform-recompute",
     "recycle",
     "seq1f1b",
+    "slimpipe",
     "terapipe",
 ]
 ROOT = Path(__file__).resolve().parents[2]

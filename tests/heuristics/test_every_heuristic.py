@@ -65,7 +65,7 @@ def run(problem: Problem, name: str) -> Metrics:
 # test_kimi_offload.py. Of pipelines side by side alone: tests/pipesched/problem/test_data_parallel.py.
 # Of pieces alone: test_sequence_pieces.py.
 ELSEWHERE = (
-    "recycle", "seq1f1b", "terapipe",
+    "recycle", "seq1f1b", "slimpipe", "terapipe",
     "1f1b-small-ends", "interleaved-small-ends", "kimi-k2-offload", "pipeoffload-full", "pipeoffload-half", "uniform-recompute",
 )  # fmt: skip
 EVEN_DEVICES = ("dualpipe", "chimera")  # one pipeline each way is defined for these only

@@ -40,6 +40,36 @@ def test_pieces_alike_take_the_time_and_memory_of_the_formulas(name: str, seed: 
     assert list(found.peak_memory) == most
 
 
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+def test_slimpipe_takes_the_time_and_memory_of_its_formulas(chunks: int, seed: int) -> None:
+    random = Random(seed)
+    p, m = random.randint(2, 4), random.randint(1, 4)
+    c, f, b = p * random.randint(1, 2), random.randint(1, 9), random.randint(1, 9)
+    where = {"placement": "interleaved", "chunks": chunks} if chunks > 1 else {}
+    one = problem(p, m, sequence_chunks=c, times={"forward": f, "backward": b}, memory={"activation": 1}, **where)
+    timeline = simulate(one, HEURISTICS["slimpipe"].order(one))
+    assert validate(timeline) == []
+    found = measure(timeline)
+    assert found.makespan * one.tick == (m * c * chunks + p - 1) * (f + b)
+    hop = 2 if chunks > 1 else 1
+    assert list(found.peak_memory) == [min(m * c * chunks, c * chunks + hop * (p - 1 - i)) for i in range(p)]
+
+
+def test_slimpipe_is_seq1f1b_where_a_device_has_one_chunk() -> None:
+    one = problem(4, 2, sequence_chunks=4, times=GROWING)
+    assert HEURISTICS["slimpipe"].order(one).orders == HEURISTICS["seq1f1b"].order(one).orders
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [{"sequence_chunks": 3}, {"sequence_chunks": 2, "placement": "v-shape"}, {"placement": "interleaved", "chunks": 2}],
+)
+def test_slimpipe_refuses_other_problems(keys: dict[str, object]) -> None:
+    with pytest.raises(DoesNotApply, match="needs"):
+        HEURISTICS["slimpipe"].order(problem(2, 4, times={"forward": 1, "backward": 2}, **keys))
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "keys",

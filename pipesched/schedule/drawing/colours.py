@@ -81,11 +81,13 @@ def hexadecimal(colour: RGB) -> str:
 def shade_names(placement: Placement, pieces: int = 1) -> list[str]:
     """The meaning of each shade: the directions of a placement with several chains, or the chunks of a device.
 
-    Where micro-batches are several `pieces`, and a device has one stage, these.
+    Where micro-batches are several `pieces`, these.
     """
     most = max(map(len, placement.stages_of))
     if most == pieces > 1:
         return [f"Piece {number}" for number in range(pieces)]
+    if pieces > 1 and len(placement.chains) == pieces:
+        return [f"Chunk {number // pieces}, piece {number % pieces}" for number in range(most)]
     if _is_bidirectional(placement):
         return ["Down the devices", "Up the devices"]
     what = "Chunk" if len(placement.chains) == 1 else "Chain of the device"

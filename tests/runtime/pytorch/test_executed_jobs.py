@@ -47,6 +47,7 @@ def test_the_schedules_run_are_those_that_are_meant() -> None:
         "interleaved-small-ends",
         "recycle",
         "seq1f1b",
+        "slimpipe",
         "terapipe",
     }
     assert any(one.rows is None for one in published)
