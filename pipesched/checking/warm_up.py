@@ -67,6 +67,8 @@ def _first_backward(here: OneDevice, ready: int, bound: Fraction | int) -> int |
         most = most_in(here.room, _forwards(here))
         start = max(0, ready) if ready <= most or needed + ready - most < bound else None
         return start if needed < bound else None
+    if not sums:
+        return None  # memory holds no forward, nor what is held besides
     reached = max(total for total in sums if total <= ready)
     if needed + ready - reached < bound:
         return ready

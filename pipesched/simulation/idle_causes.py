@@ -10,10 +10,12 @@ from enum import StrEnum
 from fractions import Fraction
 from itertools import pairwise
 
-from pipesched.problem.passes import REDUCE
+from pipesched.problem.passes import REDUCE, UNSHARD
 from pipesched.schedule.metrics import measure, memory_steps
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.precedence_graph import Graph
+
+_COLLECTIVES = (UNSHARD, REDUCE)
 
 
 class IdleCause(StrEnum):
@@ -23,7 +25,7 @@ class IdleCause(StrEnum):
     COOL_DOWN = "cool-down"  # its last pass has ended
     OTHER_DEVICES = "other devices"  # they still compute what its next passes need
     TRANSFER = "transfer"  # what they need is on its way
-    COLLECTIVE = "collective"  # gradients that its step needs are being reduced
+    COLLECTIVE = "collective"  # parameters are being gathered, or gradients reduced
     OTHER_STREAMS = "other streams"  # its own streams still copy or exchange what they need
     MEMORY = "memory"  # some pass could start, but its activation does not fit
     ORDER = "order"  # some pass could start, and the order has another one first
@@ -65,11 +67,14 @@ class _Nodes:
         resources = [problem.network.tasks[of[0].of.kind, of[0].of.stage][of[0].part].resource for of in tasks]
         self._device = [problem.device(of[0].of) for of in tasks]
         self._rows: list[list[int]] = [[] for _ in range(problem.devices)]
+        collective = [node for node, of in enumerate(tasks) if of[0].of.kind in _COLLECTIVES]
+        self._collective = frozenset(collective)
         for node in sorted(range(len(tasks)), key=lambda node: (self._start[node], self._end[node])):
             if resources[node].stream == problem.streams[0]:
                 self._rows[self._device[node]].append(node)
         self._arrives = [0] * len(tasks)
         self._last = [-1] * len(tasks)  # what is needed and there last; -1 for nothing
+        self._others = [0] * len(tasks)  # when all is there that is needed and not a collective
         self._find_needs()
 
     def _find_needs(self) -> None:
@@ -82,14 +87,15 @@ class _Nodes:
                 needed.remove(in_turn)
             if needed:
                 self._arrives[node], self._last[node] = max(needed)
+                self._others[node] = max((at for at, one in needed if one not in self._collective), default=0)
 
     def idle(self, device: int, makespan: int) -> Idle:
         """The device's idle ticks."""
         row, found = self._rows[device], Idle()
         if not row:
             return Idle({IdleCause.WARM_UP: makespan})
-        found[IdleCause.WARM_UP] += self._start[row[0]]
-        found[IdleCause.COOL_DOWN] += makespan - self._end[row[-1]]
+        for ticks, cause in self._outside(device, makespan):
+            found[cause] += ticks
         steps = memory_steps(self._timeline, device)
         for at, (one, other) in enumerate(pairwise(row), start=1):
             since, until = self._end[one], self._start[other]
@@ -98,6 +104,18 @@ class _Nodes:
                 for ticks, cause in self._in_gap(device, since, until, later, steps):
                     found[cause] += ticks
         return +found
+
+    def _outside(self, device: int, makespan: int) -> Iterator[tuple[int, IdleCause]]:
+        """The time before a device's first pass, and behind its last one."""
+        row = self._rows[device]
+        begun, ended = self._start[row[0]], self._end[row[-1]]
+        gathered = self._last[row[0]] in self._collective
+        alone = min(self._others[row[0]], begun) if gathered else begun
+        own = (self._end[node] for node in self._collective if self._device[node] == device)
+        reduced = max(own, default=ended)
+        yield alone, IdleCause.WARM_UP
+        yield begun - alone + max(0, reduced - ended), IdleCause.COLLECTIVE
+        yield makespan - max(ended, reduced), IdleCause.COOL_DOWN
 
     def _in_gap(
         self, device: int, since: int, until: int, later: list[tuple[int, int]], steps: list[tuple[int, int]]
@@ -123,8 +141,7 @@ class _Nodes:
         needed = self._last[first]
         sent = min(max(self._end[needed], since), ready)
         own = self._device[needed] == device
-        collective = self._graph.tasks[needed][0].of.kind is REDUCE
-        beside = IdleCause.COLLECTIVE if collective else IdleCause.OTHER_STREAMS
+        beside = IdleCause.COLLECTIVE if needed in self._collective else IdleCause.OTHER_STREAMS
         yield sent - since, beside if own else IdleCause.OTHER_DEVICES
         yield ready - sent, IdleCause.TRANSFER
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pipesched.problem.pass_names import microbatch_number, piece_number
 from pipesched.problem.passes import (
     BW,
+    OF_PARAMETERS,
     OFFLOAD,
     RECOMPUTATIONS,
     REDUCE,
@@ -162,9 +163,13 @@ def _names(device: int, threads: _Threads) -> Iterator[_Event]:
 
 
 def _complete(problem: Problem, box: _Box, threads: _Threads) -> _Event:
-    kind, stage, _ = box.task.of
-    number, piece = microbatch_number(problem, box.task.of), piece_number(problem, box.task.of)
-    about = {"kind": f"{kind}", "stage": stage // problem.sequence_chunks, "microbatch": number}
+    kind, stage, turn = box.task.of
+    piece = piece_number(problem, box.task.of)
+    about: dict[str, object] = {"kind": f"{kind}", "stage": stage // problem.sequence_chunks}
+    if kind in (UNSHARD, RESHARD):
+        about["gathering"] = turn
+    elif kind not in OF_PARAMETERS:
+        about["microbatch"] = microbatch_number(problem, box.task.of)
     return {
         "ph": "X",
         "name": problem.task_text(box.task),

@@ -50,6 +50,29 @@ def improve(
     return CpSatResult(search.best, model.bound(answer.bound) if model.bounds_everything else 0)
 
 
+@dataclass(frozen=True)
+class First:
+    """A schedule, or the proof that there is `none`; neither where the time was too short."""
+
+    timeline: Timeline | None
+    none: bool
+
+
+def first(model: ExactModel, limits: Limits, seconds: float, stop: Event) -> First:
+    """Any schedule of the model, where none is known."""
+    search = _Search(model, lambda *_: None)
+    parameters = Parameters(
+        seconds,
+        limits.deterministic,
+        limits.seed,
+        workers=limits.workers,
+        first_solution=True,
+        clauses_only=model.model.order is not None,
+    )
+    answer = solve_model(model.cp, parameters, stop, Callbacks(search.on_solution, search.on_bound))
+    return First(search.best, answer.infeasible and model.bounds_everything)
+
+
 class _Search:
     """Turns CP-SAT's solutions into timelines, and its bounds into ticks."""
 

@@ -7,6 +7,7 @@ from math import inf
 
 from solver.engine.finish import finished
 from solver.engine.opening.analytic_bounds import AnalyticBounds
+from solver.engine.opening.first_schedule import FirstSchedule
 from solver.engine.opening.microbatch_orders import MicrobatchOrders
 from solver.engine.opening.published import Published
 from solver.engine.opening.published_extended import PublishedExtended
@@ -77,6 +78,7 @@ ENGINE = Engine(
         SerialSchedules(),
         TaskSchedules(share=0.1),
         Sequential(),
+        FirstSchedule(),
     ),
     parts=(
         *_OF_PASSES,

@@ -123,6 +123,7 @@ class Search:
         self.own_value: Value | None = None
         self.own_bound: Value | None = None
         self._over, self.ended = over, False
+        self._no_schedule: str | None = None  # why there is none
 
     @property
     def passes(self) -> int:
@@ -232,6 +233,11 @@ class Search:
         """The best of the schedules to start from."""
         return [self._starts[value] for value in sorted(self._starts)[:OTHER_STARTS]]
 
+    def prove_infeasible(self, reason: str) -> None:
+        """There is no schedule, for this reason: nothing is left to search."""
+        self._no_schedule = reason
+        self.end()
+
     def infeasible(self, reason: str) -> Solution:
         """The result for a problem without any schedule."""
         found = Solution(self.problem, Status.INFEASIBLE, 0, None, reason=reason, wall_seconds=self.clock.seconds)
@@ -239,6 +245,8 @@ class Search:
 
     def solution(self) -> Solution:
         """The result so far, in the ticks that value and bound need. No bound is reported that was not checked."""
+        if self._no_schedule is not None:
+            return self.infeasible(self._no_schedule)
         self.incumbent.check_bound()
         state, status = self.incumbent.state, Status.UNKNOWN
         if state.timeline is not None:

@@ -24,7 +24,7 @@ class Optimum(NamedTuple):
     schedule: Schedule
 
 
-class TooManyOrdersError(Exception):
+class TooManyOrdersError(ValueError):
     """There are more than may be tried."""
 
 

@@ -35,6 +35,7 @@ from pipesched.problem.problem import Objective, Problem
 from pipesched.problem.stage import COMPUTE, Gather, TaskSpec
 from pipesched.schedule.schedule import Schedule
 from pipesched.schedule.stream_orders import stream_orders
+from tests.support.brute_force import TooManyOrdersError
 from tests.support.columns import Costs, Memory, build, with_tasks
 
 Stream = tuple[int, str]
@@ -277,7 +278,7 @@ class Game:
 
         ways = [list(islice(of(frozenset(tasks)), MOST_ORDERS + 1)) for tasks in held.values()]
         if prod(map(len, ways)) > MOST_ORDERS:
-            raise ValueError("too many orders to try")
+            raise TooManyOrdersError("too many orders to try")
         for chosen in product(*ways):
             yield dict(zip(held, chosen, strict=True))
 
@@ -406,7 +407,7 @@ MOST_WAITS, MOST_ORDERS = 6, 50_000
 
 
 def optimum(problem: Problem, objective: Objective, most_waits: int = MOST_WAITS) -> Fraction | None:
-    """The least value over modes, ways, orders and waits; None if nothing fits. ValueError where orders or waits are too many."""
+    """The least value over modes, ways, orders and waits; None if nothing fits. `TooManyOrdersError` where there are too many to try."""
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
     ways = chain.from_iterable(combinations(pairs, n) for n in range(len(pairs) + 1)) if problem.splittable else [pairs]
@@ -414,7 +415,7 @@ def optimum(problem: Problem, objective: Objective, most_waits: int = MOST_WAITS
         game = Game(problem, frozenset(fused), saving, gathers)
         events = game.waits()
         if len(events) > most_waits:
-            raise ValueError("too many waits to try")
+            raise TooManyOrdersError("too many waits to try")
         for orders in game.orders():
             turns = frozenset(pair for order in orders.values() for pair in pairwise(order)) | game.gathered(orders)
             found = game.least(turns, events, objective, best)
@@ -547,6 +548,11 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
     # Both chains compute with the parameters of the first stage.
     stages = (found.stages[0], replace(found.stages[1], reduce=None, step=None))
     return replace(found, stages=stages, holders=(0, 0))
+
+
+def tiny_reductions(rng: Random) -> Problem:
+    """Passes of several tasks, and reductions and steps; chains with parameters in common are among them."""
+    return with_parameters(rng, tiny_tasks(rng, (*SHAPES, (TWO_CHAINS, 2, 1))))
 
 
 def tiny_gathers(rng: Random) -> Problem:

@@ -39,7 +39,9 @@ def certificates(
         besides = least_before_forwards(problem) + least_after_backwards(problem)
         text = _BESIDES.format(amount(problem, besides))
         found = certificates(rest, rest.objective, run)
-        return [replace(one, value=one.value + besides, text=f"{one.text} {text}") for one in found]
+        return (
+            [replace(one, value=one.value + besides, text=f"{one.text} {text}") for one in found] if besides else found
+        )
     whole = without_scale(problem)
     problem = without_lookups(whole)
     if problem is not whole:

@@ -1,0 +1,56 @@
+"""Opening: CP-SAT on the exact model, for a first schedule where no rule gives one, or the proof that there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from formulations.exact.exact_model import ExactModel
+from formulations.jobs.jobs import Jobs
+from formulations.jobs.jobs_of_problem import jobs_of
+from formulations.variables.literals import TooLong
+from pipesched.problem.problem import Problem
+from solver.backends.exact_search import first
+from solver.backends.interruptible import run_within
+from solver.engine.search import Search
+from solver.engine.tuning import GRACE
+
+
+@dataclass(frozen=True)
+class FirstSchedule:
+    """Where the memory of hosts, or how often parameters may be gathered, leaves few schedules or none."""
+
+    name: str = "CP-SAT, a first schedule"
+
+    def applies(self, search: Search) -> bool:
+        return search.incumbent.timeline is None and not search.takes_long_to_state
+
+    def run(self, search: Search) -> None:
+        seconds = max(GRACE, search.clock.left())
+        run_within(seconds, search.stop, partial(self._solve, search, seconds))
+
+    def _solve(self, search: Search, seconds: float) -> None:
+        jobs = jobs_of(search.problem)
+        try:
+            model = ExactModel(jobs, _all_in_turn(jobs), 0)
+        except TooLong as reason:
+            search.incumbent.note(f"CP-SAT was not asked for a first schedule: {reason}")
+            return
+        found = first(model, search.limits, seconds, search.stop)
+        if found.timeline is not None:
+            search.incumbent.offer(found.timeline)
+        elif found.none:
+            search.prove_infeasible(_reason(search.problem))
+
+
+def _all_in_turn(jobs: Jobs) -> int:
+    """Ticks in which everything runs one after the other: no schedule without needless waiting takes longer."""
+    return -(-(sum(job.steps for job in jobs.jobs) + sum(one.lag for one in jobs.precedences)) // jobs.scale)
+
+
+def _reason(problem: Problem) -> str:
+    limits = ["the memory of every device"] if any(room is not None for room in problem.room) else []
+    limits += ["that of every host"] if any(host.capacity is not None for host in problem.host_pools) else []
+    most = problem.most_gathers
+    limits += [f"{most} gatherings of parameters at most"] if most is not None else []
+    return f"no schedule keeps {' and '.join(limits)}: CP-SAT searched the exact model to its end"
