@@ -11,7 +11,6 @@ from heuristics.catalogue import HEURISTICS, Heuristic
 from pipesched.errors import DoesNotApply
 from pipesched.files.problem_file import problem_from
 from pipesched.problem.problem import Problem
-from pipesched.schedule.metrics import measure
 from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.simulator import simulate
 from plots.gantt import draw_gantt
@@ -38,10 +37,11 @@ MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, P
 HEADER = f"""# Published schedules
 
 Bubble time and peak activations are the papers' formulas for equal stages and free transfers, tested against the
-simulator. The pictures show {DEVICES} devices and {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2): orange is
-forward, light green backward for the input, blue backward for the weights, dark green full backward. Unequal
-micro-batches have factors from 0.5 to 2.5; offload takes 1 each way, recomputation 1. Of pipelines side by side there
-are two, and the first has lost its second device. Micro-batches of pieces are 4 of 2, or 2 of 4.
+simulator; an activation holds M_B until B, and M_W from there until W. The pictures show {DEVICES} devices and
+{MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2), offload of 1 each way, recomputation of 1, factors of unequal
+micro-batches from 0.5 to 2.5, 4 micro-batches of 2 pieces or 2 of 4, or two pipelines side by side of which the first
+has lost its second device.
+`pipesched simulate PROBLEM --schedule NAME` has the figures for your own problem.
 """
 
 
@@ -66,18 +66,13 @@ def page() -> str:
     """The text of docs/schedules.md."""
     lines = [HEADER]
     for heuristic in HEURISTICS:
-        timeline = example(heuristic)
-        metrics, tick, step = measure(timeline), timeline.problem.tick, timeline.problem.resolution
         lines += [
             f"## {heuristic.name}",
             "",
-            f"- reference: {heuristic.reference}",
+            heuristic.reference,
             f"- needs: {heuristic.needs}",
             f"- bubble time: {heuristic.bubble}",
             f"- peak: {heuristic.peak}",
-            f"- picture ({timeline.problem.placement.name}): makespan "
-            f"{float(metrics.makespan * tick):g}, span {float(metrics.span * tick):g}, "
-            f"peak {float(max(metrics.peak_memory) * step):g}",
             "",
             f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",
             "",

@@ -65,7 +65,7 @@ HEURISTICS.register(
     Heuristic(
         name="chimera",
         reference="Li and Hoefler, Chimera, arXiv 2107.06925, with direct concatenation",
-        needs="every stage on two devices (bidirectional placement), an even number of devices",
+        needs="bidirectional placement, an even number of devices",
         bubble="(p-2)(max(F, BW) + (m/p-1)|F-BW|), if p divides m; (p-2)/(2m+p-2) of the time for F = BW",
         peak="p/2 + 1 + min(d, p-1-d) on device d, p/2+1 to p, if p divides m",
         order=chimera,

@@ -124,7 +124,7 @@ HEURISTICS.register(
     Heuristic(
         name="dualpipe",
         reference="DeepSeek-AI, DeepSeek-V3, arXiv 2412.19437, section 3.2.1; code: deepseek-ai/DualPipe",
-        needs="every stage on two devices (bidirectional placement), an even number of devices, an even number of "
+        needs="bidirectional placement, an even number of devices, an even number of "
         "micro-batches, at least two a device; a backward that splits",
         bubble="(p/2-1)(F&B + BW-3W) on the innermost devices, if F = B >= W, BW = B+W and F&B >= BW; "
         "(p/2-1)(F+B-W) without F&B",

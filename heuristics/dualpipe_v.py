@@ -38,8 +38,7 @@ HEURISTICS.register(
     Heuristic(
         name="dualpipe-v",
         reference="deepseek-ai/DualPipe, DualPipeV; Sea AI Lab, Cut-in-half",
-        needs="two stages a device in a V (v-shape placement), at least as many micro-batches as stages; "
-        "a backward that splits",
+        needs="v-shape placement, at least as many micro-batches as stages; a backward that splits",
         bubble="(p-1)(F&B + BW-3W) of one chunk on the last device, if F = B >= W, BW = B+W and F&B >= BW; "
         "(p-1)(F+B-W) without F&B",
         peak="2p+1 chunk activations on every device",

@@ -71,7 +71,7 @@ HEURISTICS.register(
     Heuristic(
         name="generalised-interleaved",
         reference="Wan et al., PipeOffload, arXiv 2503.01328, generalised interleaved schedule",
-        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        needs="interleaved placement, any number of chunks v",
         bubble="(p-1)(F+B) + (v-1)((p-g)F + max(0, pB-g(B+W))) with F, B, W of one chunk (unsplit: B is BW, W 0), "
         "if g divides m, g(F+B+W) >= pF, pB and W <= F+B; g is the least such number from p/2 on",
         peak="(v-1)g + p-d chunk activations on device d (g divides m)",

@@ -44,7 +44,7 @@ HEURISTICS.register(
     Heuristic(
         name="hanayo",
         reference="Liu et al., Hanayo, arXiv 2308.15762",
-        needs="stages in waves down and up the devices (wave placement of two or more chunks, or v-shape)",
+        needs="wave placement of two or more chunks, or v-shape",
         bubble="2(p-1)(max(F, BW) + (m/p-1)|F-BW|) with F, BW of one chunk, if p divides m",
         peak="(v-1)p + d+1 chunk activations on device d for v chunks, v even; vp - d for v odd (p divides m)",
         order=hanayo,

@@ -36,7 +36,7 @@ HEURISTICS.register(
     Heuristic(
         name="interleaved-1f1b",
         reference="Narayanan et al., Megatron-LM, arXiv 2104.04473, section 2.2",
-        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        needs="interleaved placement, any number of chunks v",
         bubble="(p-1)(F+BW) with F, BW of one chunk, if p divides m",
         peak="2(p-1-d) + (v-1)p + 1 chunk activations on device d (v > 1, p divides m)",
         order=interleaved_1f1b,

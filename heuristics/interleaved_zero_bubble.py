@@ -51,7 +51,7 @@ HEURISTICS.register(
     Heuristic(
         name="interleaved-zb",
         reference="PyTorch ScheduleInterleavedZeroBubble, after Qi et al., Zero Bubble, arXiv 2401.10241, ZB-H1",
-        needs="stage s on device s mod p (interleaved placement), any number of chunks v; a backward that splits",
+        needs="interleaved placement, any number of chunks v; a backward that splits",
         bubble="(p-1)(F+B-W) with F, B, W of one chunk, if p divides m and W <= F, B",
         peak="(vp-d)·M_B + d·M_W of one chunk on device d, if p divides m",
         order=interleaved_zero_bubble,

@@ -22,7 +22,7 @@ HEURISTICS.register(
     Heuristic(
         name="kimi-k2",
         reference="Kimi Team, Kimi K2, arXiv 2507.20534, training infrastructure",
-        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        needs="interleaved placement, any number of chunks v",
         bubble="(p-1)(F+B) + W with F, B, W of one chunk, and (p(v-1)+1)(F+BW - F&BW) not overlapped, "
         "if F&BW >= F, B+2W and BW = B+W, p > 1 and p divides m",
         peak="2(p-1-d) + (v-1)p + 2 chunk activations on device d (p divides m)",
@@ -34,7 +34,7 @@ HEURISTICS.register(
     Heuristic(
         name="kimi-k2-offload",
         reference="Kimi Team, Kimi K2, arXiv 2507.20534, training infrastructure, with activation offloading",
-        needs="memory.offload on every stage; stage s on device s mod p (interleaved placement)",
+        needs="memory.offload on every stage; interleaved placement",
         bubble="no formula: that of kimi-k2 where copies take no longer than what they run beside",
         peak="at most 4 chunk activations a device",
         order=partial(overlapped_interleaved, name="kimi-k2-offload", cut_weights=True, offload=True),

@@ -34,8 +34,8 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
 HEURISTICS.register(
     Heuristic(
         name="looped-bfs",
-        reference="Lamy-Poirier, Breadth-First Pipeline Parallelism, arXiv 2211.05953",
-        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        reference="Lamy-Poirier, Breadth-First Pipeline, arXiv 2211.05953",
+        needs="interleaved placement, any number of chunks v",
         bubble="(p-1)(F+BW) with F, BW of one chunk, if m >= p",
         peak="vm chunk activations",
         order=looped_bfs,

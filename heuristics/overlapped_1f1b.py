@@ -110,7 +110,7 @@ HEURISTICS.register(
     Heuristic(
         name="interleaved-1f1b-overlap",
         reference="Megatron-Core, overlap_moe_expert_parallel_comm, after arXiv 2104.04473, section 2.2",
-        needs="stage s on device s mod p (interleaved placement), any number of chunks v",
+        needs="interleaved placement, any number of chunks v",
         bubble=f"{_BUBBLE} and p divides m",
         peak="2(p-1-d) + (v-1)p + 2 chunk activations on device d (p divides m)",
         order=partial(overlapped_interleaved, name="interleaved-1f1b-overlap"),

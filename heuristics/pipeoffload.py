@@ -57,7 +57,7 @@ for _name, _which, _rule, _peak in (
         Heuristic(
             name=_name,
             reference=f"Wan et al., PipeOffload, arXiv 2503.01328, {_which} of the activations offloaded",
-            needs="memory.offload on every stage; one stage a device, or stage s on device s mod p (interleaved)",
+            needs="memory.offload on every stage; one stage a device, or interleaved placement",
             bubble="one stage a device: (p-1)(F+BW) if out and in take no longer than F, on two streams, of "
             "which memory has room for all",
             peak=_peak,

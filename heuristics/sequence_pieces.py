@@ -101,7 +101,7 @@ HEURISTICS.register(
     Heuristic(
         name="seq1f1b",
         reference="Sun et al., Seq1F1B, arXiv 2406.03488",
-        needs="micro-batches of c pieces (sequence_chunks), one stage a device",
+        needs="sequence_chunks (c), one stage a device",
         bubble="pieces alike: (p-1)(F+BW) of one piece, of makespan",
         peak="p-i+c-1 pieces on the i-th device",
         order=seq1f1b,
@@ -111,8 +111,7 @@ HEURISTICS.register(
     Heuristic(
         name="slimpipe",
         reference="Li et al., SlimPipe, arXiv 2504.14519",
-        needs="micro-batches of c pieces (sequence_chunks), c a multiple of p; stage s on device s mod p, any number "
-        "of chunks v",
+        needs="sequence_chunks (c), c a multiple of p; linear or interleaved placement, any number of chunks v",
         bubble="pieces alike: (p-1)(F+BW) of one piece and chunk, of makespan",
         peak="vc+2(p-1-i) pieces and chunks on the i-th device (v > 1), c+p-1-i (v = 1)",
         order=slimpipe,
@@ -122,7 +121,7 @@ HEURISTICS.register(
     Heuristic(
         name="terapipe",
         reference="Li et al., TeraPipe, arXiv 2102.07988",
-        needs="micro-batches of c pieces (sequence_chunks), one stage a device",
+        needs="sequence_chunks (c), one stage a device",
         bubble="pieces alike: (p-1)(F+BW) of one piece, of makespan",
         peak="all pieces",
         order=terapipe,

@@ -35,7 +35,7 @@ def interleaved_1f1b_small_ends(problem: Problem) -> Schedule:
 
 for _order, _name, _where in (
     (one_f_one_b_small_ends, "1f1b-small-ends", "one stage a device"),
-    (interleaved_1f1b_small_ends, "interleaved-small-ends", "stage s on device s mod p (interleaved placement)"),
+    (interleaved_1f1b_small_ends, "interleaved-small-ends", "interleaved placement"),
 ):
     HEURISTICS.register(
         Heuristic(

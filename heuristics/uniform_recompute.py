@@ -39,7 +39,7 @@ HEURISTICS.register(
     Heuristic(
         name=NAME,
         reference="Korthikanti et al., Megatron-LM, arXiv 2205.05198; --recompute-method uniform",
-        needs="memory.recompute on every stage; one stage a device, or stage s on device s mod p (interleaved)",
+        needs="memory.recompute on every stage; one stage a device, or interleaved placement",
         bubble="one stage a device: (p-1)(F+BW) + m·R of makespan over the work without recomputation, R its time",
         peak="one stage a device: an activation and min(m, p-i) - 1 times what is kept of one, on the i-th device",
         order=megatron_recompute,

@@ -79,8 +79,8 @@ for _name, _order, _slots, _bubble, _held in _BLOCKS:
     HEURISTICS.register(
         Heuristic(
             name=_name,
-            reference="Qi et al., Pipeline Parallelism with Controllable Memory, arXiv 2405.15362",
-            needs="stages d and 2p-1-d on device d (v-shape placement); a backward that splits",
+            reference="Qi et al., Controllable Memory, arXiv 2405.15362",
+            needs="v-shape placement; a backward that splits",
             bubble=_bubble,
             peak=_held,
             order=_order,

@@ -130,7 +130,7 @@ for _name, _order, _peak in _PUBLISHED:
             name=f"{_name}-cost-aware",
             reference=f"{_name} (Sea AI Lab), its passes reordered for the times given; forward-backward improvement "
             "as in Li and Willis, EJOR 56 (1992)",
-            needs="stages d and 2p-1-d on device d (v-shape placement); a backward that splits",
+            needs="v-shape placement; a backward that splits",
             bubble=f"never more than {_name}'s; it depends on the times, in no closed form",
             peak=f"at most {_name}'s on every device: {_peak}",
             order=partial(cost_aware, published=_order, name=f"{_name}-cost-aware"),

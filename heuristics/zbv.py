@@ -207,8 +207,8 @@ def _closed_form(problem: Problem) -> ClosedForm | None:
 HEURISTICS.register(
     Heuristic(
         name="zbv",
-        reference="Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 6",
-        needs="two stages a device in a V (placement: v-shape); a backward that splits",
+        reference="Qi et al., Zero Bubble, arXiv 2401.10241, section 6",
+        needs="v-shape placement; a backward that splits",
         bubble="0 of span, (p-1)F of makespan, if F = B = W and m >= 2p",
         peak="2p chunk activations",
         order=zbv,

@@ -210,7 +210,7 @@ for _name, _per_stage, _bubble, _peak in (
     HEURISTICS.register(
         Heuristic(
             name=_name,
-            reference="Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 3.1",
+            reference="Qi et al., Zero Bubble, arXiv 2401.10241, section 3.1",
             needs="one stage a device; a backward that splits",
             bubble=_bubble,
             peak=_peak,

@@ -72,7 +72,7 @@ for _name, _depth, _bubble, _peak, _standing in (
     HEURISTICS.register(
         Heuristic(
             name=_name,
-            reference="Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241, section 2",
+            reference="Qi et al., Zero Bubble, arXiv 2401.10241, section 2",
             needs="one stage a device; a backward that splits",
             bubble=f"{_bubble}, if W <= F, B",
             peak=_peak,
