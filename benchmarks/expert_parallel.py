@@ -116,16 +116,16 @@ def schedules_table(problem: Problem, limits: Limits) -> str:
             [
                 row.name,
                 f"{own.in_units(row.makespan):.2f}",
-                f"{100 * float(gap):.2f} %" if fits else "–",
+                f"{100 * float(gap):.2f}" if fits else "–",
                 f"{float(max(held) * own.resolution):.1f}" + ("" if fits else ", too much"),
-                f"{100 * float(row.exposed):.1f} %",
-                f"{100 * float(steady(row.timeline)):.1f} %",
+                f"{100 * float(row.exposed):.1f}",
+                f"{100 * float(steady(row.timeline)):.1f}",
                 f"{own.in_units(row.makespan - free_transfers(row.timeline)):.2f}",
             ]
         )
     unit, memory = problem.time_unit, problem.memory_unit
-    head = ("schedule", f"time, {unit}", "above the bound of its placement", f"memory, {memory}", "EP exposed")
-    return table((*head, "EP exposed in the steady state", f"PP, {unit}"), lines)
+    head = ("schedule", f"time, {unit}", "above the bound of its placement, %", f"memory, {memory}", "EP exposed, %")
+    return table((*head, "in the steady state, %", f"PP, {unit}"), lines)
 
 
 def communication_table(problem: Problem, limits: Limits, plot: Path | None) -> str:

@@ -55,8 +55,8 @@ def schedules_table(problem: Problem, limits: Limits) -> str:
     if solution.timeline is not None:
         found.append(("ours", solution.timeline))
     lines = [_line(label, timeline, bound * problem.tick) for label, timeline in found]
-    head = ("schedule", f"time, {problem.time_unit}", "above the bound", f"memory, {problem.memory_unit}")
-    exposed = ("EP exposed", f"PP, {problem.time_unit}", f"copies, {problem.time_unit}")
+    head = ("schedule", f"time, {problem.time_unit}", "above the bound, %", f"memory, {problem.memory_unit}")
+    exposed = ("EP exposed, %", f"PP, {problem.time_unit}", f"copies, {problem.time_unit}")
     return table((*head, f"host, {problem.memory_unit}", *exposed), lines)
 
 
@@ -68,10 +68,10 @@ def _line(label: str, timeline: Timeline, bound: Fraction) -> list[str]:
     return [
         label,
         f"{problem.in_units(metrics.makespan):.2f}",
-        f"{100 * float(gap):.2f} %" if fits else "–",
+        f"{100 * float(gap):.2f}" if fits else "–",
         f"{float(held * problem.resolution):.1f}" + ("" if fits else ", too much"),
         f"{float(_host(timeline) * problem.resolution):.1f}",
-        f"{100 * float(_exposed(timeline)):.1f} %",
+        f"{100 * float(_exposed(timeline)):.1f}",
         f"{problem.in_units(metrics.makespan - free_transfers(timeline)):.2f}",
         f"{problem.in_units(metrics.makespan - free_copies(timeline)):.2f}",
     ]
@@ -116,7 +116,7 @@ def lengths(problem: Problem) -> Iterator[list[str]]:
         yield [
             f"{float(ratio):g}",
             f"{longer.in_units(found):.2f}",
-            f"{100 * (found / kept - 1):.1f} %",
+            f"{100 * (found / kept - 1):.1f}",
             f"{longer.in_units(cost):.2f}",
         ]
 
@@ -140,7 +140,7 @@ def _run(args: Namespace) -> int:
         text = f"`examples/{name}.yaml`, {problem.devices} devices:"
         tables += [text, schedules_table(problem, limits)]
     unit = example("kimi-k2-offload-mini").time_unit
-    head = ("copy / computation of a pair", f"time, {unit}", "above nothing copied", f"copies, {unit}")
+    head = ("copy / computation of a pair", f"time, {unit}", "above nothing copied, %", f"copies, {unit}")
     tables += ["Copies of other lengths, `kimi-k2-offload` on four devices:"]
     tables += [table(head, list(lengths(example("kimi-k2-offload-mini"))))]
     said = f"{args.seconds:g} s a problem; load of the machine at the beginning and at the end {load:.0f}, "

@@ -62,15 +62,15 @@ def markdown(found: Mapping[str, Any]) -> str:
     """A row for each capacity and a column for each placement: the best span and its gap."""
     cells = {(cell["at"]["memory.capacity"], cell["at"]["placement"]): cell for cell in found["cells"]}
     memories, placements = (list(dict.fromkeys(part)) for part in zip(*cells, strict=True))
-    head = (f"memory of a device, {found['memory_unit']}", *placements)
-    return table(head, [[plain(m), *(_said(cells[m, p], found["time_unit"]) for p in placements)] for m in memories])
+    head = (f"memory of a device, {found['memory_unit']}; time, {found['time_unit']} (gap)", *placements)
+    return table(head, [[plain(m), *(_said(cells[m, p]) for p in placements)] for m in memories])
 
 
-def _said(cell: Mapping[str, Any], unit: str) -> str:
+def _said(cell: Mapping[str, Any]) -> str:
     if cell["value"] is None:
         return str(cell["status"])
-    gap = "optimal" if cell["status"] == "optimal" else f"gap {100 * cell['gap']:.2f} %"
-    return f"{cell['value']:.1f} {unit}, {gap}"
+    gap = "optimal" if cell["status"] == "optimal" else f"{100 * cell['gap']:.2f} %"
+    return f"{cell['value']:.1f} ({gap})"
 
 
 if __name__ == "__main__":

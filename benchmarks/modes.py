@@ -120,7 +120,7 @@ def first_table(seconds: float, workers: int) -> str:
         print(f"{problem.name}: solved", file=sys.stderr)
         old = f"{problem.in_units(best[1]):.6g} ({best[0]})" if best else "none fits"
         lines.append([problem.name, old, *_found(solution)])
-    return table(("problem", "best published", "value", "bound", "gap"), lines)
+    return table(("problem", "best published", "value", "bound", "gap, %"), lines)
 
 
 def second_table(seconds: float, workers: int) -> str:
@@ -144,7 +144,7 @@ def second_table(seconds: float, workers: int) -> str:
 def _found(solution: Solution) -> tuple[str, str, str]:
     if solution.value is None:
         return "none", f"{solution.lower_bound:.6g}", ""
-    return f"{solution.value:.6g}", f"{solution.lower_bound:.6g}", f"{100 * (solution.gap or 0):.2f} %"
+    return f"{solution.value:.6g}", f"{solution.lower_bound:.6g}", f"{100 * (solution.gap or 0):.2f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

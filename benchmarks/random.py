@@ -20,21 +20,20 @@ from time import perf_counter
 
 from benchmarks.cases.drawn_problems import COUNT, drawn_problems
 from benchmarks.cases.random_problems import random_problems
-from benchmarks.reporting.engine_table import percent
+from benchmarks.reporting.engine_table import in_percent, percent
 from benchmarks.reporting.machine import machine
 from benchmarks.reporting.page import exit_code, put, table
 from benchmarks.reporting.record import Record, failed, record, settings_of
 from benchmarks.reporting.store import Store
 from pipesched.errors import BadInput, PipeschedError, did_you_mean
 from pipesched.problem.problem import Problem
-from pipesched.results.bound_names import bound_name
 from solver.limits import Limits
 from solver.solve import solve
 
 COMMAND = "python -m benchmarks.random"
 DRAWN, FIXED = "drawn", "fixed"
-HEAD = ("problem", "objective", "published", "value", "gap", "proved by")
-SUMS = ("kind", "problems", "proved", "mean gap", "median", "largest")
+HEAD = ("problem", "objective", "published", "value", "gap, %")
+SUMS = ("kind", "problems", "proved", "mean gap, %", "median", "largest")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -108,7 +107,7 @@ def _sums(measured: Sequence[tuple[Problem, Record]]) -> Iterable[list[str]]:
             by_kind.setdefault(kind_of(problem), []).append(found.gap)
     for kind, gaps in by_kind.items():
         proved = sum(gap == 0 for gap in gaps)
-        yield [kind, str(len(gaps)), str(proved), *(percent(of(gaps)) for of in (fmean, median, max))]
+        yield [kind, str(len(gaps)), str(proved), *(in_percent(of(gaps)) for of in (fmean, median, max))]
 
 
 def kind_of(problem: Problem) -> str:
@@ -147,8 +146,7 @@ def _line(problem: Problem, found: Record) -> list[str]:
         problem.objective.value,
         _number(found.published) or "none",
         _number(found.value) or found.status,
-        found.error or percent(found.gap),
-        bound_name(found.proved_by),
+        found.error or in_percent(found.gap),
     ]
 
 

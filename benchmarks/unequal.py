@@ -77,11 +77,11 @@ def solved_table(problems: Sequence[Problem], seconds: float, workers: int) -> s
         found = solve(problem, Limits(seconds=seconds, workers=workers))
         best = found.best_candidate
         old = "none fits" if best is None else f"{best.value:.6g} ({best.name})"
-        gap = "" if found.gap is None else f"{100 * found.gap:.2f} %"
+        gap = "" if found.gap is None else f"{100 * found.gap:.2f}"
         value = "none" if found.value is None else f"{found.value:.6g}"
         lines.append([problem.name, old, value, f"{found.lower_bound:.6g}", gap, f"{found.wall_seconds:.0f} s"])
         print(f"{problem.name}: solved", file=sys.stderr, flush=True)
-    return table(("problem", "best published", "value", "bound", "gap", "time"), lines)
+    return table(("problem", "best published", "value", "bound", "gap, %", "time"), lines)
 
 
 def attacked_table(count: int, seed: int) -> tuple[str, int]:

@@ -21,7 +21,7 @@ from runtime.exporters.catalogue import EXPORTERS
 from runtime.running.job import job_for
 
 PAGE = Path(__file__).parent / "runtimes.md"
-TRAINED, READ, MODEL, REFUSED, BY_HAND, NEVER = "trained", "read", "model", "refused", "by command", "never"
+TRAINED, READ, MODEL, REFUSED, BY_HAND, NEVER = "trained", "read", "model", "refused", "by command", ""
 
 
 class Cell(NamedTuple):
@@ -267,7 +267,7 @@ HEADER = f"""# Runtimes: what was tested, and how
 | {MODEL} | a model of the runtime's rules, in our tests |
 | {BY_HAND} | a command that is no part of the tests, with its result |
 | {REFUSED} | in one line; without a number: by the exporter, tried anew whenever this page is made |
-| {NEVER} | neither run nor refused |
+| empty | neither run nor refused |
 
 Versions: PyTorch 2.13.0, 2.14.1 and 2.15.0 (CSV), 2.13.0 and 2.14.1 (copies, recomputation); Megatron-Core 0.16.1 and
 0.19.2 (by hand); torchtitan 0.3.0 with torch 2.14.1; DeepSpeed 0.19.8, JaxPP cf9e386 and sail-sg's zero-bubble
@@ -315,14 +315,12 @@ def _link(where: str) -> str:
     file, _, test = where.partition("::")
     if not test:
         return f"[{Path(file).name}]({Path(file).relative_to('docs')})"
-    cells = [*(one for feature in FEATURES for one in feature.cells.values()), *(one for _, one in SETTINGS)]
-    cases = dict.fromkeys(one.case for one in cells if one.where == where and one.case)
-    return f"[{Path(file).name}](../{file}) `{test}`{': ' if cases else ''}{'; '.join(cases)}"
+    return f"[{Path(file).name}](../{file}) `{test}`"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    first, *rest = (f"| {' | '.join(line)} |" for line in (head, *rows))
+    return "\n".join((first, "|" + "---|" * len(head), *rest))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.cases.engine_parts import Part
-from benchmarks.reporting.engine_table import percent
+from benchmarks.reporting.engine_table import in_percent, percent
 from benchmarks.reporting.page import table
 from benchmarks.reporting.record import Record
-from pipesched.results.bound_names import bound_name
 
 WHOLE = "whole engine"
 PLAIN = "plain CP-SAT"
@@ -37,12 +36,12 @@ def left_out_on(part: Part, wholes: Mapping[str, Record]) -> list[str]:
 
 def markdown(parts: Sequence[Part], records: Records, described: str) -> str:
     """What the whole engine does, then each part on the problem where it is missed most, then those missed on none."""
-    head = ("part left out", "on", "gap with it", "gap without", "value above", "bound below")
+    head = ("part left out", "on", "gap without", "value above, %", "bound below, %")
     lines = [line for part in parts for line in _most_missed(part, records)]
     idle = [part.name for part in parts if not any(part.variant in found for found in records.values())]
     told = [
         described,
-        table(("problem", WHOLE, "proved by", PLAIN), [_whole(name, found) for name, found in records.items()]),
+        table(("problem", WHOLE, PLAIN), [_whole(name, found) for name, found in records.items()]),
         "Each part on the problem, of those it was left out on, where most is lost without it. *Value above* and "
         "*bound below* are what is lost, against the value and the bound with it.",
         table(head, lines),
@@ -60,12 +59,11 @@ def cell(found: Record | None) -> str:
         return found.error
     if found.gap is None:
         return "no schedule"
-    return percent(found.gap) if found.proof is None else f"none after {found.proof:.1f} s"
+    return percent(found.gap) if found.proof is None else f"0 in {found.proof:.1f} s"
 
 
 def _whole(name: str, found: Mapping[str, Record]) -> list[str]:
-    whole = found.get(WHOLE)
-    return [name, cell(whole), bound_name(whole.proved_by) if whole else "", cell(found.get(PLAIN))]
+    return [name, cell(found.get(WHOLE)), cell(found.get(PLAIN))]
 
 
 def _most_missed(part: Part, records: Records) -> Iterator[list[str]]:
@@ -78,7 +76,7 @@ def _most_missed(part: Part, records: Records) -> Iterator[list[str]]:
     if both:
         name, whole, without = max(both, key=lambda one: sum(lost for lost in _lost(*one[1:]) if lost is not None))
         lost = ["" if share is None else _signed(share) for share in _lost(whole, without)]
-        yield [part.name, name, cell(whole), cell(without), *lost]
+        yield [part.name, name, cell(without), *lost]
 
 
 def _lost(whole: Record, without: Record) -> tuple[float | None, float | None]:
@@ -88,4 +86,4 @@ def _lost(whole: Record, without: Record) -> tuple[float | None, float | None]:
 
 
 def _signed(lost: float) -> str:
-    return f"-{percent(-lost)}" if lost < 0 else percent(lost)
+    return f"-{in_percent(-lost)}" if lost < 0 else in_percent(lost)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 from benchmarks.cases.rows import GROUPS, GROWING, Aim, Row
 from benchmarks.reporting.page import table
@@ -16,10 +15,9 @@ HEAD = (
     "zb's search",
     "value",
     "bubble",
-    "gap",
-    "proof",
+    "gap, %",
+    "proof, s",
     "proved by",
-    "aim",
 )
 
 
@@ -45,27 +43,26 @@ def _group(measured: list[tuple[Row, Record]]) -> str:
     seconds = [proof for proof in proofs if proof is not None]
     if len(seconds) == len(measured) and not plain:
         return f"All {len(measured)} proved optimal, each in {max(seconds):.1f} s or less."
-    head = (*HEAD[:6], "plain gap", *HEAD[6:]) if plain else HEAD
+    head = (*HEAD[:6], "plain gap, %", *HEAD[6:]) if plain else HEAD
     lines = [_line(row, record, plain) for row, record in measured]
-    # A column that says nothing, or of each aim that it was met, is left out.
-    shown = [column for column in range(len(head)) if {line[column] for line in lines} - {"", "met"}]
+    # A column that says nothing is left out.
+    shown = [column for column in range(len(head)) if {line[column] for line in lines} - {""}]
     return table(tuple(head[column] for column in shown), [[line[column] for column in shown] for line in lines])
 
 
 def _line(row: Row, record: Record, plain: bool) -> list[str]:
     if record.error:
-        return [row.name, row.published, record.error, *[""] * (len(HEAD) - 4 + plain), "failed"]
+        return [row.name, row.published, record.error, *[""] * (len(HEAD) - 3 + plain)]
     return [
         row.name,
         row.published,
         _number(record.greedy, ".10g"),
         _number(record.value, ".10g") + (f" {record.unit}" if record.unit else ""),
         _number(record.bubble, ".4f"),
-        percent(record.gap),
-        *([percent(record.plain_gap)] if plain else []),
+        in_percent(record.gap),
+        *([in_percent(record.plain_gap)] if plain else []),
         _number(record.proof, ".1f"),
         bound_name(record.proved_by),
-        "met" if reached(row, record) else _verdict(row, record),
     ]
 
 
@@ -91,22 +88,6 @@ def refuted(row: Row, record: Record) -> float | None:
     return least if least > row.aim.bubble else None
 
 
-def _verdict(row: Row, record: Record) -> str:
-    met, least = reached(row, record), refuted(row, record)
-    if met is None:
-        return ""
-    rest = replace(row, aim=replace(row.aim, bubble=None))
-    if met or row.aim.bubble is None or reached(rest, record) is None:
-        text = said(row.aim)
-    else:
-        # The two parts of the aim, each with its own verdict.
-        alone = replace(row, aim=replace(row.aim, gap=None, seconds=None))
-        return f"{_verdict(alone, record)}; {_verdict(rest, record)}"
-    if least is not None:
-        return f"**cannot be met**: {text}, since no schedule is below {least:.4f}"
-    return f"{'met' if met else '**not met**'}: {text}"
-
-
 def said(aim: Aim) -> str:
     """The aim in a few characters."""
     words = [] if aim.bubble is None else [f"bubble ≤ {aim.bubble:.4f}"]
@@ -118,10 +99,15 @@ def said(aim: Aim) -> str:
 
 
 def percent(share: float | None) -> str:
-    """`0.28 %`; more digits where two would round a gap to nothing."""
+    """`0.28 %`, or nothing."""
+    return "" if share is None else f"{in_percent(share)} %"
+
+
+def in_percent(share: float | None) -> str:
+    """`0.28`; more digits where two would round a gap to nothing."""
     if share is None:
         return ""
-    return f"{100 * share:.2f} %" if share == 0 or share >= 5e-5 else f"{100 * share:.1g} %"
+    return f"{100 * share:.2f}" if share == 0 or share >= 5e-5 else f"{100 * share:.1g}"
 
 
 def _growth(records: Mapping[str, Record]) -> str:
@@ -137,11 +123,11 @@ def _growth(records: Mapping[str, Record]) -> str:
         seconds = [moment for moment in moments if moment is not None]
         cells = [f"{m}: {s:.1f}" for m, s in zip(found, seconds, strict=True)]
         ratio = f"{seconds[-1] / seconds[0]:.2f}" if seconds[0] else ""
-        lines.append([cap, percent(widest), ", ".join(cells), ratio])
+        lines.append([cap, in_percent(widest), ", ".join(cells), ratio])
     if not lines:
         return ""
     return "**Growth**: seconds to the same certified gap\n\n" + table(
-        ("memory", "gap", "micro-batches: seconds", "largest / smallest"), lines
+        ("memory", "gap, %", "micro-batches: seconds", "largest / smallest"), lines
     )
 
 
@@ -153,14 +139,13 @@ def _aims(measured: list[tuple[Row, Record]]) -> str:
     lines = [f"Aims met: {len(aimed) - len(missed)} of {len(aimed)}."]
     lines += [f"Cannot be met: {', '.join(beyond)}."] if beyond else []
     lines += [f"Not met: {', '.join(others)}."] if others else []
-    return "\n".join([*lines, *_optimal(measured)])
+    return "\n".join([*lines, _optimal(measured)])
 
 
-def _optimal(measured: list[tuple[Row, Record]]) -> Iterator[str]:
-    for group in GROUPS:
-        statuses = [record.status for row, record in measured if row.group == group]
-        if statuses:
-            yield f"Proved optimal, {group}: {statuses.count('optimal')} of {len(statuses)}."
+def _optimal(measured: list[tuple[Row, Record]]) -> str:
+    statuses = {group: [record.status for row, record in measured if row.group == group] for group in GROUPS}
+    counts = (f"{group} {found.count('optimal')} of {len(found)}" for group, found in statuses.items() if found)
+    return f"Proved optimal: {', '.join(counts)}."
 
 
 def _number(number: float | None, how: str) -> str:

@@ -12,7 +12,7 @@ from pipesched.version import VERSION
 
 def machine(seed: int, workers: int, *rivals: str) -> str:
     """One line: processor count, system, versions (also of the rivals' packages), seed."""
-    libraries = ", ".join(f"{name} {version(name)}" for name in ("ortools", "numpy", "matplotlib", *rivals))
+    libraries = ", ".join(f"{name} {version(name)}" for name in ("ortools", *rivals))
     return (
         f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}; Python {platform.python_version()}, "
         f"{libraries}, pipesched {VERSION}; {counted(workers, 'worker')}, seed {seed}"

@@ -55,5 +55,5 @@ def exit_code(job: Callable[[], int]) -> int:
 
 def table(head: tuple[str, ...], lines: list[list[str]]) -> str:
     """A markdown table."""
-    rows = [list(head), ["---"] * len(head), *lines]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in rows)
+    first, *rest = ("| " + " | ".join(cells) + " |" for cells in (head, *lines))
+    return "\n".join((first, "|" + "---|" * len(head), *rest))

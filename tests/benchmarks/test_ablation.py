@@ -85,8 +85,8 @@ def test_the_table_tells_values_from_bounds() -> None:
         }
     }
     text = markdown([local, part], records, "here")
-    assert "| one | 20.00 % | load | 33.33 % |" in text
-    assert "| local search | one | 20.00 % | 20.00 % | 10.00 % | -10.00 % |" in text
+    assert "| one | 20.00 % | 33.33 % |" in text
+    assert "| local search | one | 20.00 % | 10.00 | -10.00 |" in text
     assert "of the time or prove: crossings." in text
 
 
