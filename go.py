@@ -1,7 +1,7 @@
 """Sets up everything from a bare clone: a virtual environment, the installation, and then pipesched or its tests.
 
 python3 go.py solve examples/gpt-1.5b-pp8.yaml -o results     any command of pipesched; each takes --help:
-                                                              solve, plan, compare, pair, sweep, frontier,
+                                                              layouts, solve, plan, compare, pair, sweep, frontier,
                                                               simulate, serve, new, layers, profile,
                                                               fit-memory, schedules, export, run, plot,
                                                               validate, check, completion

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from fractions import Fraction
 from pathlib import Path
 
-from commands.options.values import share, whole
+from commands.options.training import OPTIONS, add_sizes, add_training, missing, wanted_of
+from commands.options.values import whole
 from commands.reports.new_plan import summary
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
 from commands.shared.file_arguments import add_json
@@ -14,8 +14,7 @@ from commands.shared.output import files_written, write_json
 from pipesched.errors import BadInput
 from pipesched.files.atomic_write import write_whole
 from pipesched.files.exact_numbers import read_yaml
-from pipesched.files.model_configs.hardware_table import DEVICES
-from pipesched.files.model_configs.plan_of_config import SIZES, Wanted, plan_text
+from pipesched.files.model_configs.plan_of_config import SIZES, plan_text
 from pipesched.files.model_configs.read_config import KINDS, read_config
 from pipesched.files.plan_file import plan_problem_from
 
@@ -45,19 +44,14 @@ def configure(parser: ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE", help="the same as NAME")
     model = parser.add_argument_group("a plan file of a model")
     model.add_argument("--from", dest="source", metavar="CONFIG", help=f"{KINDS}")
-    model.add_argument("--devices", type=whole(1, 10**7), metavar="N", help="pipeline ranks (default: as CONFIG says)")
-    model.add_argument("--microbatches", type=whole(1, 10**7), metavar="M", help="micro-batches of one step")
-    model.add_argument("--hardware", choices=[*DEVICES], metavar="NAME", help=f"one of {', '.join(DEVICES)}")
     model.add_argument(
-        "--sequence", type=whole(1, 10**7), metavar="TOKENS", help="tokens of a sequence (default: CONFIG's)"
+        "--devices",
+        type=whole(1, 10**7),
+        metavar="N",
+        help="pipeline ranks, which `layouts` finds for a number of GPUs (default: CONFIG's)",
     )
-    model.add_argument(
-        "--microbatch-size", type=whole(1, 10**7), metavar="N", help="sequences of a micro-batch (default: 1)"
-    )
-    for key in SIZES:
-        what = f"{key} parallel size (default: CONFIG's, or 1)"
-        model.add_argument(f"--{key}", type=whole(1, 10**7), metavar="N", help=what)
-    model.add_argument("--mfu", type=share, metavar="SHARE", help="share of the peak that passes reach (default: 40%%)")
+    add_training(model, "micro-batches of one step, on each data parallel replica")
+    add_sizes(model, SIZES, "CONFIG's, or 1")
     add_json(parser)
 
 
@@ -95,22 +89,15 @@ def _plan(args: Namespace) -> tuple[str, list[str]]:
     """The plan file's text, and what it comes to in a few lines."""
     config = read_config(args.source)
     devices = args.devices or config.said.get("devices")
-    missing = [f"--{key}" for key in ("microbatches", "hardware") if getattr(args, key) is None]
-    missing += [] if devices else ["--devices"]
-    if missing or not devices:
-        raise BadInput(*(f"{option}: missing; it is required with --from" for option in missing))
-    sizes = {key: getattr(args, key) for key in SIZES}
-    wanted = Wanted(
-        devices, args.microbatches, args.hardware, DEVICES[args.hardware], args.sequence, args.microbatch_size, sizes,
-        None if args.mfu is None else Fraction(args.mfu),
-    )  # fmt: skip
+    absent = missing(args, "microbatches", "hardware") + ([] if devices else ["--devices"])
+    if absent or not devices:
+        raise BadInput(*(f"{option}: missing; it is required with --from" for option in absent))
+    wanted = wanted_of(args, devices, {key: getattr(args, key) for key in SIZES})
     text = plan_text(config, wanted, Path(args.source).name)
     return text, summary(plan_problem_from(read_yaml(text, args.source), args.source), config, wanted)
 
 
-_MODEL_OPTIONS = (
-    "devices", "microbatches", "hardware", "sequence", "microbatch_size", "tensor", "context", "expert", "data", "mfu",
-)  # fmt: skip
+_MODEL_OPTIONS = ("devices", *OPTIONS, *SIZES)
 
 COMMANDS.register(
     Command(

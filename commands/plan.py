@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from commands.options.plan_progress import plan_line
 from commands.options.search import add_limits, interrupt_sets, limits_of, not_interrupted, progress_line
 from commands.reports.html.origin import typed
 from commands.reports.html.plan import plan_report
-from commands.reports.plan import show
+from commands.reports.plan import show, with_note
+from commands.reports.plan_files import plan_folder, write_plan
 from commands.shared.catalogue import COMMANDS, Command, Exit, Group
-from commands.shared.file_arguments import add_json, draw, write_schedule
+from commands.shared.file_arguments import add_json
 from commands.shared.for_runtime import add_plans_for
 from commands.shared.output import complain, files_written, note, write_json
 from commands.shared.output_folder import record_output
@@ -23,22 +24,12 @@ from commands.shared.partition_settings import (
     settings_texts,
     show_settings,
     with_partition,
-    write_settings,
 )
 from commands.shared.watch import add_watch, stop_event
-from pipesched.errors import BadInput
-from pipesched.files.atomic_write import make_folder, write_whole
-from pipesched.files.plan_answer import plan_text
 from pipesched.files.plan_file import read_plan
-from pipesched.files.problem_text import problem_text
-from pipesched.files.schedule_file import ScheduleFile
-from pipesched.layers.ample_memory import why_no_plan_is_limited
-from pipesched.problem.formatting import plain
 from pipesched.results.plan import Plan
 from pipesched.results.plan_figures import time_parts
 from pipesched.results.solution import Status
-from plots.plan import render_plan
-from runtime.partitions.plan_settings import PlanSettings
 from solver.planning.progress import PlanProgress
 from solver.planning.sensitivity import Change, sensitivity
 from targets.plans import Narrowed, narrowed_document, narrowed_sentences, planned
@@ -70,21 +61,21 @@ def run(args: Namespace) -> Exit:
         note(f"note: {args.plan}: {text}")
     for text in problem.assumptions:
         note(f"assumed: {text}")
-    folder, as_typed = _folder(args.output), typed(args.plan)
+    folder, as_typed = plan_folder(args.output), typed(args.plan)
     moments: list[PlanProgress] = []
     stop = stop_event(args)
     limits = limits_of(args)
     with interrupt_sets(stop), progress_line() as say:
 
         def tell(moment: PlanProgress) -> None:
-            say(_line(moment, problem.time_unit))
+            say(plan_line(moment, problem.time_unit))
             if not moments or (moments[-1].value, moments[-1].lower_bound) != (moment.value, moment.lower_bound):
                 moments.append(moment)
 
         answer = planned(
-            whole, problem, args.target, forms, limits, tell, lambda one: say(_line(one, problem.time_unit)), stop
+            whole, problem, args.target, forms, limits, tell, lambda one: say(plan_line(one, problem.time_unit)), stop
         )
-        found, narrowed, settings = _with_note(answer.found), answer.narrowed, answer.settings
+        found, narrowed, settings = with_note(answer.found), answer.narrowed, answer.settings
         half = replace(limits, seconds=limits.seconds / 2)
         changes = sensitivity(found, half, stop) if args.explain and found.best and not stop.is_set() else []
     if not args.json:
@@ -98,8 +89,10 @@ def run(args: Namespace) -> Exit:
     try:
         with not_interrupted():
             if folder and found.best:
-                page = plan_report(found, changes, settings_texts(settings), moments, args, as_typed, narrowed)
-                files = _write(found, settings, folder, page)
+                page = plan_report(
+                    found, changes, settings_texts(settings), moments, args, args.plan, as_typed, narrowed
+                )
+                files = write_plan(found, settings, folder, page)
             if args.output:
                 record_output(args.output, "plan", files)
     finally:
@@ -112,12 +105,6 @@ def run(args: Namespace) -> Exit:
     if found.interrupted:
         return Exit.INTERRUPTED
     return {Status.INFEASIBLE: Exit.NO, Status.UNKNOWN: Exit.NOT_FOUND}.get(found.status, Exit.DONE)
-
-
-def _with_note(found: Plan) -> Plan:
-    """With a note where memory never limits any plan."""
-    ample = why_no_plan_is_limited(found.problem)
-    return found if ample is None else replace(found, notes=(*found.notes, ample))
 
 
 def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> dict[str, object]:
@@ -134,43 +121,6 @@ def _document(found: Plan, changes: list[Change], narrowed: Narrowed | None) -> 
             for one in changes
         ]
     return document
-
-
-def _folder(output: str | None) -> Path | None:
-    if output is None:
-        return None
-    if not output or (Path(output).exists() and not Path(output).is_dir()):
-        raise BadInput(
-            f"--output: found {output!r}, which is no directory; allowed: a directory, made if it is missing"
-        )
-    return make_folder(output)
-
-
-def _write(found: Plan, settings: Sequence[PlanSettings], folder: Path, page: str) -> list[Path]:
-    best = found.best
-    assert best is not None
-    timeline = best.timeline
-    return [
-        write_whole(folder / "problem.yaml", problem_text(timeline.problem)),
-        write_schedule(folder / "schedule.json", ScheduleFile(timeline)),
-        write_whole(folder / "plan.json", plan_text(found)),
-        write_whole(folder / "plan.png", render_plan(found.problem, best)),
-        draw(timeline, "gantt", folder / "gantt.png"),
-        draw(timeline, "memory", folder / "memory.png"),
-        write_whole(folder / "report.html", page),
-        *write_settings(settings, folder),
-    ]
-
-
-def _line(moment: PlanProgress, unit: str) -> str:
-    """Value, bound, placements closed (solved or no better), and what is under way."""
-
-    def said(number: object) -> str:
-        return f"{plain(float(number))} {unit}".rstrip()  # type: ignore[arg-type]
-
-    best = "no plan yet" if moment.value is None else f"best {said(moment.value)}"
-    settled = f"{moment.settled} of {moment.choices} placements closed"
-    return f"{moment.seconds:6.1f} s  {best}, bound {said(moment.lower_bound)}, {settled}  ({moment.phase})"
 
 
 COMMANDS.register(

@@ -65,15 +65,17 @@ def planned(
     report: Report,
     aside: Report,
     stop: Event,
+    start: Candidate | None = None,
 ) -> Planned:
     """The plan, and what it is restricted to; `BadInput` where the runtime `target` runs no plan of the file.
 
     `problem` is the `whole` of the file, or that with its partition given. What is restricted is searched for first,
-    and all plans from the best of that on: never worse. `aside` is told of what is not the plan asked for.
+    and all plans from the best of that on: never worse. `aside` is told of what is not the plan asked for. `start` is a
+    plan that is known, one for `target` if there is one.
     """
     search = _Searches(problem, limits, stop)
     given = problem != whole
-    own = None if target is None else search.restricted(PARTITION_FORMATS[target], _OWN_SHARE, report)
+    own = None if target is None else search.restricted(PARTITION_FORMATS[target], _OWN_SHARE, report, start)
     asked = own.plan if own is not None else search.given(_OWN_SHARE, report) if given else None
     others = [form for form in forms if form.name != target]
     share = (_SETTINGS_SHARE if asked is None else _SETTINGS_SHARE / 2) / max(1, len(others))
@@ -84,7 +86,9 @@ def planned(
         except BadInput as error:
             told[form.name] = error.mistakes[0].removeprefix("--for ")
     known = [asked, *(one.plan for one in told.values() if isinstance(one, _Own))]
-    starts = [one.best for one in known if one is not None and one.best is not None]
+    starts = [one.best for one in known if one is not None and one.best is not None] + (
+        [] if start is None else [start]
+    )
     best = min(starts, key=lambda one: one.value, default=None)
     free = search.all_plans(whole, best, report if asked is None else _named(aside, "all plans"))
     narrowed = None
@@ -114,11 +118,11 @@ class _Searches:
         self._spent = 0.0
         self._known: dict[PlanProblem, Plan] = {}
 
-    def restricted(self, form: PartitionFormat, share: float, report: Report) -> _Own:
+    def restricted(self, form: PartitionFormat, share: float, report: Report, start: Candidate | None = None) -> _Own:
         """The best plan for a runtime, in a share of the time; once for runtimes that allow the same."""
         left, words = restricted(self._problem, form.name, form.limits)
         if left not in self._known:
-            self._known[left] = self._search(left, share * self._limits.seconds, None, report)
+            self._known[left] = self._search(left, share * self._limits.seconds, start, report)
         return _Own(form, words, _runnable(self._known[left], form.name))
 
     def given(self, share: float, report: Report) -> Plan:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from commands.options.compared import published
+from commands.options.plan_progress import plan_line
 from commands.options.search import interrupt_sets, limits_of, progress_line
 from commands.shared.output import note
 from commands.shared.watch import stop_event
@@ -15,11 +16,9 @@ from pipesched.errors import BadInput
 from pipesched.files.plan_file import read_plan
 from pipesched.files.problem_file import read_document
 from pipesched.layers.plan_problem import PlanProblem
-from pipesched.problem.formatting import plain
 from pipesched.problem.problem import Objective
 from pipesched.sweeps.field_paths import is_plan
 from solver.planning.compared_schedule import ComparedSchedule
-from solver.planning.progress import PlanProgress
 from solver.planning.schedule_comparison import FREE, compared_schedules, orders_of
 from targets.plan_runtimes import runtimes_of
 
@@ -61,7 +60,7 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
     with interrupt_sets(stop), progress_line() as say:
         rows = compared_schedules(
             problem, orders, None if args.no_optimal else FREE, replace(limits, seconds=_SEARCH_SHARE * limits.seconds),
-            lambda moment: say(_line(moment, problem.time_unit)), stop,
+            lambda moment: say(plan_line(moment, problem.time_unit)), stop,
         )  # fmt: skip
         runtimes = dict[str, list[str]]()
         for row in rows:
@@ -69,8 +68,3 @@ def plan_rows(path: str, args: Namespace) -> PlanRows:
                 say(f"which runtimes run the plan of {row.name}")
                 runtimes[row.name] = runtimes_of(problem, row.best)
     return PlanRows(problem, rows, runtimes, stop.is_set())
-
-
-def _line(moment: PlanProgress, unit: str) -> str:
-    best = "no plan yet" if moment.value is None else f"best {plain(float(moment.value))} {unit}".rstrip()
-    return f"{moment.seconds:6.1f} s  {best}  ({moment.phase})"

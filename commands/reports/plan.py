@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from commands.shared.output import idle_said, idle_shown, percent
 from commands.shared.tables import Column, table
+from pipesched.layers.ample_memory import why_no_plan_is_limited
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
-from pipesched.results.plan_figures import device_memory, stage_rows, time_parts
+from pipesched.results.plan_figures import device_memory, stage_rows, step_time, time_parts
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from solver.planning.sensitivity import Change
@@ -68,6 +70,12 @@ def show(plan: Plan, changes: Sequence[Change] = (), more: Sequence[str] = (), s
         print(sentence)
     if changes:
         table("what changes would bring", CHANGES, change_rows(plan, changes))
+
+
+def with_note(found: Plan) -> Plan:
+    """With a note where memory never limits any plan."""
+    ample = why_no_plan_is_limited(found.problem)
+    return found if ample is None else replace(found, notes=(*found.notes, ample))
 
 
 def choice_rows(plan: Plan) -> list[list[str]]:
@@ -175,6 +183,8 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     parts = time_parts(plan.problem, best)
     named = ("ideal", "imbalance", "recompute", "bubble")
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
+    if plan.problem.step is not None:
+        said += f"; {step_said(plan, best)}"
     found = [said, f"{value} = {made_of}; {idle_said(best.timeline.problem, measure(best.timeline))}"]
     if plan.certificate:
         found.append(f"why none is below the bound ({plan.certificate.name}): {plan.certificate.text}")
@@ -182,6 +192,15 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     if plan.interrupted:
         found.append("interrupted: this is the best plan found until then")
     return found
+
+
+def step_said(plan: Plan, best: Candidate) -> str:
+    """The time of a whole step, and what is not in it."""
+    time = step_time(plan.problem, best)
+    text = f"a step takes {_time(plan, time.total)}"
+    if time.reduction:
+        text += f", {_time(plan, time.reduction)} of it for gradients and weights of the replicas"
+    return f"{text}; the optimizer's own step and loading of data come on top"
 
 
 def _time(plan: Plan, value: object) -> str:

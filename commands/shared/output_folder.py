@@ -14,7 +14,7 @@ from pipesched.version import VERSION
 
 MANIFEST = "pipesched-manifest.json"
 # Commands that write the answer to a problem: a folder holds one of them. Runs and sweeps are kept beside it.
-_ANSWERS = frozenset(("solve", "plan"))
+_ANSWERS = frozenset(("solve", "plan", "layouts"))
 
 
 def record_output(folder: str | Path, command: str, written: Sequence[Path]) -> None:

@@ -45,14 +45,14 @@ def plan_problem_from(document: object, source: str = "plan", default_name: str 
     try:
         document = in_plain_numbers(document, PLAN)
         form, found, wrong = parse_model(PlanFile, document, required_of(document))
-        form, assumptions, broken_rules = with_derived_layers(form, wrong)
-        form, of_classes = with_device_classes(form, wrong)
+        filled, broken_rules = with_derived_layers(form, wrong)
+        form, of_classes = with_device_classes(filled.form, wrong)
         found += [*broken_rules, *of_classes, *plan_mistakes(form, wrong)]
     except BadInput as error:
         raise BadInput(*(f"{source}: {mistake}" for mistake in error.mistakes)) from None
     if found:
         raise BadInput(*(f"{source}: {mistake}" for mistake in found))
-    plan = replace(_build(form, default_name), assumptions=assumptions)
+    plan = replace(_build(form, default_name), assumptions=filled.assumptions, step=filled.step)
     broken = mistakes(plan.model, Partition(plan.counts)) if plan.counts else []
     if broken:
         raise BadInput(*(f"{source}: partition: {mistake}" for mistake in broken))

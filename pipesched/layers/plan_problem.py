@@ -12,6 +12,7 @@ from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition
 from pipesched.layers.recompute_rule import RecomputeRule
 from pipesched.layers.stage_costs import StageCosts, stage_costs
+from pipesched.layers.training_step import TrainingStep
 from pipesched.problem.device_resources import Pool
 from pipesched.problem.placement import PLACEMENTS, Placement
 from pipesched.problem.problem import Objective, Problem
@@ -47,9 +48,10 @@ class PlanProblem:
 
     `choices` are the placements allowed. `counts` are the layers of each stage where they are given; `even` asks for
     as equal numbers as there can be. `schedules` are the published orders allowed; empty where the order is free.
-    `assumptions` are those of the formulas, where layers were derived from a model's shape. `recompute_rule` says which
-    layers may be recomputed together. With `whole_last` the last stage's B takes what its full backward takes, and its
-    W nothing: for runtimes that split no backward there.
+    `assumptions` are those of the formulas, where layers were derived from a model's shape, and `step` what surrounds
+    the pipeline in a step of its training. `recompute_rule` says which layers may be recomputed together. With
+    `whole_last` the last stage's B takes what its full backward takes, and its W nothing: for runtimes
+    that split no backward there.
     """
 
     model: Model
@@ -67,6 +69,7 @@ class PlanProblem:
     resolution: Fraction = Fraction(1)
     notes: tuple[str, ...] = field(default=(), compare=False)
     assumptions: tuple[str, ...] = field(default=(), compare=False)
+    step: TrainingStep | None = field(default=None, compare=False)
     recompute_rule: RecomputeRule = RecomputeRule.ANY
     whole_last: bool = False
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
+from typing import NamedTuple
 
 from pipesched.layers.plan_problem import PlanProblem
 from pipesched.layers.stage_costs import StageCosts
 from pipesched.results.plan import Candidate
-from pipesched.schedule.metrics import measure
+from pipesched.schedule.metrics import device_reach, measure
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,20 @@ class TimeParts:
 
     def document(self) -> dict[str, float]:
         return {name: float(getattr(self, name)) for name in ("ideal", "imbalance", "recompute", "bubble")}
+
+
+class StepTime(NamedTuple):
+    """Of a whole step, in the file's unit: `pipeline` to the last backward, and what the devices' reductions add.
+
+    A device reduces its gradients after its own last pass. The optimizer's step and loading of data are not counted.
+    """
+
+    pipeline: Fraction
+    reduction: Fraction
+
+    @property
+    def total(self) -> Fraction:
+        return self.pipeline + self.reduction
 
 
 @dataclass(frozen=True)
@@ -66,6 +81,19 @@ def time_parts(plan: PlanProblem, best: Candidate) -> TimeParts:
     )
     mean, again = done / cluster.speed, again / cluster.speed
     return TimeParts(mean - again, max(work) - mean, again, best.value - max(work))
+
+
+def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
+    """What a step takes with a plan; without known reductions that of its pipeline."""
+    known = {} if plan.step is None else plan.step.reduction
+    problem, held = best.timeline.problem, best.partition.layers_of(plan.model)
+    stages = [sum((known.get(layer.name, Fraction(0)) for layer in layers), Fraction(0)) for layers in held]
+    ends, lasts = list[Fraction](), list[Fraction]()
+    for device in range(problem.devices):
+        own = (stages[stage % len(stages)] for stage in problem.placement.stages_of[device])
+        ends.append(device_reach(best.timeline, device)[1] * problem.tick)
+        lasts.append(ends[-1] + sum(own, Fraction(0)))
+    return StepTime(max(ends), max(lasts) - max(ends))
 
 
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:

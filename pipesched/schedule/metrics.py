@@ -81,7 +81,7 @@ def measure(timeline: Timeline) -> Metrics:
     """Read everything off a timeline."""
     refuse_other("measure", timeline, Timeline, A_TIMELINE)
     devices = range(timeline.problem.devices)
-    reach = [_reach(timeline, device) for device in devices]
+    reach = [device_reach(timeline, device) for device in devices]
     return Metrics(
         makespan=max(end for _, end in reach),
         span=max(end - start for start, end in reach),
@@ -91,7 +91,7 @@ def measure(timeline: Timeline) -> Metrics:
     )
 
 
-def _reach(timeline: Timeline, device: int) -> tuple[int, int]:
+def device_reach(timeline: Timeline, device: int) -> tuple[int, int]:
     """The start of a device's first task and the end of its last; (0, 0) for a device with none."""
     rows = timeline.schedule.columns.on(device)
     begin, end = (column[rows] for column in timeline.reach)

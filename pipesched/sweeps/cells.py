@@ -154,7 +154,7 @@ def content_key(problem: Problem | PlanProblem) -> str:
     """A hash of what is to be solved; names do not count."""
     if isinstance(problem, Problem):
         return problem.content_key
-    return sha256(repr(replace(problem, name="", notes=(), assumptions=())).encode()).hexdigest()
+    return sha256(repr(replace(problem, name="", notes=(), assumptions=(), step=None)).encode()).hexdigest()
 
 
 def _cell(number: int, point: Sequence[Value], axes: Axes, base: dict[str, Any], name: str) -> Cell:

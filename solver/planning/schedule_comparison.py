@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from threading import Event
-from time import monotonic
 
 from heuristics.catalogue import schedule_named
 from pipesched.errors import DoesNotApply
@@ -19,10 +18,10 @@ from solver.planning.compared_schedule import ComparedSchedule
 from solver.planning.lacking import least_lacking
 from solver.planning.plan import plan, plan_from, with_bounds_of
 from solver.planning.progress import Report
+from solver.planning.time_shares import TimeShares, named
 
 # Of the time limit, the part for published schedules; the rest is for all plans, from the best of theirs on.
 _PUBLISHED_SHARE = 0.4
-_LEAST_SECONDS = 0.3
 FREE = "free"  # the row of any order, as in a plan file
 
 
@@ -46,7 +45,7 @@ def compared_schedules(
 
     Where no placement of the file can run a schedule, all others are tried. Sorted by value, what does not fit last.
     """
-    rows, time, used = list[ComparedSchedule](), _Time(limits), dict.fromkeys(problem.choices)
+    rows, time, used = list[ComparedSchedule](), TimeShares(limits), dict.fromkeys(problem.choices)
     for at, (name, own) in enumerate(orders.items()):
         choices, reason = _choices(problem, own)
         if not choices or stop.is_set():
@@ -54,43 +53,17 @@ def compared_schedules(
             continue
         mine = replace(problem, choices=choices, schedules=tuple(own))
         part = time.part(_PUBLISHED_SHARE, len(orders) - at)
-        found = plan(mine, part, _named(report, name, time.seconds), stop)
+        found = plan(mine, part, named(report, name, time.seconds), stop)
         unfit = None if found.best is not None else least_lacking(mine)
         rows.append(ComparedSchedule(name, found, unfit, found.reason))
         used |= dict.fromkeys(choices if found.best is not None else ())
     if free is not None:
         whole = replace(problem, choices=tuple(used), schedules=())
         starts = [each.best for row in rows if row.plan is not None for each in row.plan.choices if each.best]
-        found = plan_from(starts, whole, time.part(1, 1), _named(report, free, time.seconds), stop)
+        found = plan_from(starts, whole, time.part(1, 1), named(report, free, time.seconds), stop)
         rows = [row if row.plan is None else replace(row, plan=with_bounds_of(row.plan, found)) for row in rows]
         rows.append(ComparedSchedule(free, found, reason=found.reason))
     return sorted(rows, key=_rank)
-
-
-class _Time:
-    """Parts of the time limit, or of the units of work where these are counted."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits, self._begin, self._units = limits, monotonic(), 0.0
-
-    @property
-    def seconds(self) -> float:
-        """Since the comparison began."""
-        return monotonic() - self._begin
-
-    def part(self, share: float, among: int) -> Limits:
-        """For the next of so many searches, which together end when this share of all is spent."""
-        limits = self._limits
-        seconds = max(_LEAST_SECONDS, (share * limits.seconds - self.seconds) / among)
-        if limits.deterministic is None:
-            return replace(limits, seconds=seconds)
-        units = (share * limits.deterministic - self._units) / among
-        self._units += units
-        return replace(limits, deterministic=units)
-
-
-def _named(report: Report, name: str, before: float) -> Report:
-    return lambda moment: report(replace(moment, seconds=moment.seconds + before, phase=f"{name}: {moment.phase}"))
 
 
 def _rank(row: ComparedSchedule) -> tuple[bool, bool, Fraction]:

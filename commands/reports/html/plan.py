@@ -29,9 +29,9 @@ from targets.plans import Narrowed, narrowed_sentences
 
 def plan_report(
     plan: Plan, changes: Sequence[Change], settings: Mapping[str, str], moments: Sequence[PlanProgress],
-    args: Namespace, text: str | None, narrowed: Narrowed | None = None,
+    args: Namespace, source: str, text: str | None, narrowed: Narrowed | None = None,
 ) -> str:  # fmt: skip
-    """The page. `settings` are texts for runtimes, or why there is none, by runtime; `text` the file as typed.
+    """The page. `settings` are texts for runtimes, or why there is none, by runtime; `text` the file `source` as typed.
 
     `narrowed` is what the command restricts the plan to.
     """
@@ -56,7 +56,7 @@ def plan_report(
         sections.insert(0, Section("Settings for runtimes", parts))
     sections += [
         Section("The search", [_course(plan, moments)]),
-        file_section("The plan file", text, args.plan),
+        file_section("The plan file", text, source),
         reproduce_section(args, plan.wall_seconds),
     ]
     devices = f"{problem.devices} devices, {problem.microbatches} micro-batches"

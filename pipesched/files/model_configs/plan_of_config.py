@@ -12,7 +12,7 @@ from pipesched.files.model_configs.model_config import ModelConfig
 
 # What a configuration does not say of training.
 DEFAULT_SEQUENCE, DEFAULT_MFU, RESERVED = 4096, Fraction(2, 5), 5
-_NODE = 8  # devices of a node
+NODE = 8  # devices of a node
 SIZES = ("tensor", "context", "expert", "data")
 
 
@@ -89,13 +89,21 @@ def _hardware(config: ModelConfig, wanted: Wanted) -> Iterator[str]:
     yield _line("reserved", RESERVED, "assumed: GiB for working space, communication and the driver")
     yield _line("pipeline_bandwidth", device.between_nodes, "assumed: GB/s, stages on different nodes")
     if sizes["tensor"] > 1:
-        yield _line("tensor_bandwidth", device.in_node, "assumed: GB/s, a tensor group inside a node")
+        yield _line("tensor_bandwidth", *_link(device, sizes["tensor"], "a tensor group"))
     if sizes["expert"] > 1:
-        inside = sizes["expert"] <= _NODE
-        speed, where = (device.in_node, "inside a node") if inside else (device.between_nodes, "over several nodes")
-        yield _line("expert_bandwidth", speed, f"assumed: GB/s, experts {where}")
+        yield _line("expert_bandwidth", *_link(device, sizes["expert"], "experts"))
+    if sizes["context"] * sizes["data"] > 1:
+        inside = sizes["tensor"] * sizes["context"] * sizes["data"]
+        yield _line("data_bandwidth", *_link(device, inside, "exchange of gradients"))
     if sizes["tensor"] > 1 or sizes["expert"] > 1:
         yield _line("hidden_share", "0%", "assumed: no exchange runs behind computation")
+
+
+def _link(device: Device, group: int, what: str) -> tuple[int, str]:
+    """GB/s between so many devices that follow each other, and what that assumes."""
+    if group <= NODE:
+        return device.in_node, f"assumed: GB/s, {what} inside a node"
+    return device.between_nodes, f"assumed: GB/s, {what} over several nodes"
 
 
 def _line(key: str, value: object, comment: str) -> str:

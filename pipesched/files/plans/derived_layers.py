@@ -27,13 +27,14 @@ from pipesched.layers.derived.shape import (
     Shape,
     Training,
 )
+from pipesched.layers.training_step import TrainingStep
 
 _LATENT = ("kv_rank", "key_size", "rope_size", "value_size")
 _GROUPED = ("kv_heads", "head_size")
 
 
-def derived_from(model: ModelSection, hardware: HardwareSection) -> Derived:
-    """The layers; the sections must be free of mistakes."""
+def derived_from(model: ModelSection, hardware: HardwareSection) -> tuple[Derived, TrainingStep]:
+    """The layers, and what surrounds them in a step; the sections must be free of mistakes."""
     assert model.layers and model.hidden and model.vocabulary and model.attention and model.sequence
     dense = model.dense_layers
     if dense is None:
@@ -54,7 +55,10 @@ def derived_from(model: ModelSection, hardware: HardwareSection) -> Derived:
         model.sequence, model.microbatch_size, PRECISIONS[model.dtype], model.flash, model.dropout, model.weight_split
     )
     parallel = model.parallel or ParallelSection.model_validate({})
-    return derive(shape, training, Parallel(**parallel.model_dump()), _hardware(hardware))
+    shared = Parallel(**parallel.model_dump())
+    derived = derive(shape, training, shared, _hardware(hardware))
+    step = TrainingStep(model.sequence, model.microbatch_size, shared, derived.reduction, derived.operations)
+    return derived, step
 
 
 def _attention(section: AttentionSection, hidden: int) -> Attention | LatentAttention:
@@ -86,6 +90,7 @@ def _hardware(section: HardwareSection) -> Hardware:
         rate(section.tensor_bandwidth),
         rate(section.expert_bandwidth),
         section.hidden_share,
+        rate(section.data_bandwidth),
     )
 
 
@@ -108,7 +113,7 @@ def _missing(place: str, section: BaseModel, keys: tuple[str, ...]) -> Iterator[
 
 
 def _rates(hardware: HardwareSection) -> Iterator[str]:
-    for key in ("sustained_tflops", "pipeline_bandwidth", "tensor_bandwidth", "expert_bandwidth"):
+    for key in ("sustained_tflops", "pipeline_bandwidth", "tensor_bandwidth", "expert_bandwidth", "data_bandwidth"):
         if getattr(hardware, key) == 0:
             yield f"hardware.{key}: found 0; allowed: more than 0"
     if hardware.memory is not None and (hardware.reserved or 0) > hardware.memory:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
@@ -12,6 +13,7 @@ from pipesched.files.plans.schema import REQUIRED, LayerEntry, PlanFile, PlanMem
 from pipesched.files.schema_errors import shown
 from pipesched.layers.derived.derive import MEMORY_UNIT, TIME_UNIT
 from pipesched.layers.layer import LayerType
+from pipesched.layers.training_step import TrainingStep
 
 
 def required_of(document: object) -> tuple[str, ...]:
@@ -21,17 +23,25 @@ def required_of(document: object) -> tuple[str, ...]:
     return tuple(key for key in REQUIRED if given.get(instead.get(key, "")) is None)
 
 
-def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile, tuple[str, ...], list[str]]:
-    """The file with layers, capacity and transfer filled in, what they assume, and the mistakes of its sections."""
+class Filled(NamedTuple):
+    """A file with layers, capacity and transfer filled in, what they assume, and what surrounds them in a step."""
+
+    form: PlanFile
+    assumptions: tuple[str, ...] = ()
+    step: TrainingStep | None = None
+
+
+def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[Filled, list[str]]:
+    """The file with what a model's shape comes to, and the mistakes of its sections."""
     if form.model is None:
         hardware = form.hardware is not None and not any(path.split(".")[0] == "model" for path in wrong)
-        return form, (), ["hardware: found without model; allowed: with model"] if hardware else []
+        return Filled(form), ["hardware: found without model; allowed: with model"] if hardware else []
     if any(path.split(".")[0] in ("model", "hardware") for path in wrong):
-        return form, (), []
+        return Filled(form), []
     mistakes = [*model_mistakes(form.model, form.hardware), *_twice(form)]
     if mistakes or form.hardware is None:
-        return form, (), mistakes
-    derived = derived_from(form.model, form.hardware)
+        return Filled(form), mistakes
+    derived, step = derived_from(form.model, form.hardware)
     try:
         filled = {
             "layers": [entry_of(layer) for layer in derived.layers],
@@ -41,8 +51,10 @@ def with_derived_layers(form: PlanFile, wrong: frozenset[str]) -> tuple[PlanFile
         }
     except ValidationError as error:
         number = shown(float(error.errors()[0]["input"]))
-        return form, (), [f"model: found sizes and rates that make {number} of one layer; allowed: 0 to {LARGEST:.0e}"]
-    return form.model_copy(update=filled), derived.assumptions, []
+        return Filled(form), [
+            f"model: found sizes and rates that make {number} of one layer; allowed: 0 to {LARGEST:.0e}"
+        ]
+    return Filled(form.model_copy(update=filled), derived.assumptions, step), []
 
 
 def entry_of(layer: LayerType) -> LayerEntry:

@@ -103,6 +103,11 @@ class HardwareSection(_Section):
     expert_bandwidth: field_types.PlainNumber | None = Field(
         None, description="GB/s of a device to the experts elsewhere"
     )
+    data_bandwidth: field_types.PlainNumber | None = Field(
+        None,
+        description="GB/s of a device to those with the same parameters; without it the exchange of gradients is not "
+        "counted",
+    )
     hidden_share: ShareField = Field(
         Fraction(0), description="part of tensor and expert parallel exchange that runs behind computation; default 0"
     )

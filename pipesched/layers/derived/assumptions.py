@@ -51,13 +51,18 @@ def _communication(parallel: Parallel, hardware: Hardware) -> list[str]:
         found.append(f"expert parallel: {what}, each way at {_rate(hardware.expert)}, {exposed}")
     if parallel.context > 1:
         found.append("context parallel: exchanges of keys and values are hidden behind computation")
-    if parallel.data > 1:
-        found.append("data parallel: the exchange of gradients is not part of the iteration")
+    if parallel.data * parallel.context > 1:
+        found.append(
+            "data parallel: the exchange of gradients is not counted (hardware.data_bandwidth)"
+            if hardware.data is None
+            else f"data parallel: gradients are reduced and weights gathered at {_rate(hardware.data)} after a "
+            "device's last backward, not hidden behind computation; the optimizer's step is not counted"
+        )
     return found
 
 
 def _memory(training: Training, parallel: Parallel) -> list[str]:
-    number, always, optimizer = training.precision
+    number, gradient, optimizer = training.precision
     shared = ""
     if parallel.sharded_optimizer and parallel.devices > 1:
         experts = f", {parallel.devices // parallel.expert} for experts" if parallel.expert > 1 else ""
@@ -65,7 +70,7 @@ def _memory(training: Training, parallel: Parallel) -> list[str]:
     stored = "not stored" if training.flash else "stored"
     dropout = "with" if training.dropout else "without"
     return [
-        f"memory: {always} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}",
+        f"memory: {number + gradient} bytes a parameter for weight and gradient, {optimizer} for Adam{shared}",
         f"memory: activations in {number} bytes by what each operation keeps, attention scores {stored}, {dropout} "
         "dropout; sequence parallelism divides them by the tensor parallel size",
         "memory: working space of an operation and of the communication library is not counted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -13,6 +14,7 @@ from pipesched.layers.derived.operations import (
     head_operations,
     hidden_bytes,
     layer_operations,
+    model_operations,
     mtp_operations,
     tensor_bytes,
 )
@@ -20,6 +22,7 @@ from pipesched.layers.derived.parameters import (
     Parameters,
     layer_parameters,
     mtp_parameters,
+    reduced_bytes,
     state_bytes,
     vocabulary_parameters,
 )
@@ -37,12 +40,18 @@ ATTENTION_BACKWARD, FLASH_BACKWARD = Fraction(2), Fraction(5, 2)
 
 @dataclass(frozen=True)
 class Derived:
-    """Layers in ms and GiB, the room of a device, the time of a transfer between stages, and what was assumed."""
+    """Layers in ms and GiB, the room of a device, the time of a transfer between stages, and what was assumed.
+
+    `reduction` is the time of the exchanges of gradients and weights at the end of a step, by name of a layer;
+    `operations` those of a micro-batch in the whole model, forward and backward.
+    """
 
     layers: tuple[LayerType, ...]
     capacity: Fraction
     transfer: Fraction
     assumptions: tuple[str, ...]
+    reduction: Mapping[str, Fraction]
+    operations: Fraction
 
 
 @dataclass(frozen=True)
@@ -120,8 +129,8 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
 
     zero, weight = Fraction(0), Fraction(0) if training.weight_split else None
     vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
-    held = state_bytes(vocabulary, parallel, training.precision) / _GIB
-    found = [LayerType("embedding", zero, zero, weight=weight, memory=held)]
+    state = state_bytes(vocabulary, parallel, training.precision) / _GIB
+    found = [LayerType("embedding", zero, zero, weight=weight, memory=state)]
     if shape.dense_layers:
         found.append(transformer("dense" if shape.experts else "layer", shape.dense_layers, False))
     if shape.layers > shape.dense_layers:
@@ -143,7 +152,23 @@ def derive(shape: Shape, training: Training, parallel: Parallel, hardware: Hardw
         steps.down(hardware.memory / _GIB),
         steps.nearest(rates.transfer(hidden_bytes(shape, training, parallel))),
         assumptions(shape, training, parallel, hardware),
+        _reduction(shape, rates, {layer.name for layer in found}),
+        model_operations(shape, training),
     )
+
+
+def _reduction(shape: Shape, rates: _Rates, names: Set[str]) -> dict[str, Fraction]:
+    """Of each layer, in ms, exchanging gradients and weights among the devices that hold the same parameters."""
+    bandwidth, precision = rates.hardware.data, rates.training.precision
+    if bandwidth is None:
+        return {}
+    vocabulary = Parameters(vocabulary_parameters(shape), 0, 0)
+    held = {"embedding": vocabulary, "head": vocabulary}
+    held |= {name: layer_parameters(shape, False) for name in ("layer", "dense") if name in names}
+    held |= {"moe": layer_parameters(shape, True)} if "moe" in names else {}
+    held |= {"mtp": mtp_parameters(shape)} if shape.mtp_layers else {}
+    sent = {name: reduced_bytes(one, rates.parallel, precision) for name, one in held.items()}
+    return {name: amount / bandwidth * 1000 for name, amount in sent.items() if amount}
 
 
 def _mtp(rates: _Rates, shape: Shape, collectives: Fraction) -> LayerType:

@@ -47,6 +47,17 @@ def mtp_operations(shape: Shape, training: Training, parallel: Parallel) -> Oper
     return Operations(layer.products + head.products + projection, layer.attention)
 
 
+def model_operations(shape: Shape, training: Training) -> Fraction:
+    """Of a micro-batch in the whole model, forward and twice as many backward, with nothing computed again."""
+    whole, dense = Parallel(), shape.dense_layers
+    counted = [(1, head_operations(shape, training, whole)), (dense, layer_operations(shape, training, whole, False))]
+    if shape.experts is not None:
+        counted.append((shape.layers - dense, layer_operations(shape, training, whole, True)))
+    if shape.mtp_layers:
+        counted.append((shape.mtp_layers, mtp_operations(shape, training, whole)))
+    return 3 * sum((number * (each.products + each.attention) for number, each in counted), Fraction(0))
+
+
 def tokens_of(training: Training, parallel: Parallel) -> Fraction:
     """A device's share of a micro-batch's tokens; tensor parallelism shares the work on each: it comes to the same."""
     return Fraction(training.sequence * training.microbatch_size, parallel.tensor * parallel.context)

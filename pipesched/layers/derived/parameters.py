@@ -87,10 +87,31 @@ def state_bytes(parameters: Parameters, parallel: Parallel, precision: Precision
     A sharded optimizer divides its part among the devices that hold the same parameters. Every device of a tensor
     parallel group has the norms.
     """
-    sharing, expert_sharing = parallel.data * parallel.context, parallel.devices // parallel.expert
-    if not parallel.sharded_optimizer:
-        sharing = expert_sharing = 1
+    number, gradient, optimizer = precision
+    sharded = parallel.sharded_optimizer
+    return sum(
+        (own * (number + gradient + Fraction(optimizer, sharing if sharded else 1))
+         for own, sharing in _on_a_device(parameters, parallel)),
+        Fraction(0),
+    )  # fmt: skip
+
+
+def reduced_bytes(parameters: Parameters, parallel: Parallel, precision: Precision) -> Fraction:
+    """Bytes that a device sends for a layer once a step, to the devices that hold the same parameters.
+
+    A reduce-scatter of the gradients, and an all-gather of the weights, or without a sharded optimizer of the
+    gradients; each sends all but a device's own part (arXiv 1910.02054, section 7).
+    """
+    number, gradient, _ = precision
+    both = gradient + (number if parallel.sharded_optimizer else gradient)
+    return sum(
+        (own * both * Fraction(sharing - 1, sharing) for own, sharing in _on_a_device(parameters, parallel)),
+        Fraction(0),
+    )
+
+
+def _on_a_device(parameters: Parameters, parallel: Parallel) -> tuple[tuple[Fraction, int], tuple[Fraction, int]]:
+    """The parameters that all tokens use, and those of experts: how many, and how many devices hold the same."""
     dense = Fraction(parameters.shared, parallel.tensor) + parameters.norms
     experts = Fraction(parameters.experts, parallel.expert)
-    _, always, sharded = precision
-    return dense * (always + Fraction(sharded, sharing)) + experts * (always + Fraction(sharded, expert_sharing))
+    return (dense, parallel.data * parallel.context), (experts, parallel.devices // parallel.expert)

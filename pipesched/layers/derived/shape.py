@@ -63,15 +63,15 @@ class Shape:
 
 
 class Precision(NamedTuple):
-    """Bytes of a number that is computed with; of a parameter: weight and gradient, optimizer's state (Adam)."""
+    """Bytes of a number that is computed with, as weights are; of a gradient; of the optimizer's state (Adam)."""
 
     number: int
-    weight_and_gradient: int
+    gradient: int
     optimizer: int
 
 
 # 16-bit formats: a 16-bit weight, a 32-bit gradient; a 32-bit weight and two moments in the optimizer.
-PRECISIONS = {"bf16": Precision(2, 2 + 4, 4 + 8), "fp16": Precision(2, 2 + 4, 4 + 8), "fp32": Precision(4, 4 + 4, 8)}
+PRECISIONS = {"bf16": Precision(2, 4, 4 + 8), "fp16": Precision(2, 4, 4 + 8), "fp32": Precision(4, 4, 8)}
 
 
 @dataclass(frozen=True)
@@ -112,8 +112,9 @@ class Parallel:
 class Hardware:
     """One device: operations a second that it sustains, its memory in bytes, and bytes a second that it sends.
 
-    `pipeline` is the link to the next stage, `tensor` and `expert` those of the collectives; None where there are none.
-    `hidden` is the share of the collectives that runs behind computation and takes no time of its own.
+    `pipeline` is the link to the next stage, `tensor`, `expert` and `data` those of the collectives; None where there
+    are none, or where those of `data` are not counted. `hidden` is the share of the exchanges of tensors and experts
+    that runs behind computation and takes no time of its own.
     """
 
     sustained_flops: Fraction
@@ -122,3 +123,4 @@ class Hardware:
     tensor: Fraction | None = None
     expert: Fraction | None = None
     hidden: Fraction = Fraction(0)
+    data: Fraction | None = None

@@ -22,7 +22,7 @@ from pipesched.results.plan_evidence import AllPartitions
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate
 from solver.limits import Limits
-from solver.planning import schedule_comparison
+from solver.planning import schedule_comparison, time_shares
 from solver.planning.budget import Budget
 from solver.planning.plan import plan, with_bounds_of
 from solver.planning.progress import Report
@@ -113,7 +113,7 @@ def test_all_plans_of_published_schedules_are_starts_and_their_time_ends_before_
         starts.extend(known)
         return slow(one, limits, report, stop)
 
-    monkeypatch.setattr(schedule_comparison, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time_shares, "monotonic", lambda: clock[0])
     monkeypatch.setattr(schedule_comparison, "plan", slow)
     monkeypatch.setattr(schedule_comparison, "plan_from", begun)
     problem = model(Random(1))

@@ -1,0 +1,116 @@
+"""Layouts of a model side by side: the best plan found of each, and why others have none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commands.shared.output import percent
+from commands.shared.tables import Column, table
+from pipesched.files.model_configs.layouts import Layout
+from pipesched.files.model_configs.plan_of_config import Wanted
+from pipesched.problem.formatting import plain
+from pipesched.results.gap import gap
+from pipesched.results.memory_figures import peak_memory
+from pipesched.results.plan_figures import step_time
+from pipesched.schedule.metrics import IDLE, measure
+from solver.planning.race import Raced
+from targets.layouts import LayoutRace
+
+_FIGURES = [
+    Column("step (ms)", True),
+    Column("of it pipeline", True, 3),
+    Column("bound", True),
+    Column("gap", True, 2),
+    Column("tokens/s", True),
+    Column("MFU", True),
+    Column(IDLE, True),
+    Column("peak memory (GiB)", True),
+    Column("recomputed layers", True, 1),
+    Column("order", leave_out=4),
+]
+
+
+def show(race: LayoutRace, wanted: Wanted, gpus: int, target: str | None) -> None:
+    """The table, the best in bold, and how its times are meant; then the layouts that have no plan, by the reason."""
+    shown = [one for one in race.rows if one.step is not None]
+    names = [name for name in Layout._fields if any(getattr(one.key, name) > 1 for one in shown) or name != "context"]
+    columns = [*(Column(name, True) for name in names), Column("micro-batches", True, 1), *_FIGURES]
+    runtime = "" if target is None else f", of plans that {target} runs"
+    where = f"{race.rows[0].problem.name} on {gpus} x {wanted.hardware}"
+    title = f"{where}, {_batch(race, wanted)}: the best found of each layout{runtime}"
+    rows = [_cells(one, names, wanted, gpus) for one in shown]
+    table(title, columns, rows, bold=[0] if rows else [])
+    print(
+        "step: the pipeline from its first forward to its last backward, then gradients and weights exchanged among "
+        "the replicas; the optimizer's own step and loading of data come on top. bound: no step of this layout is below"
+    )
+    for reason, layouts in _without(race).items():
+        print(f"{len(layouts)} {reason}: {', '.join(layouts)}")
+
+
+def _batch(race: LayoutRace, wanted: Wanted) -> str:
+    step = race.rows[0].problem.step
+    assert step is not None
+    return f"{wanted.microbatches} micro-batches of {step.microbatch_size} x {step.sequence} tokens a step"
+
+
+def _cells(one: Raced[Layout], names: list[str], wanted: Wanted, gpus: int) -> list[str]:
+    told = record(one, wanted, gpus)
+    return [
+        *(str(told[name]) for name in names),
+        str(told["microbatches"]),
+        plain(round(told["step"], 3)),
+        plain(round(told["pipeline_time"], 3)),
+        plain(round(told["lower_bound"], 3)),
+        percent(told["gap"]),
+        plain(round(told["tokens_per_second"])),
+        percent(told["mfu"]),
+        percent(told["idle"]),
+        plain(round(max(told["peak_memory"]), 1)),
+        str(told["recomputed_layers"]),
+        f"{told['placement']}, {told['schedule']}",
+    ]
+
+
+def _without(race: LayoutRace) -> dict[str, list[str]]:
+    """Layouts without a plan, by what they lack."""
+    found: dict[str, list[str]] = {}
+    best = race.rows[0].step
+    for one in race.rows:
+        if one.step is None and best is not None and one.bound >= best.total:
+            found.setdefault("no better, by the bound", []).append(str(one.key))
+        elif one.step is None:
+            found.setdefault("do not fit the memory" if one.dropped else "without a plan", []).append(str(one.key))
+    for layout, reason in race.refused.items():
+        found.setdefault(f"refused ({reason})", []).append(str(layout))
+    return found
+
+
+def record(one: Raced[Layout], wanted: Wanted, gpus: int) -> dict[str, Any]:
+    """A row of `layouts --json`: times in ms, memory in GiB."""
+    found: dict[str, Any] = {
+        **one.key._asdict(), "microbatches": one.problem.microbatches, "lower_bound": float(one.bound),
+        "step": None, "fits": one.step is not None, "reason": one.dropped,
+    }  # fmt: skip
+    best = None if one.plan is None else one.plan.best
+    if best is None or one.plan is None:
+        return found
+    time, training, metrics = step_time(one.problem, best), one.problem.step, measure(best.timeline)
+    assert training is not None
+    seconds, steps = float(time.total) / 1000, one.problem.microbatches * training.parallel.data
+    peak = gpus * wanted.device.tflops * 1e12
+    return found | {
+        "step": float(time.total), "pipeline_time": float(time.pipeline), "gap": gap(time.total, one.bound),
+        "tokens_per_second": training.tokens(one.problem.microbatches) / seconds,
+        "mfu": float(training.operations) * steps / (seconds * peak),
+        "idle": metrics.idle(one.problem.objective), "peak_memory": peak_memory(best.timeline.problem, metrics),
+        "recomputed_layers": sum(sum(stage.values()) for stage in best.partition.recompute_counts()),
+        "placement": str(best.choice), "partition": list(best.partition.counts), "schedule": best.schedule,
+    }  # fmt: skip
+
+
+def document(race: LayoutRace, wanted: Wanted, gpus: int) -> dict[str, Any]:
+    """The object of `layouts --json`, without the plan of the best."""
+    rows = [record(one, wanted, gpus) for one in race.rows]
+    return {"gpus": gpus, "microbatches": wanted.microbatches, "rows": rows,
+            "refused": {str(layout): reason for layout, reason in race.refused.items()}}  # fmt: skip

@@ -1,0 +1,45 @@
+"""The files of a plan: its problem, schedule, proof, pictures, report and the settings of runtimes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from commands.shared.file_arguments import draw, write_schedule
+from commands.shared.partition_settings import write_settings
+from pipesched.errors import BadInput
+from pipesched.files.atomic_write import make_folder, write_whole
+from pipesched.files.plan_answer import plan_text
+from pipesched.files.problem_text import problem_text
+from pipesched.files.schedule_file import ScheduleFile
+from pipesched.results.plan import Plan
+from plots.plan import render_plan
+from runtime.partitions.plan_settings import PlanSettings
+
+
+def plan_folder(output: str | None) -> Path | None:
+    """The folder to write into, made if it is missing; `BadInput` where it can be none."""
+    if output is None:
+        return None
+    if not output or (Path(output).exists() and not Path(output).is_dir()):
+        raise BadInput(
+            f"--output: found {output!r}, which is no directory; allowed: a directory, made if it is missing"
+        )
+    return make_folder(output)
+
+
+def write_plan(found: Plan, settings: Sequence[PlanSettings], folder: Path, page: str) -> list[Path]:
+    """All of them, of the best plan; `page` is the report."""
+    best = found.best
+    assert best is not None
+    timeline = best.timeline
+    return [
+        write_whole(folder / "problem.yaml", problem_text(timeline.problem)),
+        write_schedule(folder / "schedule.json", ScheduleFile(timeline)),
+        write_whole(folder / "plan.json", plan_text(found)),
+        write_whole(folder / "plan.png", render_plan(found.problem, best)),
+        draw(timeline, "gantt", folder / "gantt.png"),
+        draw(timeline, "memory", folder / "memory.png"),
+        write_whole(folder / "report.html", page),
+        *write_settings(settings, folder),
+    ]

@@ -1,0 +1,72 @@
+"""The ways to spread a model over so many devices: sizes of tensor, context, pipeline, data and expert parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pipesched.errors import BadInput
+from pipesched.files.model_configs.model_config import ModelConfig
+from pipesched.files.model_configs.plan_of_config import NODE
+
+
+class Layout(NamedTuple):
+    """`tensor * context * pipeline * data` devices; experts are spread over `expert` of those of a stage."""
+
+    tensor: int
+    context: int
+    pipeline: int
+    data: int
+    expert: int
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Of the devices that share a stage, as a plan file has them."""
+        return {"tensor": self.tensor, "context": self.context, "expert": self.expert, "data": self.data}
+
+    def __str__(self) -> str:
+        said = {"TP": self.tensor, "CP": self.context, "PP": self.pipeline, "DP": self.data, "EP": self.expert}
+        return " ".join(f"{name}{size}" for name, size in said.items() if size > 1 or name in ("TP", "PP", "DP"))
+
+
+def layouts_of(config: ModelConfig, gpus: int, microbatches: int, given: Mapping[str, int | None]) -> list[Layout]:
+    """All layouts of a model; `BadInput` where there is none.
+
+    `microbatches` are those of a step on all replicas together, so that each of them has as many as any other. `given`
+    are sizes by name that are not searched. Tensor groups stay inside a node and divide the heads;
+    without a given size there is no context parallelism, whose exchanges the formulas leave out.
+    """
+    attention = config.model["attention"]
+    heads, groups = attention["heads"], attention.get("kv_heads") or attention["heads"]
+    experts = (config.model.get("experts") or {}).get("number", 1)
+    most = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
+    found = []
+    for tensor in _sizes(gpus, given, "tensor", NODE):
+        for context in _sizes(gpus // tensor, given, "context", 1):
+            for pipeline in _sizes(gpus // (tensor * context), given, "pipeline", most):
+                data = gpus // (tensor * context * pipeline)
+                fits = tensor * context * pipeline * data == gpus and given.get("data") in (None, data)
+                if not fits or microbatches % data or heads % tensor or (groups % tensor and tensor % groups):
+                    continue
+                shared = tensor * context * data
+                found += [
+                    Layout(tensor, context, pipeline, data, expert)
+                    for expert in _sizes(shared, given, "expert", experts)
+                    if experts % expert == 0
+                ]
+    if not found:
+        sizes = ", ".join(f"--{name} {size}" for name, size in given.items() if size is not None)
+        raise BadInput(
+            f"found no layout of {gpus} GPUs{f' with {sizes}' if sizes else ''}; allowed: tensor * context * pipeline "
+            f"* data is {gpus}, tensor divides {heads} heads, data divides {microbatches} micro-batches, expert "
+            f"divides {experts} experts and tensor * context * data"
+        )
+    return found
+
+
+def _sizes(devices: int, given: Mapping[str, int | None], name: str, most: int) -> Iterator[int]:
+    """The divisors up to the most, or the one given where it is a divisor."""
+    size = given.get(name)
+    for each in range(1, devices + 1):
+        if devices % each == 0 and (each <= most if size is None else each == size):
+            yield each

@@ -1,0 +1,34 @@
+"""What surrounds a pipeline in a step of training: how devices share a stage, what follows the last backward."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pipesched.layers.derived.shape import Parallel
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """Of a plan whose layers were derived from a model's shape.
+
+    A micro-batch is `microbatch_size` sequences of `sequence` tokens, on each of the data parallel replicas.
+    `reduction`: by name of a layer the time, in the file's unit, in which a device reduces its gradients and gathers
+    its weights once a step; empty where the file says nothing of that. `operations`: floating-point operations of a
+    micro-batch in the whole model, forward and backward, with nothing computed twice.
+    """
+
+    sequence: int
+    microbatch_size: int
+    parallel: Parallel
+    reduction: Mapping[str, Fraction]
+    operations: Fraction
+
+    def tokens(self, microbatches: int) -> int:
+        """Of one step, with so many micro-batches on each replica."""
+        return self.sequences(microbatches) * self.sequence
+
+    def sequences(self, microbatches: int) -> int:
+        """The global batch."""
+        return microbatches * self.microbatch_size * self.parallel.data

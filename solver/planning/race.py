@@ -1,0 +1,109 @@
+"""Several plan problems of which the best plan is wanted: time goes to those that may still have it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from threading import Event
+from typing import Generic, TypeVar
+
+from formulations.partition.bound_rows import mean_load
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.problem.formatting import plain
+from pipesched.results.plan import Plan
+from pipesched.results.plan_figures import StepTime, step_time
+from solver.limits import Limits
+from solver.planning.plan import plan_from
+from solver.planning.progress import Report
+from solver.planning.time_shares import TimeShares, named
+
+K = TypeVar("K", bound=Hashable)
+_FIRST_SHARE = 0.5
+
+
+@dataclass
+class Raced(Generic[K]):
+    """What is known of one problem. `bound`: no step of it is below; `dropped`: why it was searched no further."""
+
+    key: K
+    problem: PlanProblem
+    bound: Fraction
+    plan: Plan | None = None
+    step: StepTime | None = None
+    dropped: str = ""
+
+    def take(self, found: Plan) -> None:
+        """What a search from the plan known on has found."""
+        self.plan = found
+        if found.certificate is None:
+            self.dropped = found.reason
+            return
+        self.bound = max(self.bound, found.lower_bound)
+        self.step = None if found.best is None else step_time(found.problem, found.best)
+
+
+def raced(problems: Mapping[K, PlanProblem], limits: Limits, report: Report, stop: Event) -> list[Raced[K]]:
+    """Each problem with the best plan found, the least step first, then by bound; what has no plan last.
+
+    First each gets a plan in a moment, those of the least mean load first; one whose bound is no less than the best
+    step is out. Of those that are left the better half goes on, from their plans, for as long again, down to one
+    (successive halving: Jamieson and Talwalkar 2016). Times of different problems are compared: they must do the same
+    work, in one unit.
+    """
+    race = _Race(sorted(_entries(problems), key=lambda one: one.bound), limits, report, stop)
+    race.run()
+    return sorted(race.entries, key=_rank)
+
+
+class _Race(Generic[K]):
+    def __init__(self, entries: list[Raced[K]], limits: Limits, report: Report, stop: Event) -> None:
+        self.entries, self._report, self._stop = entries, report, stop
+        self._time = TimeShares(limits)
+
+    def run(self) -> None:
+        """A first plan of each, then rounds among fewer and fewer."""
+        left = [one for one in self.entries if not one.dropped]
+        rounds = max(1, (len(left) - 1).bit_length())
+        for number in range(rounds + 1):
+            share = _FIRST_SHARE + (1 - _FIRST_SHARE) * number / rounds
+            for at, one in enumerate(left):
+                if self._still_wins(one) and not (number and self._time.over):
+                    self._search(one, self._time.part(share, len(left) - at))
+            open_ones = [one for one in left if not one.dropped and self._still_wins(one)]
+            left = sorted(open_ones, key=_rank)[: max(1, -(-len(open_ones) // 2))]
+
+    def _search(self, one: Raced[K], limits: Limits) -> None:
+        starts = [] if one.plan is None or one.plan.best is None else [one.plan.best]
+        found = plan_from(
+            starts, one.problem, limits, named(self._report, str(one.key), self._time.seconds), self._stop
+        )
+        one.take(found)
+
+    def _still_wins(self, one: Raced[K]) -> bool:
+        """Whether it may have the best plan; if not, that is noted."""
+        if self._stop.is_set() or (one.plan is not None and one.plan.value == one.plan.lower_bound):
+            return False
+        best = min((other.step.total for other in self.entries if other.step is not None), default=None)
+        if best is not None and one.bound >= best:
+            one.dropped = one.dropped or f"no step is below {plain(float(one.bound))}"
+        return not one.dropped
+
+
+def _entries(problems: Mapping[K, PlanProblem]) -> list[Raced[K]]:
+    return [_entry(key, problem) for key, problem in problems.items()]
+
+
+def _entry(key: K, problem: PlanProblem) -> Raced[K]:
+    devices, capacity = problem.cluster.devices, problem.cluster.capacity
+    stages = (len(choice.on(devices).chains[0]) for choice in problem.choices)
+    one = Raced(key, problem, min(mean_load(problem, number) for number in stages) * problem.tick)
+    state = sum((layer.memory for layer in problem.model.sequence), Fraction(0))
+    if capacity is not None and state > sum(capacity):
+        taken = f"{plain(round(float(state) / devices, 1))} {problem.cluster.memory_unit}"
+        one.dropped = f"its parameters alone take {taken} a device"
+    return one
+
+
+def _rank(one: Raced[K]) -> tuple[bool, Fraction, Fraction]:
+    return one.step is None, Fraction(0) if one.step is None else one.step.total, one.bound

@@ -1,0 +1,46 @@
+"""One time limit for several searches of plans, one after another, and their progress as that of one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import monotonic
+
+from solver.limits import Limits
+from solver.planning.progress import Report
+
+_LEAST_SECONDS = 0.3
+
+
+class TimeShares:
+    """Parts of the time limit, or of the units of work where these are counted."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._begin, self._units = limits, monotonic(), 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Since the first began."""
+        return monotonic() - self._begin
+
+    @property
+    def over(self) -> bool:
+        """Whether all of it is spent."""
+        limits = self._limits
+        if limits.deterministic is not None:
+            return self._units >= limits.deterministic
+        return self.seconds >= limits.seconds
+
+    def part(self, share: float, among: int) -> Limits:
+        """For the next of so many searches, which together end when this share of all is spent."""
+        limits = self._limits
+        seconds = max(_LEAST_SECONDS, (share * limits.seconds - self.seconds) / among)
+        if limits.deterministic is None:
+            return replace(limits, seconds=seconds)
+        units = max(0.0, (share * limits.deterministic - self._units) / among)
+        self._units += units
+        return replace(limits, deterministic=units)
+
+
+def named(report: Report, name: str, before: float) -> Report:
+    """A report of one search among others, which began so many seconds ago."""
+    return lambda moment: report(replace(moment, seconds=moment.seconds + before, phase=f"{name}: {moment.phase}"))

@@ -1,0 +1,78 @@
+"""A race of plan problems against the plan of each by itself, and the time of a whole step."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from threading import Event
+from typing import Any
+
+from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.plan_problem import PlanProblem
+from pipesched.results.plan_figures import step_time
+from pipesched.results.solution import Status
+from solver.limits import Limits
+from solver.planning.plan import plan
+from solver.planning.race import Raced, raced
+
+WORK = Limits(deterministic=20.0, workers=1)
+MODEL: dict[str, Any] = {
+    "layers": 6, "hidden": 1024, "vocabulary": 32000, "attention": {"heads": 8}, "ffn": 4096, "sequence": 1024,
+}  # fmt: skip
+HARDWARE = {"sustained_tflops": 100, "memory": 40, "pipeline_bandwidth": 20, "tensor_bandwidth": 100}
+
+
+def problem(devices: int, tensor: int, data: int, data_bandwidth: int | None = 10, memory: int = 40) -> PlanProblem:
+    """Of 8 devices and 8 micro-batches in all."""
+    shared = {"parallel": {"tensor": tensor, "data": data}}
+    links = {} if data_bandwidth is None else {"data_bandwidth": data_bandwidth}
+    return plan_problem_from({
+        "devices": devices, "microbatches": 8 // data, "schedule": "1f1b", "placement": "linear",
+        "model": MODEL | shared, "hardware": HARDWARE | links | {"memory": memory},
+    })  # fmt: skip
+
+
+def race(problems: dict[str, PlanProblem]) -> list[Raced[str]]:
+    return raced(problems, WORK, lambda _: None, Event())
+
+
+def test_the_best_of_all_is_found_and_what_is_dropped_is_no_better() -> None:
+    sizes = {f"{t} {p} {d}": (p, t, d) for t in (1, 2, 4, 8) for p in (1, 2, 4) for d in (1, 2, 4) if t * p * d == 8}
+    problems = {name: problem(*each) for name, each in sizes.items()}
+    alone = {name: plan(each, WORK) for name, each in problems.items()}
+    assert all(found.status is Status.OPTIMAL and found.best is not None for found in alone.values())
+    steps = {name: step_time(found.problem, found.best).total for name, found in alone.items() if found.best}
+    rows = race(problems)
+    assert rows[0].key == min(steps, key=lambda name: steps[name])
+    assert rows[0].step is not None and rows[0].step.total == steps[rows[0].key]
+    assert all(row.bound <= steps[row.key] for row in rows)
+    dropped = [row for row in rows if row.dropped]
+    assert dropped and all(steps[row.key] >= rows[0].step.total for row in dropped)
+    shown = [row.step.total for row in rows if row.step is not None]
+    assert shown == sorted(shown)
+
+
+def test_parameters_that_do_not_fit_are_said_and_come_last() -> None:
+    rows = race({"little": problem(2, 1, 1, memory=1), "ample": problem(2, 1, 1)})
+    assert [row.key for row in rows] == ["ample", "little"]
+    assert rows[1].step is None and "its parameters alone take 1" in rows[1].dropped
+
+
+def test_a_step_ends_with_each_device_s_own_reduction() -> None:
+    found = plan(problem(2, 1, 4), WORK)
+    assert found.best is not None
+    held, timeline = found.best.partition.layers_of(found.problem.model), found.best.timeline
+    layer = 4 * 1024**2 + 3 * 1024 * 4096 + 2 * 1024
+    parameters = {"embedding": 32000 * 1024, "layer": layer, "head": 32000 * 1024}
+    # Gradients in 4 bytes there and weights in 2 back, all but a quarter of each, at 10 GB/s.
+    own = [sum(parameters[one.name] for one in stage) * (4 + 2) * Fraction(3, 4) / 10**10 * 1000 for stage in held]
+    tick, times = timeline.problem.tick, zip(timeline.schedule.columns.passes, timeline.times[1], strict=True)
+    ends = [(one.stage, int(end) * tick) for one, end in times]
+    expected = max(max(end for stage, end in ends if stage == at) + own[at] for at in (0, 1))
+    time = step_time(found.problem, found.best)
+    assert (time.pipeline, time.total) == (found.value, expected) and time.reduction > 0
+
+
+def test_without_a_bandwidth_or_replicas_a_step_is_its_pipeline() -> None:
+    for one in (problem(2, 1, 4, data_bandwidth=None), problem(4, 2, 1)):
+        found = plan(one, WORK)
+        assert found.best is not None and step_time(one, found.best) == (found.value, 0)
