@@ -45,9 +45,11 @@ def _group(measured: list[tuple[Row, Record]]) -> str:
         return f"All {len(measured)} proved optimal, each in {max(seconds):.1f} s or less."
     head = (*HEAD[:6], "plain gap, %", *HEAD[6:]) if plain else HEAD
     lines = [_line(row, record, plain) for row, record in measured]
-    # A column that says nothing is left out.
-    shown = [column for column in range(len(head)) if {line[column] for line in lines} - {""}]
-    return table(tuple(head[column] for column in shown), [[line[column] for column in shown] for line in lines])
+    # A column that says nothing, or of each gap that there is none, is left out.
+    shown = [column for column in range(len(head)) if {line[column] for line in lines} - {"", in_percent(0)}]
+    text = table(tuple(head[column] for column in shown), [[line[column] for column in shown] for line in lines])
+    units = " or ".join(sorted({record.unit for _, record in measured} - {""}))
+    return f"Times in {units}.\n\n{text}" if units else text
 
 
 def _line(row: Row, record: Record, plain: bool) -> list[str]:
@@ -57,7 +59,7 @@ def _line(row: Row, record: Record, plain: bool) -> list[str]:
         row.name,
         row.published,
         _number(record.greedy, ".10g"),
-        _number(record.value, ".10g") + (f" {record.unit}" if record.unit else ""),
+        _number(record.value, ".10g"),
         _number(record.bubble, ".4f"),
         in_percent(record.gap),
         *([in_percent(record.plain_gap)] if plain else []),
