@@ -23,11 +23,11 @@ from solver.planning.plan import plan
 
 _MARK = "<!-- rows: python -m benchmarks.plans -->"
 _HEADER = (
-    "| case | published | plan | bound | gap | placement | layers of each stage | seconds | load |\n" + "|---" * 9 + "|"
+    "| case | published | plan | bound | gap, % | placement | layers of each stage | seconds |\n" + "|---" * 8 + "|"
 )
 _LLAMA_HEADER = (
-    "| model | devices | micro-batches | even split, 1F1B | even split, VPP | best split, 1F1B | plan | bound | gap "
-    "| load |\n" + "|---" * 10 + "|"
+    "| model | devices | micro-batches | even split, 1F1B | even split, VPP | best split, 1F1B | plan | bound "
+    "| gap, % |\n" + "|---" * 9 + "|"
 )
 
 
@@ -70,7 +70,7 @@ def _row(case: Case, limits: Limits) -> str:
     published = f"{plain(case.published)} ({case.by})" if case.published is not None else "–"
     if found.best is None:
         bound = plain(float(found.lower_bound))
-        return f"| {case.name} | {published} | none found | {bound} | | | | {limits.seconds:.0f} | {_load()} |"
+        return f"| {case.name} | {published} | none found | {bound} | | | | {limits.seconds:.0f} |"
     counts = " ".join(_runs(found.best.partition.counts))
     cells = [
         case.name,
@@ -79,7 +79,6 @@ def _row(case: Case, limits: Limits) -> str:
         str(found.best.choice),
         counts,
         f"{found.wall_seconds:.0f}",
-        _load(),
     ]
     return f"| {' | '.join(cells)} |"
 
@@ -91,14 +90,9 @@ def _runs(counts: Sequence[int]) -> Iterator[str]:
         yield f"{count}×{length}" if length > 1 else str(count)
 
 
-def _load() -> str:
-    """The machine's load average over the last minute."""
-    return f"{os.getloadavg()[0]:.0f}"
-
-
 def _figures(found: Plan) -> list[str]:
-    gap = "optimal" if found.gap == 0 else f"{100 * (found.gap or 0):.2f} %"
-    return [f"{float(found.value or 0):.2f}", f"{float(found.lower_bound):.2f}", gap]
+    gap = 100 * (found.gap or 0)
+    return [f"{float(found.value or 0):.2f}", f"{float(found.lower_bound):.2f}", f"{gap:.2f}"]
 
 
 def _llama_rows(args: Namespace) -> Iterator[str]:
@@ -114,7 +108,7 @@ def _llama_rows(args: Namespace) -> Iterator[str]:
                     _published(problem, Choice("linear", 1), "1f1b", args),
                 ]
                 found = plan(problem, _limits(args, 10))
-                cells = [name, str(devices), str(microbatches), *known, *_figures(found), _load()]
+                cells = [name, str(devices), str(microbatches), *known, *_figures(found)]
                 yield f"| {' | '.join(cells)} |"
 
 
@@ -127,7 +121,7 @@ def _published(problem: PlanProblem, choice: Choice, name: str, args: Namespace)
 def _write(page: Path, tables: list[str], args: Namespace) -> None:
     """Put the tables behind the page's mark."""
     workers = args.workers or os.cpu_count()
-    measured = f"Measured with {workers} workers; `load` is the machine's load average at the end of a row."
+    measured = f"Measured with {workers} workers; load average {os.getloadavg()[0]:.0f} at the end."
     text = page.read_text(encoding="utf-8")
     page.write_text(text.split(_MARK)[0] + "\n\n".join([_MARK, *tables, measured]) + "\n", encoding="utf-8")
 
