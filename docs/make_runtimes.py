@@ -315,7 +315,7 @@ def _link(where: str) -> str:
     file, _, test = where.partition("::")
     if not test:
         return f"[{Path(file).name}]({Path(file).relative_to('docs')})"
-    return f"[{Path(file).name}](../{file}) `{test}`"
+    return f"[`{test or Path(file).name}`](../{file})"
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:

@@ -36,8 +36,8 @@ MORE: tuple[dict[str, object], ...] = (UNEQUAL, OFFLOAD, RECOMPUTE, PIPELINES, P
 
 HEADER = f"""# Published schedules
 
-Bubble time and peak activations are the papers' formulas for equal stages and free transfers, tested against the
-simulator; an activation holds M_B until B, and M_W from there until W. The pictures show {DEVICES} devices and
+What each needs, and the papers' bubble time and peak activations for equal stages and free transfers, tested against
+the simulator; an activation holds M_B until B, and M_W from there until W. The pictures show {DEVICES} devices and
 {MICROBATCHES} micro-batches with F = B = W = 1 (BW = 2), offload of 1 each way, recomputation of 1, factors of unequal
 micro-batches from 0.5 to 2.5, 4 micro-batches of 2 pieces or 2 of 4, or two pipelines side by side of which the first
 has lost its second device.
@@ -66,17 +66,11 @@ def page() -> str:
     """The text of docs/schedules.md."""
     lines = [HEADER]
     for heuristic in HEURISTICS:
-        lines += [
-            f"## {heuristic.name}",
-            "",
-            heuristic.reference,
-            f"- needs: {heuristic.needs}",
-            f"- bubble time: {heuristic.bubble}",
-            f"- peak: {heuristic.peak}",
-            "",
-            f"![{heuristic.name}](images/schedules/{heuristic.name}.png)",
-            "",
-        ]
+        forms = [f"bubble time: {heuristic.bubble}", f"peak: {heuristic.peak}"]
+        if heuristic.bubble == heuristic.peak:  # there is no closed form
+            forms = [heuristic.bubble]
+        lines += [f"## {heuristic.name}", "", heuristic.reference, *(f"- {text}" for text in (heuristic.needs, *forms))]
+        lines += ["", f"![{heuristic.name}](images/schedules/{heuristic.name}.png)", ""]
     return "\n".join(lines)
 
 

@@ -37,11 +37,14 @@ def left_out_on(part: Part, wholes: Mapping[str, Record]) -> list[str]:
 def markdown(parts: Sequence[Part], records: Records, described: str) -> str:
     """What the whole engine does, then each part on the problem where it is missed most, then those missed on none."""
     head = ("part left out", "on", "gap without", "value above, %", "bound below, %")
-    lines = [line for part in parts for line in _most_missed(part, records)]
+    numbers = {name: str(number) for number, name in enumerate(records, 1)}
+    lines = [[part, numbers[on], *lost] for one in parts for part, on, *lost in _most_missed(one, records)]
     idle = [part.name for part in parts if not any(part.variant in found for found in records.values())]
     told = [
         described,
-        table(("problem", WHOLE, PLAIN), [_whole(name, found) for name, found in records.items()]),
+        table(
+            ("", "problem", WHOLE, PLAIN), [[numbers[name], *_whole(name, found)] for name, found in records.items()]
+        ),
         "Each part on the problem, of those it was left out on, where most is lost without it. *Value above* and "
         "*bound below* are what is lost, against the value and the bound with it.",
         table(head, lines),

@@ -85,8 +85,8 @@ def test_the_table_tells_values_from_bounds() -> None:
         }
     }
     text = markdown([local, part], records, "here")
-    assert "| one | 20.00 % | 33.33 % |" in text
-    assert "| local search | one | 20.00 % | 10.00 | -10.00 |" in text
+    assert "| 1 | one | 20.00 % | 33.33 % |" in text
+    assert "| local search | 1 | 20.00 % | 10.00 | -10.00 |" in text
     assert "of the time or prove: crossings." in text
 
 
@@ -126,7 +126,7 @@ def test_a_run_measures_what_is_not_there_and_writes_it(monkeypatch: pytest.Monk
     # One for a moment, the whole engine, the plain one, and the one part that took time.
     assert asked == [ENGINE, ENGINE, plain(), BY_NAME["published schedules"].engine]
     written = page.read_text()
-    assert "| published schedules | tiny |" in written and "prove: cyclic schedules." in written
+    assert "| published schedules | 1 |" in written and "prove: cyclic schedules." in written
     assert "](images/gap.png)" in written
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert ablation.run(args) == 0 and len(asked) == 4
