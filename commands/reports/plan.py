@@ -11,7 +11,7 @@ from commands.shared.tables import Column, table
 from pipesched.layers.ample_memory import why_no_plan_is_limited
 from pipesched.problem.formatting import plain
 from pipesched.results.plan import Candidate, ChoiceResult, Plan
-from pipesched.results.plan_figures import device_memory, stage_rows, step_time, time_parts
+from pipesched.results.plan_figures import device_memory, searched, stage_rows, step_time, time_parts
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import BUBBLE, IDLE, measure
 from solver.planning.sensitivity import Change
@@ -177,15 +177,15 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
     scope = scope or (" with this partition" if plan.problem.counts is not None or plan.problem.even else "")
     value, bound = _time(plan, best.value), _time(plan, plan.lower_bound)
     if plan.status is Status.OPTIMAL:
-        said = f"optimal: {objective} {value}; no plan{scope} is better"
+        said = f"optimal: {objective} {value}; no plan{scope} is better ({searched(plan.problem)})"
     else:
         said = f"best found: {objective} {value}; no plan{scope} is below {bound}: a gap of {percent(plan.gap)}"
+        said += f" ({searched(plan.problem)})"
     parts = time_parts(plan.problem, best)
     named = ("ideal", "imbalance", "recompute", "bubble")
     made_of = " + ".join(f"{name} {plain(float(getattr(parts, name)))}" for name in named)
-    if plan.problem.step is not None:
-        said += f"; {step_said(plan, best)}"
-    found = [said, f"{value} = {made_of}; {idle_said(best.timeline.problem, measure(best.timeline))}"]
+    idle = idle_said(best.timeline.problem, measure(best.timeline))
+    found = [said, step_said(plan, best), f"{value} = {made_of}; {idle}"]
     if plan.certificate:
         found.append(f"why none is below the bound ({plan.certificate.name}): {plan.certificate.text}")
     found += [f"note: {text}" for text in plan.notes if text not in plan.problem.notes]
@@ -196,11 +196,11 @@ def sentences(plan: Plan, best: Candidate, scope: str = "") -> list[str]:
 
 def step_said(plan: Plan, best: Candidate) -> str:
     """The time of a whole step, and what is not in it."""
-    time = step_time(plan.problem, best)
-    text = f"a step takes {_time(plan, time.total)}"
-    if time.reduction:
-        text += f", {_time(plan, time.reduction)} of it for gradients and weights of the replicas"
-    return f"{text}; the optimizer's own step and loading of data come on top"
+    time, objective = step_time(plan.problem, best), plan.problem.objective.value
+    if not time.reduction:
+        return f"{objective}: the pipeline's; exchange of gradients among replicas and the optimizer's step come on top"
+    whole, more = (_time(plan, round(each, 3)) for each in (time.total, time.reduction))
+    return f"a step takes {whole}, {more} of it to exchange gradients among replicas; the optimizer's step comes on top"
 
 
 def _time(plan: Plan, value: object) -> str:

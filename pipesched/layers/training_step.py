@@ -16,7 +16,7 @@ class TrainingStep:
     A micro-batch is `microbatch_size` sequences of `sequence` tokens, on each of the data parallel replicas.
     `reduction`: by name of a layer the time, in the file's unit, in which a device reduces its gradients and gathers
     its weights once a step; empty where the file says nothing of that. `operations`: floating-point operations of a
-    micro-batch in the whole model, forward and backward, with nothing computed twice.
+    micro-batch in the whole model, forward and backward, with nothing computed twice. `experts` of a layer: 0 for none.
     """
 
     sequence: int
@@ -24,6 +24,7 @@ class TrainingStep:
     parallel: Parallel
     reduction: Mapping[str, Fraction]
     operations: Fraction
+    experts: int = 0
 
     def tokens(self, microbatches: int) -> int:
         """Of one step, with so many micro-batches on each replica."""

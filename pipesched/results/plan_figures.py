@@ -96,6 +96,11 @@ def step_time(plan: PlanProblem, best: Candidate) -> StepTime:
     return StepTime(max(ends), max(lasts) - max(ends))
 
 
+def searched(plan: PlanProblem) -> str:
+    """The placements that a bound over all plans speaks of, in words."""
+    return f"of {'; '.join(map(str, plan.choices))}; every stage with a layer"
+
+
 def stage_rows(plan: PlanProblem, best: Candidate) -> list[StageRow]:
     """Every stage; one that two devices hold appears twice."""
     partition, placement = best.partition, best.timeline.problem.placement

@@ -24,7 +24,7 @@ def arguments():
     """Keyword arguments of HybridParallelPlugin and MoeHybridParallelPlugin."""
     given = {{"pp_size": {devices}, "pp_style": "1f1b", "num_microbatches": {microbatches}}}
     given["num_layers_per_stage"] = LAYERS
-    if any(RECOMPUTED):
+{sizes}    if any(RECOMPUTED):
         from colossalai.shardformer import PipelineGradientCheckpointConfig
 
         given["gradient_checkpoint_config"] = PipelineGradientCheckpointConfig(num_ckpt_layers_per_stage=RECOMPUTED)
@@ -46,12 +46,24 @@ def _write(model: StagedModel) -> PartitionSettings:
         recomputed=recomputed,
         devices=model.devices,
         microbatches=model.microbatches,
+        sizes=_sizes(model),
     )
     values: dict[str, object] = {"colossalai-num-layers-per-stage": layers}
     if any(recomputed):
         values["colossalai-num-ckpt-layers-per-stage"] = recomputed
     notes = () if model.schedule == "1f1b" else ("ColossalAI runs 1f1b, not the order of this plan.",)
     return PartitionSettings(values, text, notes)
+
+
+def _sizes(model: StagedModel) -> str:
+    """What the plan's file says of tensor and expert parallelism."""
+    if model.step is None:
+        return ""
+    shared = model.step.parallel
+    sizes: dict[str, object] = {"tp_size": shared.tensor}
+    if shared.tensor > 1:
+        sizes |= {"enable_sequence_parallelism": True, "sequence_parallelism_mode": "split_gather"}
+    return f"    given |= {sizes | ({'ep_size': shared.expert} if model.step.experts else {})}\n"
 
 
 def _read(text: str, devices: int, layers: int) -> tuple[StageCounts, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pipesched.version import VERSION
 from runtime.partitions.staged_model import StagedModel
@@ -13,15 +13,50 @@ def header(model: StagedModel, runtime: str) -> str:
     """The first lines of a file of settings, comments: what it is for, and what the plan takes with it."""
     where = f"{len(model.stages)} stages on {model.devices} devices, {model.microbatches} micro-batches"
     first = f"Partition of {model.name!a} for {runtime}, by pipesched {VERSION}: {where}"
-    return "\n".join(f"# {line}" for line in (first, *model.figures))
+    return "\n".join(f"# {line}" for line in (first, *_training(model), *model.figures))
+
+
+def _training(model: StagedModel) -> Iterator[str]:
+    """What the plan's file says of training around the pipeline, in a line."""
+    step = model.step
+    if step is None:
+        return
+    shared = step.parallel
+    expert = f", expert {shared.expert} of these" if step.experts else ""
+    yield (
+        f"for tensor {shared.tensor} * context {shared.context} * pipeline {model.devices} * data {shared.data} = "
+        f"{shared.devices * model.devices} devices{expert}; micro-batches of {step.microbatch_size} x {step.sequence} "
+        f"tokens, {step.sequences(model.microbatches)} sequences a step"
+    )
 
 
 def flag_file(model: StagedModel, runtime: str, flags: Mapping[str, object]) -> str:
-    """A file of flags, quoted for a shell: `--name value` a line, several values apart."""
+    """A file of flags, quoted for a shell: `--name value` a line, several values apart, `--name` alone for True."""
     batch = f"# {model.microbatches} micro-batches: --global-batch-size is {model.microbatches} times"
     batch += " --micro-batch-size times the data-parallel size"
-    lines = [f"--{name} {_values(value)}" for name, value in flags.items()]
-    return "\n".join([header(model, runtime), batch, *lines]) + "\n"
+    flags = step_flags(model) | dict(flags)
+    lines = [f"--{name}" if value is True else f"--{name} {_values(value)}" for name, value in flags.items()]
+    return "\n".join([header(model, runtime), *([batch] if model.step is None else []), *lines]) + "\n"
+
+
+def step_flags(model: StagedModel) -> dict[str, object]:
+    """Megatron's flags for what the plan's file says of training around the pipeline; none where it says nothing."""
+    step = model.step
+    if step is None:
+        return {}
+    shared = step.parallel
+    flags: dict[str, object] = {"tensor-model-parallel-size": shared.tensor}
+    if shared.tensor > 1:
+        flags["sequence-parallel"] = True
+    if shared.context > 1:
+        flags["context-parallel-size"] = shared.context
+    if step.experts:
+        # Whole experts: Megatron's default cuts each by the tensor parallel size.
+        flags |= {"expert-model-parallel-size": shared.expert, "expert-tensor-parallel-size": 1}
+    if shared.sharded_optimizer:
+        flags["use-distributed-optimizer"] = True
+    batch = {"micro-batch-size": step.microbatch_size, "global-batch-size": step.sequences(model.microbatches)}
+    return flags | {"seq-length": step.sequence} | batch
 
 
 def _values(value: object) -> str:

@@ -8,7 +8,7 @@ from pipesched.errors import BadInput
 from pipesched.layers.recompute_rule import FULL, RecomputeRule
 from pipesched.layers.roles import Role
 from runtime.partitions.catalogue import PARTITION_FORMATS, PartitionFormat, PartitionSettings
-from runtime.partitions.flags import header
+from runtime.partitions.flags import header, step_flags
 from runtime.partitions.format_limits import first_recomputed, known_ways, loop, mtp_on_last_stage
 from runtime.partitions.list_texts import layers_of_devices
 from runtime.partitions.megatron_flags import order_notes
@@ -16,13 +16,15 @@ from runtime.partitions.plan_limits import MtpPlace, PlanLimits
 from runtime.partitions.staged_model import StageCounts, StagedModel
 
 _NAME = "flagscale"
+# Of Megatron's flags those that FlagScale has under `model`; the others are under `system`.
+_OF_MODEL = ("seq-length", "micro-batch-size", "global-batch-size")
 
 
 def _write(model: StagedModel) -> PartitionSettings:
     loop(_NAME, model, chunks=1)
     mtp_on_last_stage(_NAME, model, "it puts them beside the head")
     known_ways(_NAME, model, *FULL)
-    split = [one.layers for one in model.counts]
+    split, step = [one.layers for one in model.counts], step_flags(model)
     recomputed = first_recomputed(_NAME, model, Role.TRANSFORMER)
     if any(first_recomputed(_NAME, model, Role.MTP)):
         raise BadInput(f"{_NAME}: not supported: recomputed multi-token prediction layers; it leaves them out")
@@ -31,6 +33,7 @@ def _write(model: StagedModel) -> PartitionSettings:
         header(model, "FlagScale"),
         "system:",
         f"  pipeline_model_parallel_size: {model.devices}",
+        *(f"  {name.replace('-', '_')}: {str(value).lower()}" for name, value in step.items() if name not in _OF_MODEL),
         "  hetero:",
         "    enable_hetero: true",
         f"    hetero_pipeline_layer_split: {split}",
@@ -47,6 +50,7 @@ def _write(model: StagedModel) -> PartitionSettings:
             *(f"      - {row}" for row in table),
         ]
     lines += ["model:", f"  num_layers: {model.layers}"]
+    lines += [f"  {name.replace('-', '_')}: {step[name]}" for name in _OF_MODEL if name in step]
     if model.mtp:
         lines.append(f"  mtp_num_layers: {model.mtp}")
     return PartitionSettings(values, "\n".join(lines) + "\n", order_notes(model))

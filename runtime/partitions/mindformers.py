@@ -27,10 +27,18 @@ def _write(model: StagedModel) -> PartitionSettings:
     values: dict[str, object] = {"mindformers-offset": offset}
     lines = [header(model, "MindFormers"), "parallel_config:", f"  pipeline_stage: {model.devices}"]
     lines.append(f"  micro_batch_num: {model.microbatches}")
+    step = model.step
+    if step is not None:
+        shared = step.parallel
+        sizes = {"data": shared.data, "model": shared.tensor, "context": shared.context, "expert": shared.expert}
+        lines += [f"  {name}_parallel: {size}" for name, size in sizes.items()]
+        lines.append(f"  use_seq_parallel: {str(shared.tensor > 1).lower()}")
     if any(recomputed):
         values["mindformers-recompute"] = _table(recomputed, model.devices)
         lines += ["recompute_config:", f"  recompute: {values['mindformers-recompute']}"]
     lines += ["model:", "  model_config:", f"    offset: {offset}", f"    num_layers: {model.layers}"]
+    if step is not None:
+        lines.append(f"    seq_length: {step.sequence}")
     if chunks > 1:
         lines += [
             f"    pp_interleave_num: {chunks}",

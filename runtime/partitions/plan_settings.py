@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from pipesched.errors import BadInput
@@ -10,6 +10,7 @@ from pipesched.layers.plan_problem import PlanProblem
 from pipesched.problem.formatting import plain
 from pipesched.results.memory_figures import memory_capacity, peak_memory
 from pipesched.results.plan import Candidate, Plan
+from pipesched.results.plan_figures import searched, step_time
 from pipesched.results.solution import Status
 from pipesched.schedule.metrics import measure
 from runtime.partitions.catalogue import PartitionFormat, PartitionSettings
@@ -80,7 +81,8 @@ def staged_plan(problem: PlanProblem, candidate: Candidate, lines: tuple[str, ..
     """A plan as runtimes see it; `lines` stand at the head of its files."""
     placement = candidate.timeline.problem.placement
     microbatches = problem.microbatches
-    return staged(problem.model, candidate.partition, placement, microbatches, candidate.schedule, problem.name, lines)
+    made = staged(problem.model, candidate.partition, placement, microbatches, candidate.schedule, problem.name, lines)
+    return replace(made, step=problem.step)
 
 
 def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
@@ -91,10 +93,17 @@ def figures(form: PartitionFormat, plan: Plan, free: Plan) -> tuple[str, ...]:
     objective = plan.problem.objective.value
     order = f"its own order {best.schedule}" if form.limits.schedules else f"this plan's order ({best.schedule})"
     lines = [f"with these settings, in {order}: {objective} {_time(plan, best.value)}; {_memory(best)}"]
+    step = step_time(plan.problem, best)
+    lines.append(
+        f"a step takes {_time(plan, step.total)} with the exchange of gradients; the optimizer's own step comes on top"
+        if step.reduction
+        else f"{objective}: without the exchange of gradients among replicas and the optimizer's step"
+    )
     if plan.status is Status.OPTIMAL:
-        lines.append(f"optimal: no plan that {form.name} can express and run is better")
+        lines.append(f"optimal: no plan that {form.name} can express and run is better ({searched(plan.problem)})")
     else:
-        lines.append(f"no plan that {form.name} can express and run is below {_time(plan, plan.lower_bound)}")
+        bound = _time(plan, plan.lower_bound)
+        lines.append(f"no plan that {form.name} can express and run is below {bound} ({searched(plan.problem)})")
     if free.value is not None and free.best is not None:
         if free.value < best.value:
             less = f"{100 * float(1 - free.value / best.value):.2f} % less"

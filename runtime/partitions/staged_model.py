@@ -13,6 +13,7 @@ from pipesched.layers.model import Model
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.recompute_rule import selections
 from pipesched.layers.roles import Role, check_places, role_of
+from pipesched.layers.training_step import TrainingStep
 from pipesched.problem.placement import Placement
 
 
@@ -59,7 +60,8 @@ class StagedModel:
     """A partition on a placement of one chain. `schedule` is the order's name; None where it is nobody's but ours.
 
     An embedding or a head that the model does not list is taken to be on the first or the last stage. `selections`:
-    the ways in which types of layers can be recomputed by modules. `figures` are lines for the head of a file.
+    the ways in which types of layers can be recomputed by modules. `figures` are lines for the head of a file. `step`
+    is what the plan's file says of training around the pipeline; None where it lists layers.
     """
 
     placement: Placement
@@ -69,6 +71,7 @@ class StagedModel:
     name: str = field(default="plan")
     selections: tuple[Mapping[str, str], ...] = ()
     figures: tuple[str, ...] = ()
+    step: TrainingStep | None = None
 
     @property
     def devices(self) -> int:

@@ -36,14 +36,14 @@ MICROBATCHES = {microbatches}
 
 
 def apply(config, csv="", microbatch_size=None):
-    """The configuration with this partition; the size of a micro-batch stays as it is unless given."""
+    """The configuration with this partition; the size of a micro-batch {size_said}."""
     parallelism = config.parallelism
     parallelism.pipeline_parallel_degree = {degree}
     parallelism.pipeline_parallel_schedule = {schedule!r}
     parallelism.pipeline_parallel_schedule_csv = csv
     parallelism.module_fqns_per_model_part = MODULES_OF_STAGE
-    split = split_stages(csv) if csv else {own_split}
-    return pipelined(config, MICROBATCHES, microbatch_size, split, last=len(MODULES_OF_STAGE) - 1)
+{sizes}    split = split_stages(csv) if csv else {own_split}
+    return pipelined(config, MICROBATCHES, microbatch_size{own_size}, split, last=len(MODULES_OF_STAGE) - 1)
 
 
 def split_stages(csv):
@@ -67,8 +67,11 @@ def _write(model: StagedModel) -> PartitionSettings:
         header=header(model, _NAME),
         schedule=schedule,
         modules=listed,
+        size_said="is the plan's unless given" if model.step else "stays as it is unless given",
         degree=model.devices,
         microbatches=model.microbatches,
+        own_size="" if model.step is None else f" or {model.step.microbatch_size}",
+        sizes="".join(f"    {name} = {value}\n" for name, value in _sizes(model).items()),
         own_split=list(range(len(modules))) if schedule in _SPLITS else [],
         pipelined=PIPELINED,
     )
@@ -76,6 +79,16 @@ def _write(model: StagedModel) -> PartitionSettings:
     if recomputed:
         notes.append("Every layer is recomputed: choose torchtitan's full activation checkpointing.")
     return PartitionSettings({"torchtitan-module-fqns": modules}, text, tuple(notes))
+
+
+def _sizes(model: StagedModel) -> dict[str, int]:
+    """What else the plan's file says; replicas are what is left of the devices."""
+    step = model.step
+    if step is None:
+        return {}
+    sizes = {name: getattr(step.parallel, name) for name in ("tensor", "context", "expert")}
+    found = {f"parallelism.{name}_parallel_degree": size for name, size in sizes.items()}
+    return found | {"config.training.seq_len": step.sequence}
 
 
 def _modules(counts: tuple[StageCounts, ...]) -> list[list[str]]:

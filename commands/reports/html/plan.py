@@ -37,10 +37,12 @@ def plan_report(
     """
     best = plan.best
     assert best is not None
-    verdict, made_of, *others = sentences(plan, best, "" if narrowed is None else narrowed.scope)
+    verdict, step, made_of, *others = sentences(plan, best, "" if narrowed is None else narrowed.scope)
     problem, unit = best.timeline.problem, plan.problem.cluster.memory_unit
     sections = [
-        Section("The plan", [Points([made_of]), _picture(plan), _table(STAGES, stage_cells(plan, best), "Its stages")]),
+        Section(
+            "The plan", [Points([step, made_of]), _picture(plan), _table(STAGES, stage_cells(plan, best), "Its stages")]
+        ),
         Section("Placements side by side", [_table(CHOICES, choice_rows(plan), "The best plan of each")]),
         Section("Passes and memory", [*_memory(plan, unit), _timelines(plan)]),
         Section("Why not better", list(map(Paragraph, others))),

@@ -12,6 +12,7 @@ from pipesched.files.model_configs.model_config import ModelConfig
 
 # What a configuration does not say of training.
 DEFAULT_SEQUENCE, DEFAULT_MFU, RESERVED = 4096, Fraction(2, 5), 5
+_CHUNKS = (1, 2, 4)
 NODE = 8  # devices of a node
 SIZES = ("tensor", "context", "expert", "data")
 
@@ -38,6 +39,7 @@ def plan_text(config: ModelConfig, wanted: Wanted, source: str) -> str:
         f"name: {config.name}",
         _line("devices", wanted.devices, "pipeline ranks; each is as many devices as tensor * context * data below"),
         _line("microbatches", wanted.microbatches, "of one step, on each data-parallel rank"),
+        _line("chunks", _chunks(config, wanted.devices), "stages on a rank to choose from (Megatron: virtual stages)"),
         "model:",
         *(f"  {key}: {_value(value)}" for key, value in config.model.items()),
         *(f"  {line}" for line in _training(config, wanted)),
@@ -57,6 +59,12 @@ def sizes_of(config: ModelConfig, wanted: Wanted) -> dict[str, int]:
     if not given.get("data") and found["expert"] > found["tensor"] * found["context"]:
         found["data"] = -(-found["expert"] // (found["tensor"] * found["context"]))
     return found
+
+
+def _chunks(config: ModelConfig, devices: int) -> list[int]:
+    """So many that every stage has a layer; embedding and head are one each."""
+    layers = config.model["layers"] + config.model.get("mtp_layers", 0) + 2
+    return [each for each in _CHUNKS if each * devices <= layers] or [1]
 
 
 def _training(config: ModelConfig, wanted: Wanted) -> Iterator[str]:

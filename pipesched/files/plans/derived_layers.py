@@ -57,7 +57,8 @@ def derived_from(model: ModelSection, hardware: HardwareSection) -> tuple[Derive
     parallel = model.parallel or ParallelSection.model_validate({})
     shared = Parallel(**parallel.model_dump())
     derived = derive(shape, training, shared, _hardware(hardware))
-    step = TrainingStep(model.sequence, model.microbatch_size, shared, derived.reduction, derived.operations)
+    experts = 0 if shape.experts is None else shape.experts.number
+    step = TrainingStep(model.sequence, model.microbatch_size, shared, derived.reduction, derived.operations, experts)
     return derived, step
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pipesched.errors import BadInput
 from pipesched.files.plan_file import plan_problem_from
+from pipesched.layers.derived.shape import Parallel
 from pipesched.layers.partition import Partition, Recomputed
 from pipesched.layers.plan_problem import Choice, PlanProblem
+from pipesched.layers.training_step import TrainingStep
 from pipesched.schedule.microbatch_groups import group_of, group_sizes, is_taken, order_of
 from runtime.partitions.catalogue import PARTITION_FORMATS
 from runtime.partitions.plan_limits import restricted
@@ -176,6 +181,38 @@ def test_no_flag_beside_a_layout_that_megatron_refuses_there() -> None:
     text = flags("megatron", model(plan, 3, 2, 2, 2, schedule="1f1b"))
     beside = ("num-layers-per-virtual", "num-virtual-stages", "decoder-first", "decoder-last", "account-for")
     assert not any(flag in text for flag in beside)
+
+
+def test_what_the_file_says_of_training_is_in_the_settings_of_every_runtime() -> None:
+    plan = problem([layer("moe", 8)])
+    shared = Parallel(tensor=4, context=2, expert=8, data=3)
+    one = replace(model(plan, 2, 2, 2, 2, schedule="1f1b"), step=TrainingStep(4096, 2, shared, {}, Fraction(1), 64))
+    for form in PARTITION_FORMATS:
+        assert form.write(one).text.splitlines()[1] == (
+            "# for tensor 4 * context 2 * pipeline 4 * data 3 = 96 devices, expert 8 of these; micro-batches of 2 x 4096 "
+            "tokens, 48 sequences a step"
+        )
+    expected = {
+        "--tensor-model-parallel-size 4", "--sequence-parallel", "--context-parallel-size 2",
+        "--expert-model-parallel-size 8", "--expert-tensor-parallel-size 1", "--use-distributed-optimizer",
+        "--seq-length 4096", "--micro-batch-size 2", "--global-batch-size 48", "--pipeline-model-parallel-size 4",
+    }  # fmt: skip
+    for name in ("megatron", "megatron-order", "mindspeed"):
+        assert expected <= set(flags(name, one).splitlines())
+    assert expected <= {line.removeprefix("# ") for line in flags("megatron-hook", one).splitlines()}
+    assert {"  tensor_model_parallel_size: 4", "  sequence_parallel: true", "  seq_length: 4096"} <= set(
+        flags("flagscale", one).splitlines()
+    )
+    assert "  model_parallel: 4\n  context_parallel: 2\n  expert_parallel: 8\n" in flags("mindformers", one)
+    assert "'tp_size': 4" in flags("colossalai", one) and "'ep_size': 8" in flags("colossalai", one)
+    config = SimpleNamespace(
+        parallelism=SimpleNamespace(pipeline_parallel_microbatch_size=1), training=SimpleNamespace()
+    )
+    made: dict[str, Any] = {}
+    exec(flags("torchtitan", one), made)
+    made["apply"](config)
+    assert (config.parallelism.tensor_parallel_degree, config.training.seq_len) == (4, 4096)
+    assert (config.parallelism.expert_parallel_degree, config.training.local_batch_size) == (8, 16)
 
 
 def test_the_number_of_microbatches_is_said_to_every_runtime() -> None:
