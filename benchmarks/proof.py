@@ -29,7 +29,8 @@ from solver.limits import Limits
 from solver.solve import solve
 
 COMMAND = "python -m benchmarks.proof"
-HEAD = ("problem", "CBC, s", "engine, s")
+MEMORY = ("1p", "2p")
+HEAD = ("problem", *(f"{memory}: {of}, s" for memory in MEMORY for of in ("CBC", "engine")))
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def geometric_mean(ratios: Sequence[float]) -> float:
 def markdown(pairs: Sequence[Pair], described: str) -> str:
     """The table and its one figure."""
     ratios = [pair.ratio for pair in pairs if pair.ratio is not None]
-    parts = [described, table(HEAD, [_line(pair) for pair in pairs])]
+    parts = [described, table(HEAD, _lines(pairs))]
     if ratios:
         ours = sum(pair.ilp.proved and pair.ours.proof is not None for pair in pairs)
         text = (
@@ -117,10 +118,20 @@ def markdown(pairs: Sequence[Pair], described: str) -> str:
     return "\n\n".join(parts)
 
 
-def _line(pair: Pair) -> list[str]:
+def _lines(pairs: Sequence[Pair]) -> list[list[str]]:
+    """A row for each problem, with the seconds of both programs under each memory."""
+    by_name: dict[str, dict[str, list[str]]] = {}
+    for pair in pairs:
+        name, _, memory = pair.problem.name.rpartition(" ")
+        by_name.setdefault(name, {})[memory] = _seconds(pair)
+    return [
+        [name, *(cell for memory in MEMORY for cell in found.get(memory, ["", ""]))] for name, found in by_name.items()
+    ]
+
+
+def _seconds(pair: Pair) -> list[str]:
     ilp, ours = pair.ilp, pair.ours
     return [
-        pair.problem.name,
         f"{ilp.seconds:.2f}" if ilp.proved else f"> {ilp.seconds:.0f}",
         f"> {ours.wall:.0f}" if ours.proof is None else f"{ours.proof:.2f}",
     ]
@@ -143,7 +154,7 @@ def run(args: Namespace) -> int:
         if any(word in problem.name for word in wanted):
             try:
                 pairs.append(solve_pair(problem, seconds, args.workers))
-                print(" | ".join(_line(pairs[-1])), file=sys.stderr, flush=True)
+                print(" | ".join([problem.name, *_seconds(pairs[-1])]), file=sys.stderr, flush=True)
             except Disagreement as error:
                 contradictions += 1
                 print(f"{problem.name}: {error}", file=sys.stderr, flush=True)
