@@ -45,11 +45,17 @@ def _group(measured: list[tuple[Row, Record]]) -> str:
         return f"All {len(measured)} proved optimal, each in {max(seconds):.1f} s or less."
     head = (*HEAD[:6], "plain gap, %", *HEAD[6:]) if plain else HEAD
     lines = [_line(row, record, plain) for row, record in measured]
-    # A column that says nothing, or of each gap that there is none, is left out.
-    shown = [column for column in range(len(head)) if {line[column] for line in lines} - {"", in_percent(0)}]
+    units = {record.unit for _, record in measured} - {""}
+    told = [f"Times in {' or '.join(sorted(units))}."] if units else []
+    shown = []
+    for column, name in enumerate(head):
+        cells = {line[column] for line in lines}
+        if name == HEAD[-1] and len(cells) == 1 and len(lines) > 1:
+            told.append(f"All {name} {cells.pop()}.")
+        elif cells - {"", in_percent(0)}:  # not a column that says nothing, or of each gap that there is none
+            shown.append(column)
     text = table(tuple(head[column] for column in shown), [[line[column] for column in shown] for line in lines])
-    units = " or ".join(sorted({record.unit for _, record in measured} - {""}))
-    return f"Times in {units}.\n\n{text}" if units else text
+    return f"{' '.join(told)}\n\n{text}" if told else text
 
 
 def _line(row: Row, record: Record, plain: bool) -> list[str]:
