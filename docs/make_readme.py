@@ -41,7 +41,7 @@ def main() -> None:
     """Replace the lines shown by the verdict and the table of those printed."""
     text = README.read_text()
     lines = printed(text)
-    last = next(at for at, line in enumerate(lines) if line.startswith("peak memory of each device"))
+    last = next(at for at, line in enumerate(lines) if line.startswith("└")) + 1
     result = "\n".join(lines[:last]) + "\n"
     README.write_text(SHOWN.sub(lambda found: found[1] + result + found[3], text))
 

@@ -60,6 +60,9 @@ _VARYING = (
     (r"^(│ pipesched +│).*$", r"\1 …"),
     (r"^(peak memory of each device .*?: )[^;\n]*", r"\1…"),
     (r"^(under .* mean \w+ ).*$", r"\1…"),
+    # Names of registries, which grow by a file.
+    (r"^\d+ (other schedules do not apply)", r"… \1"),
+    (r"(; known: )[^;\n]*", r"\1…"),
 )
 
 
