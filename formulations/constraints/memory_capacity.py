@@ -10,6 +10,7 @@ what has been given back by then, is no more than there is; `schedule_of_starts`
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 from ortools.sat.python import cp_model
 
@@ -17,16 +18,26 @@ from formulations.constraints.catalogue import CONSTRAINTS, Constraint
 from formulations.variables.literals import Linear, Truth, negation
 from formulations.variables.model_variables import Model
 from formulations.variables.operations import Held, Operation
+from pipesched.problem.passes import RESHARD, UNSHARD
 from pipesched.schedule.metrics import memory_steps
 from pipesched.schedule.timeline import Timeline
 
 
 def check(timeline: Timeline) -> bool:
-    """The level over time, device by device."""
+    """The level over time, device by device, and how many stages are gathered."""
     for device, capacity in enumerate(timeline.problem.room):
         if capacity is not None and max(level for _, level in memory_steps(timeline, device)) > capacity:
             return False
-    return True
+    window = timeline.problem.gather_window
+    return window is None or all(_most_gathered(timeline, d) <= window for d in range(timeline.problem.devices))
+
+
+def _most_gathered(timeline: Timeline, device: int) -> int:
+    """How many stages of a device are gathered at once at the most."""
+    passes = timeline.schedule.passes_on(device)
+    changes = [(timeline.start(p), 1) for p in passes if p.kind is UNSHARD]
+    changes += [(timeline.end(p), -1) for p in timeline.schedule.passes_on(device) if p.kind is RESHARD]
+    return max(accumulate((change for _, change in sorted(changes)), initial=0))
 
 
 def post(model: Model) -> None:

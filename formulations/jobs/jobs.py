@@ -58,7 +58,8 @@ class Precedence(NamedTuple):
 class Holding(NamedTuple):
     """What a pass takes of a memory as its first job starts, and gives back when its last one has ended.
 
-    `pool` counts the devices, and behind them the hosts that have a limit. `first` are the jobs that wait for none of
+    `pool` counts the devices, behind them the hosts that have a limit, and where there is one each device's window of
+    gathered stages. `first` are the jobs that wait for none of
     the same pass, `last` those after all of which it has ended. It does so where job `where` runs.
 
     What an activation's copy out gives back, the copy back takes again; what its forward leaves unkept, gives back as
@@ -87,7 +88,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Jobs:
-    """`choices` are what is decided. `room` is what each device has for activations, and behind that each host.
+    """`choices` are what is decided. `room` is what each of these memories has, devices first.
 
     `most_gathers` is how often parameters are gathered at most. Micro-batches that are alike may be `renumbered`.
 
@@ -139,6 +140,7 @@ class Jobs:
         return (
             *((device,) for device in range(self.problem.devices)),
             *(one.devices for one in limited_hosts(self.problem)),
+            *(() if self.problem.gather_window is None else ((device,) for device in range(self.problem.devices))),
         )
 
     def device(self, n: int) -> int:
@@ -152,7 +154,7 @@ class Jobs:
 
     @cached_property
     def taken_by(self) -> dict[int, int]:
-        """The memory that each job takes of, where there is a limit; no job takes of two."""
+        """The memory that each job takes of, where there is a limit; of two only where both are its device's."""
         takers = (one for one in self.holdings if one.takes and self.room[one.pool] is not None)
         return {n: one.pool for one in takers for n in one.first}
 

@@ -68,7 +68,9 @@ def jobs_of(problem: Problem, passes: Collection[Pass] | None = None) -> Jobs:
     gathers = Gathers(problem, held, number)
     precedences += gathers.precedences
     holdings = tuple(_holdings(problem, held, number))
-    room = (*network.room, *(host.room for host in limited_hosts(problem)))
+    hosts = [host.room for host in limited_hosts(problem)]
+    windows = [] if problem.gather_window is None else [problem.gather_window] * problem.devices
+    room = (*network.room, *hosts, *windows)
     return Jobs(
         problem, jobs, tuple(precedences), holdings, tuple(choices), room, parts, zeros,
         gaps=gathers.gaps, most_gathers=problem.most_gathers,
@@ -121,6 +123,9 @@ def _holdings(problem: Problem, held: Collection[Pass], number: dict[Task, int])
             gives = max(0, -change.at_start) + max(0, -change.at_end)
             if takes or gives:
                 yield Holding(pool, takes, gives, *ends(p), number[Task(p)])
+        if problem.gather_window is not None and p.kind in (UNSHARD, RESHARD):
+            window = problem.devices + len(limited_hosts(problem)) + device
+            yield Holding(window, p.kind is UNSHARD, p.kind is RESHARD, *ends(p), number[Task(p)])
         forward = p._replace(kind=F)
         if p[:2] in network.given_up and Task(forward) in number:
             yield Holding(device, 0, network.given_up[p.kind, p.stage], *ends(forward), number[Task(p)])

@@ -1,8 +1,27 @@
-"""Argument: a gathering comes before all forwards; behind the backward that ends last its stage reduces and steps."""
+"""Argument: a gathering comes before all forwards; behind the backward that ends last its stage reduces and steps.
+
+Where iterations overlap, and what counts is how long each device takes from its first task to its last, that is so on
+every device by itself: what the passes of micro-batches take there is the whole less at least this.
+"""
 
 from __future__ import annotations
 
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
+
+
+def around_passes(problem: Problem) -> int:
+    """The least ticks of both together; 0 where nothing is run for parameters."""
+    if problem.objective is not Objective.SPAN:
+        return ahead_of_forwards(problem) + behind_backwards(problem)
+    least = None
+    for device in range(problem.devices):
+        walked = [s for s in problem.placement.stages_of[device] if len(problem.microbatches_of[s])]
+        owners = [problem.stages[problem.holders[s] if problem.holders else s] for s in walked]
+        if owners:
+            gathering = min(one.gather.task.ticks if one.gather else 0 for one in owners)
+            took = gathering + min(sum(t.ticks for t in (one.reduce, one.step) if t is not None) for one in owners)
+            least = took if least is None else min(least, took)
+    return least or 0
 
 
 def behind_backwards(problem: Problem) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from pipesched.checking.around_passes import ahead_of_forwards, behind_backwards
+from pipesched.checking.around_passes import around_passes
 from pipesched.checking.attainable import least_attainable
 from pipesched.checking.cool_down import cool_down
 from pipesched.checking.coverage import require_covered
@@ -107,7 +107,7 @@ _BESIDES: dict[type, frozenset[str]] = {
 def check_bound(problem: Problem, certificate: Certificate) -> Finding:
     """Whether no schedule of the problem is below the certificate's value, in ticks, as far as its evidence shows."""
     # What is said of unequal micro-batches is said of their chains.
-    besides = ahead_of_forwards(problem) + behind_backwards(problem)
+    besides = around_passes(problem)
     problem = without_parameters(problem)
     problem = without_single_tasks(without_stage_arcs(without_lookups(without_scale(problem))))
     try:

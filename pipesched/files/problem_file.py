@@ -101,12 +101,13 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
     rounded = [*times_rounded, *memory_rounded]
     notes = unused_diagonal(latency_of(given.transfer))
     notes += [ROUNDED.format(" and ".join(rounded))] if rounded else []
+    gather = form.parameters.gather if form.parameters else None
     whole = Problem(
         where,
         form.microbatches,
         stages_from(form, times, held),
         pools,
-        Objective(form.objective),
+        Objective.SPAN if form.overlap_next else Objective(form.objective),
         form.name or default_name,
         form.time_unit,
         tick,
@@ -118,7 +119,8 @@ def _build(form: ProblemFile, default_name: str) -> Problem:
         host_pools=hosts,
         shared_streams=shared_streams(form.memory),
         chain_shares=tuple(chain.microbatches or 0 for chain in form.chains or ()),
-        most_gathers=form.parameters.gather.most if form.parameters and form.parameters.gather else None,
+        most_gathers=gather.most if gather else None,
+        gather_window=gather.window if gather else None,
         notes=tuple(notes),
     )
     if form.pipelines is not None:
@@ -185,9 +187,12 @@ def with_objective(problem: Problem, objective: Objective) -> Problem:
 
     And for the iteration where nothing is run for parameters, or another objective where something is.
     """
-    if Objective.ITERATION in (objective, problem.objective) and objective is not problem.objective:
-        allowed = "iteration, since the file has parameters" if problem.network.has_collectives else "makespan or span"
+    parameters = problem.network.has_collectives
+    if (objective is Objective.ITERATION) is not parameters:
+        allowed = "iteration, since the file has parameters" if parameters else "makespan or span"
         raise BadInput(f"{problem.name}: objective: found {objective.value}; allowed: {allowed}")
+    if parameters:
+        return problem  # the file says whether the next iteration overlaps
     if objective is Objective.PERIOD and problem.microbatch_scale:
         raise BadInput(
             f"{problem.name}: objective: found period with microbatch_scale; allowed: makespan or span, since unequal "

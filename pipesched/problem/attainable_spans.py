@@ -18,13 +18,15 @@ Value = int | Fraction
 def largest_denominator(problem: Problem) -> int:
     """The largest denominator of a value, in ticks.
 
-    1 where all chains begin on one device and no weight pass is put off: that device then begins first and ends last.
+    1 where all chains begin on one device and no weight pass is put off: that device then begins first and ends last,
+    unless others gather their parameters before, or reduce gradients after that.
     """
     if problem.objective is not Objective.SPAN:
         return 1
     walked = [chain for chain in problem.placement.chains if problem.microbatches_of[chain[0]]]
     where = problem.placement.stage_device
-    if not problem.splittable and len({where[chain[0]] for chain in walked}) == 1:
+    alone = not problem.splittable and not problem.network.has_collectives
+    if alone and len({where[chain[0]] for chain in walked}) == 1:
         return 1
     return len({where[stage] for chain in walked for stage in chain})
 

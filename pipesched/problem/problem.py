@@ -54,7 +54,8 @@ class Problem:
     and bounds read chains, not factors (`pipesched.problem.microbatch_chains`).
     `stage_arcs` are precedences between chains; of `sequence_chunks` pieces of a micro-batch each has its own chain.
     `holders[s]` is the stage that reduces the gradients of the parameters that stage s computes with; empty where each
-    stage has its own. Of all stages together parameters are gathered `most_gathers` times at most.
+    stage has its own. Of all stages together parameters are gathered `most_gathers` times at most, and those of
+    `gather_window` stages of a device are there at once at most.
     """
 
     placement: Placement
@@ -79,6 +80,7 @@ class Problem:
     sequence_chunks: int = 1
     holders: tuple[int, ...] = ()
     most_gathers: int | None = None
+    gather_window: int | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)  # what the user should know of how the file was read
 
     def __post_init__(self) -> None:

@@ -9,20 +9,27 @@ from pipesched.problem.problem import Objective, Problem
 
 
 def without_parameters(problem: Problem, held: Callable[[Iterable[int]], int] = min) -> Problem:
-    """The same to be minimised in makespan; the problem itself where its objective is not the iteration.
+    """The same in makespan, in span where iterations overlap; the problem itself where it has no such passes.
 
     Leaving these passes out of a schedule gives one of this problem that ends no later. Whenever a pass takes memory,
     the parameters of its stage are there: of a device's stages the `held` ones are taken from the memory, where only
     passes that compute take any.
     """
-    if problem.objective is not Objective.ITERATION:
+    if not problem.network.has_collectives:
         return problem
     stages = tuple(replace(stage, reduce=None, step=None, gather=None) for stage in problem.stages)
     room = [
         own if own is None else own - gathered_memory(problem, device, held) for device, own in enumerate(problem.room)
     ]
     found = problem if room == list(problem.room) else problem.with_room(room)
-    return replace(found, stages=stages, holders=(), most_gathers=None, objective=Objective.MAKESPAN)
+    return replace(
+        found,
+        stages=stages,
+        holders=(),
+        most_gathers=None,
+        gather_window=None,
+        objective=Objective.MAKESPAN if problem.objective is Objective.ITERATION else problem.objective,
+    )
 
 
 def gathered_memory(problem: Problem, device: int, held: Callable[[Iterable[int]], int] = min) -> int:

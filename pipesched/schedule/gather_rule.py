@@ -43,6 +43,7 @@ class _Device:
     def __init__(self, problem: Problem, device: int, slots: Sequence[Slot], left: int | None) -> None:
         self._problem, self._slots, self.left = problem, slots, left
         self._room = problem.room[device]
+        self._window = problem.gather_window
         self._change = problem.network.change
         holders = problem.holders or range(len(problem.stages))
         self._uses = [self._used_by(slot, holders) for slot in slots]
@@ -68,7 +69,7 @@ class _Device:
                 assert own is not None
                 self._later[stage].pop()
                 if stage not in behind:
-                    while self._room is not None and level + takes + own.memory > self._room:
+                    while self._full(level + takes + own.memory, len(behind) + 1):
                         dropped = self._farthest([one for one in behind if one not in self._uses[place]])
                         if dropped is None:
                             break
@@ -76,7 +77,7 @@ class _Device:
                     found.append((Pass(UNSHARD, stage, self._count[stage]),))
                     self._count[stage] += 1
                     level += own.memory
-            while self._room is not None and level + takes > self._room:
+            while self._full(level + takes, len(behind)):
                 dropped = self._farthest([one for one in behind if one not in self._uses[place]])
                 if dropped is None:
                     break
@@ -87,6 +88,10 @@ class _Device:
         for stage in list(behind):
             self._drop(stage, behind, found)
         return self._earlier(found)
+
+    def _full(self, level: int, gathered: int) -> bool:
+        """Whether so much memory, or so many stages gathered at once, is too much."""
+        return (self._room is not None and level > self._room) or (self._window is not None and gathered > self._window)
 
     def _farthest(self, stages: list[int]) -> int | None:
         """Of these the one that is used again last, or never; None if none may be dropped."""
@@ -111,24 +116,26 @@ class _Device:
     def _earlier(self, order: list[Slot]) -> list[Slot]:
         """Each gathering before as many passes as memory lets, in their order and behind what drops the same."""
         found: list[Slot] = []
-        levels: list[int] = []  # the most held at each slot, and behind it
-        after = 0
+        levels: list[tuple[int, int]] = []  # the most held at each slot, and behind it; the stages gathered
+        after, gathered = 0, 0
         for slot in order:
-            place = len(found)
-            if slot[0].kind is UNSHARD:
+            place, kind = len(found), slot[0].kind
+            if kind is UNSHARD:
                 own = self._problem.stages[slot[0].stage].gather
                 memory = own.memory if own is not None else 0
-                while place and found[place - 1][0].kind is not UNSHARD and (
-                    self._room is None or levels[place - 1] + memory <= self._room
+                while place and found[place - 1][0].kind is not UNSHARD and not self._full(
+                    levels[place - 1][0] + memory, levels[place - 1][1] + 1
                 ) and found[place - 1][0][:2] != (RESHARD, slot[0].stage):  # fmt: skip
                     place -= 1
-                levels[place:] = [level + memory for level in levels[place:]]
-                levels.insert(place, (levels[place - 1] if place else 0) + memory)
+                levels[place:] = [(level + memory, count + 1) for level, count in levels[place:]]
+                before = levels[place - 1] if place else (0, 0)
+                levels.insert(place, (before[0] + memory, before[1] + 1))
                 found.insert(place, slot)
-                after += memory
+                after, gathered = after + memory, gathered + 1
                 continue
             takes = sum(max(0, self._change[p[:2]].at_start) for p in slot)
-            levels.append(after + takes)
+            levels.append((after + takes, gathered))
+            gathered -= kind is RESHARD
             after += sum(sum(self._change[p[:2]]) for p in slot)
             found.append(slot)
         return found

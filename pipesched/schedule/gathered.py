@@ -19,6 +19,7 @@ class Gathered:
     gather: Pass
     users: list[Pass] = field(default_factory=list)
     release: Pass | None = None
+    makes_room: Pass | None = None  # where a window limits how many are there: the last release before it in the order
 
 
 def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
@@ -29,12 +30,13 @@ def gathered(problem: Problem, schedule: Schedule) -> list[Gathered]:
     holders = problem.holders or range(len(problem.stages))
     for device in range(len(schedule.orders)):
         now: dict[int, Gathered] = {}
+        dropped: Pass | None = None
         for p in schedule.passes_on(device):
             if p.kind is UNSHARD:
-                now[p.stage] = Gathered(p)
+                now[p.stage] = Gathered(p, makes_room=None if problem.gather_window is None else dropped)
                 found.append(now[p.stage])
             elif p.kind is RESHARD and p.stage in now:
-                now.pop(p.stage).release = p
+                now.pop(p.stage).release = dropped = p
             elif p.kind in USERS and holders[p.stage] in now:
                 now[holders[p.stage]].users.append(p)
     return found

@@ -147,7 +147,9 @@ class Graph:
         """Passes wait for the gathering of their parameters, and these are dropped after them."""
         pairs: list[tuple[Task, Task]] = []
         dropped: dict[int, Task] = {}
-        for gather, users, release in ((one.gather, one.users, one.release) for one in gathered(problem, schedule)):
+        for one in gathered(problem, schedule):
+            gather, users, release = one.gather, one.users, one.release
+            pairs += [] if one.makes_room is None else [(Task(one.makes_room), Task(gather))]
             tasks = {p: range(len(problem.tasks_of(p.kind, p.stage))) for p in users}
             pairs += [(Task(gather), Task(p, part)) for p, parts in tasks.items() for part in parts]
             if gather.stage in dropped:

@@ -17,7 +17,7 @@ _NO_USE = (OFFLOAD, RELOAD, REDUCE, STEP)
 
 def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
     """Each gathering is followed by its release, counted from 0 on, and every pass stands between two such."""
-    count = 0
+    count, window = 0, problem.gather_window
     for device in range(problem.devices):
         there: dict[int, int] = {}  # how often each stage has been gathered, and it is now
         gone: dict[int, int] = {}  # the same where it has been dropped since
@@ -25,6 +25,9 @@ def gathers(problem: Problem, schedule: Schedule) -> Iterator[Violation]:
             if problem.stages[_owner(problem, p)].gather is not None or p.kind in (UNSHARD, RESHARD):
                 yield from _in_turn(problem, p, there, gone)
                 count += p.kind is UNSHARD
+                if p.kind is UNSHARD and window is not None and len(there) > window:
+                    text = f"at {pass_text(problem, p)} {len(there)} stages of device {device} are gathered"
+                    yield Violation("parameters", (p,), f"{text}; its window is {window}")
         for stage, times in there.items():
             last = Pass(UNSHARD, stage, times - 1)
             named, release = pass_text(problem, last), pass_text(problem, last._replace(kind=RESHARD))
@@ -68,6 +71,7 @@ def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass
         return
     for device in range(problem.devices):
         at: dict[int, Pass] = {}  # the last gathering or release of each stage
+        last: Pass | None = None  # the last release of all
         used: dict[int, list[Pass]] = {}
         for p in schedule.passes_on(device):
             stage = _owner(problem, p)
@@ -75,6 +79,9 @@ def tied_by_gathers(problem: Problem, schedule: Schedule) -> Iterator[tuple[Pass
                 continue
             if stage in at:
                 yield at[stage], p
+            if p.kind is UNSHARD and last is not None and problem.gather_window is not None:
+                yield last, p
+            last = p if p.kind is RESHARD else last
             if p.kind is RESHARD:
                 yield from ((user, p) for user in used.pop(stage, ()))
             if p.kind in (UNSHARD, RESHARD):

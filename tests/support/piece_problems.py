@@ -45,7 +45,7 @@ _ON_STREAM: tuple[tuple[int, dict[str, Any], int, tuple[tuple[int, int], ...]], 
 )
 # Units of CP-SAT's work in which each is proved.
 _PROVED = Limits(seconds=600, workers=1, deterministic=3)
-_MOST_ORDERS = 5_000
+_MOST_ORDERS, _MOST_ORDERS_OF_STREAMS = 5_000, 1_000
 
 
 def tiny_pieces(random: Random) -> Problem:
@@ -93,9 +93,9 @@ def _transfer(random: Random, devices: int) -> dict[str, object]:
 
 def least_of(one: Problem) -> int | None:
     """The least value over all orders, micro-batches out of turn too; None if none fits."""
-    if one.transfer_stream is not None:
+    if one.transfer_stream is not None or one.network.has_collectives:
         try:
-            found = task_brute_force.optimum(one, one.objective, 5)
+            found = task_brute_force.optimum(one, one.objective, 5, _MOST_ORDERS_OF_STREAMS)
         except ValueError:
             raise TooManyOrdersError from None
         # A value that no whole tick reaches is that of the next one.
@@ -123,6 +123,15 @@ def features(one: Problem) -> tuple[str, ...]:
         "two directions": len(where.chains) > count,
         "micro-batches in any turn": one.microbatches > len(where.chains),
         "span": one.objective is Objective.SPAN,
+        "gatherings": any(stage.gather for stage in one.stages),
+        "a window of gathered stages": one.gather_window is not None,
+        "a limit of gatherings": one.most_gathers is not None,
+        "reductions": any(stage.reduce for stage in one.stages),
+        "steps": any(stage.step for stage in one.stages),
+        "iterations that overlap": one.objective is Objective.SPAN and one.network.has_collectives,
+        "collectives and pieces": one.network.has_collectives and count > 1,
+        "collectives and offload or recomputation": one.network.has_collectives and bool(one.network.options),
+        "collectives and lookups": one.network.has_collectives and any(stage.entry for stage in one.stages),
     }
     return ("all", *(name for name, found in has.items() if found))
 
@@ -146,8 +155,15 @@ def compared(one: Problem) -> tuple[str, ...]:
     _agrees(one, found, best)
     for bound in bounds:
         assert bound.value <= best, f"{bound.kind} claims {bound.value}, an order takes {best}"
-        assert check_bound(one, bound).verdict is Verdict.VERIFIED, f"{bound.kind} is not confirmed"
+        verdict = check_bound(one, bound).verdict
+        unknown = _not_covered(one) and verdict is Verdict.NOT_VERIFIED
+        assert unknown or verdict is Verdict.VERIFIED, f"{bound.kind} is not confirmed"
     return ("a bound attained",) * (max(bound.value for bound in bounds) == best)
+
+
+def _not_covered(one: Problem) -> bool:
+    """Whether passes may be tasks of their own, on several streams, which not every argument is checked for."""
+    return one.network.has_collectives and (one.transfer_stream is not None or any(stage.tasks for stage in one.stages))
 
 
 def _agrees(one: Problem, found: Solution, best: int) -> None:
@@ -162,7 +178,8 @@ def _agrees(one: Problem, found: Solution, best: int) -> None:
     assert whole or found.status is Status.OPTIMAL, f"{found.status}, bound {bound}, an order takes {best}"
     if found.certificate is not None:
         verdict = check_bound(found.problem, found.certificate).verdict
-        assert verdict in (Verdict.VERIFIED, Verdict.TRUSTED), f"{found.certificate.kind}: {verdict}"
+        assert verdict is not Verdict.REFUSED, f"{found.certificate.kind}: {verdict}"
+        assert _not_covered(one) or verdict is not Verdict.NOT_VERIFIED, f"{found.certificate.kind}: {verdict}"
 
 
 def random_sequence(one: Problem, random: Random) -> Schedule:

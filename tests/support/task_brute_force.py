@@ -63,6 +63,8 @@ class _Holding(NamedTuple):
     gives: int
 
 
+MOST_WAITS, MOST_ORDERS = 6, 50_000
+
 # For a stage and micro-batch the way to hold less of its activation: O, or a recomputation.
 Ways = Mapping[tuple[int, int], PassKind]
 
@@ -84,6 +86,8 @@ class Game:
         self.passes: dict[Pass, _Pass] = {}
         self.holdings: list[_Holding] = []
         self.rooms = {f"device {device}": room for device, room in enumerate(problem.room)}
+        if problem.gather_window is not None:
+            self.rooms |= {f"window {device}": problem.gather_window for device in range(problem.devices)}
         self.rooms |= {f"host {n}": host.capacity for n, host in enumerate(problem.host_pools)}
         for walked in problem.placement.chains:
             for j in problem.microbatches_of[walked[0]]:
@@ -119,6 +123,9 @@ class Game:
             self.stream |= {begin: (device, own.gather.task.stream), end: (device, own.stream)}
             self.holdings.append(_Holding(f"device {device}", (begin,), (begin,), own.gather.memory, 0))
             self.holdings.append(_Holding(f"device {device}", (end,), (end,), 0, own.gather.memory))
+            if self.problem.gather_window is not None:
+                self.holdings.append(_Holding(f"window {device}", (begin,), (begin,), 1, 0))
+                self.holdings.append(_Holding(f"window {device}", (end,), (end,), 0, 1))
             self.lags[begin, end] = 0
         for (_, end), (begin, _) in pairwise(pairs):
             self.lags[end, begin] = 0
@@ -262,7 +269,7 @@ class Game:
                 tie(Pass(F, before, j), Pass(F, stage, j), lag)
                 tie(back(stage), back(before), lag)
 
-    def orders(self) -> Iterator[dict[Stream, tuple[Task, ...]]]:
+    def orders(self, most: int = MOST_ORDERS) -> Iterator[dict[Stream, tuple[Task, ...]]]:
         """Every order of every stream that what tasks wait for does not forbid."""
         known = paths(self.ticks, frozenset(self.lags))
         held: dict[Stream, list[Task]] = {}
@@ -276,8 +283,8 @@ class Game:
                 if not any((other, task) in known for other in tasks):
                     yield from ((task, *rest) for rest in of(tasks - {task}))
 
-        ways = [list(islice(of(frozenset(tasks)), MOST_ORDERS + 1)) for tasks in held.values()]
-        if prod(map(len, ways)) > MOST_ORDERS:
+        ways = [list(islice(of(frozenset(tasks)), most + 1)) for tasks in held.values()]
+        if prod(map(len, ways)) > most:
             raise TooManyOrdersError("too many orders to try")
         for chosen in product(*ways):
             yield dict(zip(held, chosen, strict=True))
@@ -403,10 +410,9 @@ def _sorted(before: Mapping[Task, Sequence[tuple[Task, int]]]) -> list[Task] | N
     return sequence if len(sequence) == len(before) else None
 
 
-MOST_WAITS, MOST_ORDERS = 6, 50_000
-
-
-def optimum(problem: Problem, objective: Objective, most_waits: int = MOST_WAITS) -> Fraction | None:
+def optimum(
+    problem: Problem, objective: Objective, most_waits: int = MOST_WAITS, most_orders: int = MOST_ORDERS
+) -> Fraction | None:
     """The least value over modes, ways, orders and waits; None if nothing fits. `TooManyOrdersError` where there are too many to try."""
     best: Fraction | None = None
     pairs = [(s, j) for s in range(problem.placement.stages) for j in problem.microbatches_of[s]]
@@ -416,7 +422,7 @@ def optimum(problem: Problem, objective: Objective, most_waits: int = MOST_WAITS
         events = game.waits()
         if len(events) > most_waits:
             raise TooManyOrdersError("too many waits to try")
-        for orders in game.orders():
+        for orders in game.orders(most_orders):
             turns = frozenset(pair for order in orders.values() for pair in pairwise(order)) | game.gathered(orders)
             found = game.least(turns, events, objective, best)
             best = best if found is None else found
@@ -542,7 +548,8 @@ def with_parameters(rng: Random, problem: Problem) -> Problem:
     nothing = [None] * len(problem.stages)
     reduce = once(streams) if rng.random() < 0.8 else nothing
     step = once(streams[:1]) if reduce is nothing or rng.random() < 0.7 else nothing
-    found = replace(problem.with_stages(reduce=reduce, step=step), objective=Objective.ITERATION)
+    objective = rng.choice((Objective.ITERATION, Objective.ITERATION, Objective.SPAN))
+    found = replace(problem.with_stages(reduce=reduce, step=step), objective=objective)
     if problem.placement.chains != TWO_CHAINS.chains:
         return found
     # Both chains compute with the parameters of the first stage.
@@ -580,4 +587,5 @@ def tiny_gathers(rng: Random) -> Problem:
     stream = rng.choice((COMPUTE, "dp", "dp"))
     gather = [Gather(TaskSpec(stream, rng.randint(0, 2)), held, most) for held in memory]
     found = one.with_stages(gather=[None if one.holders and s else own for s, own in enumerate(gather)])
-    return replace(found, most_gathers=rng.choice((None, where.stages, where.stages + 1)))
+    window = rng.choice((None, None, 1, 2)) if where.devices < where.stages else None
+    return replace(found, most_gathers=rng.choice((None, where.stages, where.stages + 1)), gather_window=window)

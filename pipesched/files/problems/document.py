@@ -11,7 +11,7 @@ from pipesched.files.problems.memory_options import memory_keys
 from pipesched.files.problems.parameter_keys import parameter_keys
 from pipesched.files.problems.pass_tasks import tasks_section
 from pipesched.problem.placement import PLACEMENTS, Placement
-from pipesched.problem.problem import Problem
+from pipesched.problem.problem import Objective, Problem
 
 
 def problem_document(problem: Problem) -> dict[str, Any]:
@@ -30,8 +30,16 @@ def problem_document(problem: Problem) -> dict[str, Any]:
         "memory": _memory(problem) | memory_keys(problem),
         **parameter_keys(problem),
         **_unequal_microbatches(problem),
-        "objective": problem.objective.value,
+        **_objective(problem),
     }
+
+
+def _objective(problem: Problem) -> dict[str, object]:
+    """What is minimised: with parameters the iteration, by itself or overlapped with the next."""
+    if not problem.network.has_collectives:
+        return {"objective": problem.objective.value}
+    overlapped: dict[str, object] = {"overlap_next": True} if problem.objective is Objective.SPAN else {}
+    return {"objective": Objective.ITERATION.value} | overlapped
 
 
 def _of_whole_microbatches(problem: Problem) -> Placement:

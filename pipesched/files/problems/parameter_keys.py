@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from pipesched.files.exact_numbers import as_number
 from pipesched.files.fields import field_types
+from pipesched.files.fields.field import field, whole_number
 from pipesched.problem.problem import Problem
 from pipesched.problem.stage import Gather, TaskSpec
 
@@ -23,6 +24,32 @@ MEMORY = ("parameters", "memory")
 FREE, ALWAYS = "free", "always"
 
 
+def _keep(value: object) -> str | int | None:
+    """One of the two words, or the number of a window."""
+    if isinstance(value, dict) and set(value) == {"window"}:
+        return whole_number(1)(value["window"])
+    return value if value in (FREE, ALWAYS) else None
+
+
+_Keep = Annotated[
+    str | int,
+    field("free, always, or {window: N} with N at least 1", _keep),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"enum": [FREE, ALWAYS]},
+                {
+                    "type": "object",
+                    "properties": {"window": {"type": "integer", "minimum": 1}},
+                    "required": ["window"],
+                    "additionalProperties": False,
+                },
+            ]
+        }
+    ),
+]
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
@@ -33,10 +60,17 @@ class GatherSection(_Section):
     time: field_types.Numbers | None = Field(None, description="its duration; default 0")
     on: field_types.Name = Field(COLLECTIVE_STREAM, description="the stream that runs it; default dp")
     memory: field_types.Numbers | None = Field(None, description="what they hold while they are gathered")
-    keep: Annotated[
-        Literal["free", "always"], field_types.one_of(FREE, ALWAYS), WithJsonSchema({"enum": [FREE, ALWAYS]})
-    ] = Field("free", description="always: gathered once; free: dropped, and gathered again, as the schedule says")
+    keep: _Keep = Field(
+        FREE,
+        description="always: gathered once; free: dropped, and gathered again, as the schedule says; "
+        "window: the same, with so many stages of a device gathered at once at most",
+    )
     most: field_types.Count | None = Field(None, description="how often in all, of all stages together; default: any")
+
+    @property
+    def window(self) -> int | None:
+        """How many stages of a device are gathered at once at most; None where memory alone limits that."""
+        return self.keep if isinstance(self.keep, int) else None
 
 
 class ReduceSection(_Section):
@@ -98,12 +132,14 @@ def _gathers(section: ParametersSection, stages: int | None) -> Iterator[str]:
         if own.most < stages:
             yield f"parameters.gather.most: found {own.most}; allowed: at least {stages}, once for every stage"
         elif own.keep == ALWAYS:
-            yield f"parameters.gather.most: found {own.most} with keep always; allowed: with keep free"
+            yield f"parameters.gather.most: found {own.most} with keep always; allowed: with keep free or a window"
 
 
 def parameter_mistakes(form: ProblemFile, stages: int | None, wrong: frozenset[str]) -> Iterator[str]:
     """Every broken rule, one line each; none of what is already known as wrong."""
     section, wanted = form.parameters, form.objective == "iteration"
+    if form.overlap_next and section is None:
+        yield "overlap_next: found without parameters; allowed: with parameters and objective iteration"
     if section is None:
         if wanted and not any(path.split(".")[0] == "parameters" for path in wrong):
             yield "objective: found iteration without parameters; allowed: makespan, span or period"
@@ -147,6 +183,7 @@ def parameter_keys(problem: Problem) -> dict[str, object]:
         more: dict[str, object] = {"memory": held[0] if len(set(held)) == 1 else held}
         once = problem.most_gathers is None and all(one.most == 1 for one in gathers)
         more |= {"keep": ALWAYS} if once else {}
+        more |= {} if problem.gather_window is None else {"keep": {"window": problem.gather_window}}
         more |= {} if problem.most_gathers is None else {"most": problem.most_gathers}
         section["gather"] |= more  # type: ignore[operator]
     return {"parameters": section} if section else {}

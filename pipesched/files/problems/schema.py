@@ -128,6 +128,9 @@ class ProblemFile(_Section):
         field_types.one_of(*Objective),
         WithJsonSchema({"enum": list(Objective)}),
     ] = Field("makespan", description="what to minimise")
+    overlap_next: field_types.YesOrNo = Field(
+        False, description="with objective iteration: a device begins the next one when its own steps have ended"
+    )
     sweep: SweepField | None = Field(None, description="what `pipesched sweep` changes: fields and their values")
 
 

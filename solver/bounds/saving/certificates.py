@@ -22,6 +22,10 @@ _BESIDES = (
     "Besides at least {} for the gathering before the first forward, and the reduction and the step of the stage whose "
     "backward ends last."
 )
+_ON_DEVICE = (
+    "Besides at least {} on every device for the gathering before its first forward, and the reduction and the step of "
+    "the stage whose backward ends last there."
+)
 _LEFT_OUT = "Tasks that need nothing of the stage before are left out of this."
 _RELAXED = "So much it takes even if copies and recomputations take no time."
 
@@ -34,10 +38,12 @@ def certificates(
     Where activations may be offloaded or recomputed, the bounds of the catalogue are those of the problem that holds
     each of them as little as any way allows (`holding_least`). What waits for weight tasks is bounded whatever the way.
     """
-    if problem.objective is Objective.ITERATION:
+    if problem.network.has_collectives:
         rest = without_parameters(problem)
-        besides = least_before_forwards(problem) + least_after_backwards(problem)
-        text = _BESIDES.format(amount(problem, besides))
+        besides, text = least_besides(problem), _BESIDES
+        if problem.objective is Objective.SPAN:
+            besides, text = least_of_a_device(problem), _ON_DEVICE
+        text = text.format(amount(problem, besides))
         found = certificates(rest, rest.objective, run)
         return (
             [replace(one, value=one.value + besides, text=f"{one.text} {text}") for one in found] if besides else found
@@ -60,6 +66,21 @@ def certificates(
     return sorted(found, key=lambda certificate: -certificate.value)
 
 
+def least_besides(problem: Problem) -> int:
+    """Ticks of an iteration before all forwards and after all backwards."""
+    return least_before_forwards(problem) + least_after_backwards(problem)
+
+
+def least_of_a_device(problem: Problem) -> int:
+    """The least over the devices of the ticks that each takes before its first forward and after its last backward."""
+    found = []
+    for stages in problem.placement.stages_of:
+        here = [s for s in stages if problem.microbatches_of[s]]
+        if here:
+            found.append(min(_gathering(problem, s) for s in here) + min(_once(problem, s) for s in here))
+    return min(found)
+
+
 def least_after_backwards(problem: Problem) -> int:
     """Ticks from the end of all backwards to that of the iteration, at the least.
 
@@ -71,8 +92,12 @@ def least_after_backwards(problem: Problem) -> int:
 def least_before_forwards(problem: Problem) -> int:
     """Ticks until the first forward, at the least: parameters are gathered before it."""
     first = {chain[0] for chain in problem.placement.chains if problem.microbatches_of[chain[0]]}
-    gathers = [problem.stages[problem.holders[stage] if problem.holders else stage].gather for stage in first]
-    return min(0 if one is None else one.task.ticks for one in gathers)
+    return min(_gathering(problem, stage) for stage in first)
+
+
+def _gathering(problem: Problem, stage: int) -> int:
+    own = problem.stages[problem.holders[stage] if problem.holders else stage].gather
+    return 0 if own is None else own.task.ticks
 
 
 def _once(problem: Problem, stage: int) -> int:

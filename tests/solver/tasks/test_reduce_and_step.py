@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from benchmarks.proofs.piece_attack import Counts, count
 from heuristics.catalogue import HEURISTICS
 from pipesched.checking.check import check_bound
 from pipesched.checking.finding import Verdict
@@ -24,11 +26,13 @@ from pipesched.schedule.timeline import Timeline
 from pipesched.simulation.idle_causes import IdleCause, idle_times
 from pipesched.simulation.simulator import simulate
 from pipesched.validation.validator import validate, validate_schedule
-from solver.bounds.saving.certificates import certificates
 from solver.limits import Limits
 from solver.solve import solve
+from tests.support.brute_force import TooManyOrdersError
+from tests.support.collective_problems import tiny_collectives
 from tests.support.makers import problem
-from tests.support.task_brute_force import optimum, tiny_reductions
+from tests.support.piece_problems import compared
+from tests.support.task_brute_force import tiny_reductions
 
 SURE = Limits(seconds=600, workers=1, deterministic=20)
 BOTH: dict[str, Any] = {"parameters": {"reduce": {"time": 8}, "step": {"time": 3}}, "objective": "iteration"}
@@ -39,20 +43,29 @@ TIMES = {"forward": 4, "backward": 4, "weight": 3, "transfer": 1}
 def test_solutions_and_bounds_against_brute_force(first: int) -> None:
     """Every order of every stream is tried."""
     for seed in range(first, first + 20):
-        one = tiny_reductions(Random(seed))
-        try:
-            best = optimum(one, one.objective)
-        except ValueError:
-            continue
-        found = solve(one, SURE)
-        if best is None:
-            assert found.status is Status.INFEASIBLE, seed
-            continue
-        assert (found.status, found.value_ticks) == (Status.OPTIMAL, best), seed
-        assert found.timeline is not None and validate(found.timeline) == [], seed
-        for bound in certificates(one, one.objective):
-            assert bound.value <= best, (seed, bound.kind)
-            assert check_bound(one, bound).verdict is not Verdict.REFUSED, (seed, bound.kind)
+        with suppress(TooManyOrdersError):
+            compared(tiny_reductions(Random(seed)))
+
+
+def test_with_each_other_part_against_brute_force() -> None:
+    """What the attack draws: pieces, offload, recomputation and lookups besides."""
+    counts: Counts = {}
+    for number in range(40):
+        count(number, counts, tiny_collectives)
+    assert counts["all"]["wrong"] == 0
+    assert all(counts[f"collectives and {part}"] for part in ("pieces", "offload or recomputation", "lookups"))
+
+
+def test_the_next_iteration_begins_on_each_device_when_its_own_steps_have_ended() -> None:
+    times = {"forward": 2, "backward": 2, "weight": 2}
+    whole, overlapped = (
+        solve(problem(2, 3, times=times, overlap_next=overlap, **BOTH), SURE) for overlap in (False, True)
+    )
+    assert (whole.status, whole.value) == (Status.OPTIMAL, 31)
+    assert (overlapped.status, overlapped.value) == (Status.OPTIMAL, 29)
+    assert overlapped.certificate is not None
+    assert check_bound(overlapped.problem, overlapped.certificate).verdict is not Verdict.REFUSED
+    assert problem_document(overlapped.problem)["overlap_next"] is True
 
 
 def test_what_follows_the_last_backward_is_part_of_every_bound() -> None:
@@ -150,6 +163,7 @@ def test_files_keep_them(keys: dict[str, Any]) -> None:
         ({"parameters": {"step": {"time": 1, "on": "dp"}}}, "parameters.step.on: unknown key"),
         ({"objective": "makespan"}, "objective: found makespan with parameters"),
         ({"parameters": None}, "objective: found iteration without parameters"),
+        ({"objective": "span", "parameters": None, "overlap_next": True}, "overlap_next: found without parameters"),
         ({"microbatch_scale": [1, 2]}, "microbatch_scale: found with parameters"),
         ({"times": {"forward": 1, "backward": 2, "overlapped": 2}}, "times.overlapped: found with parameters"),
     ],
